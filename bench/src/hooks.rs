@@ -7,10 +7,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use ostler::{Options, query};
 use ostler_prompt::{
     Adapter, Budget, Deadline, Markdown, ModelConfig, Prompt, Session, Tool, ToolInvoked,
 };
-use ostler_sdk::{Options, query};
 use ostler_testkit::{Rule, Script, ScriptedApi, reply, when};
 use serde_json::json;
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use ostler_sdk::{Message, Options, query};
+use ostler::{Message, Options, query};
 use ostler_testkit::{Rule, Script, ScriptedApi, reply, when};
 use serde_json::json;
 

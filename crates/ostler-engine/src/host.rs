@@ -40,7 +40,7 @@ use crate::permission::{Behavior, Decision, Narrowing, Policy, Rule, Source, Upd
 use crate::record::Tape;
 use crate::response::{About, Envelope};
 use crate::settings::{Folders, KeepError, kept_in, write};
-use crate::store::SessionFile;
+use crate::store::SharedTranscript;
 use crate::store::{StoreError, TranscriptWriter};
 use crate::tasks::{TaskChange, TaskReporter};
 
@@ -50,7 +50,7 @@ pub(crate) struct Host {
     pub(crate) session_id: SessionId,
     /// The session's file; a subagent has one of its own. `None` when nothing is kept. Before the frames, and so dropped
     /// before them: whoever sees their end may open the file.
-    pub(crate) transcript: Option<SessionFile>,
+    pub(crate) transcript: Option<SharedTranscript>,
     /// The call of the subagent that speaks; `None` in the main conversation.
     pub(crate) parent: Option<ToolUseId>,
     pub(crate) frames: mpsc::Sender<ToHost>,

@@ -29,7 +29,9 @@ pub mod tasks;
 pub mod tool;
 pub mod turn;
 
-pub use ostler_model::{self as model, offline, record};
+#[cfg(feature = "offline")]
+pub use ostler_model::offline;
+pub use ostler_model::{self as model, record};
 pub use ostler_policy::{permission, project_file, settings};
 pub use ostler_transcript as store;
 use ostler_transcript::{checkpoint, ids};

@@ -69,7 +69,7 @@ use crate::model::ledger::Spent;
 use crate::rescue::{LentConversation, Rescue};
 use crate::scratch::Scratch;
 use crate::store::Opened;
-use crate::store::SessionFile;
+use crate::store::SharedTranscript;
 use crate::structured::StructuredOutput;
 use crate::turn::Ending;
 
@@ -105,7 +105,12 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
             if options.mirror {
                 writer.mirror();
             }
-            (writer.session_id().clone(), conversation, Some(SessionFile::new(writer)), resumed)
+            (
+                writer.session_id().clone(),
+                conversation,
+                Some(SharedTranscript::new(writer)),
+                resumed,
+            )
         }
         None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
     };
@@ -222,10 +227,10 @@ fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
     Checkpoints::new(folder, &options.cwd, opened.snapshots.clone())
 }
 
-fn hooks(options: &SessionOptions, transcript: Option<&SessionFile>) -> Hooks {
+fn hooks(options: &SessionOptions, transcript: Option<&SharedTranscript>) -> Hooks {
     let project = &options.folders.project;
     let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
-    Hooks::new(&options.cwd, project, transcript.map(SessionFile::path), options.hook_events)
+    Hooks::new(&options.cwd, project, transcript.map(SharedTranscript::path), options.hook_events)
 }
 
 struct Session {

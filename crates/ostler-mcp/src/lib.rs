@@ -28,6 +28,6 @@ pub use client::{
 pub use content::{Content, Media, ResourceContents, ResourceLink};
 pub use output::{IntoOutput, Output};
 pub use server::{
-    Connection, Context, Prompt, PromptArguments, PromptMessage, Resource, Server, Tool, Variables,
-    raw_tool, tool, tool_with_context,
+    Async, Connection, Context, Fallible, Json, Plain, Prompt, PromptArguments, PromptMessage,
+    Resource, Server, Tool, ToolReply, ToolValue, Variables, raw_tool, tool, tool_with_context,
 };

@@ -2,11 +2,12 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
+use ostler_http::Certificates;
 use ostler_proto::api::{Message, StreamEvent};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
@@ -42,10 +43,13 @@ impl Api {
     /// When the address is none, a credential or header cannot stand in a request, or the system's certificates
     /// cannot be read.
     pub(crate) fn new(config: ApiConfig) -> Result<Self, ModelError> {
-        install_crypto_provider();
         let mut url = read_base_url(&config.base_url)
             .map_err(|error| ModelError::Connection(error.to_string()))?;
-        let mut client = reqwest::Client::builder()
+        // Over plain HTTP on this machine nothing will ever ask for a certificate.
+        let is_plain_here = is_loopback(&url) && url.scheme() == "http";
+        let certificates = if is_plain_here { Certificates::None } else { Certificates::System };
+        let mut client = ostler_http::client(certificates)
+            .map_err(|error| ModelError::Connection(error.to_string()))?
             .default_headers(headers(&config)?)
             // A redirect would carry the key to wherever it points.
             .redirect(reqwest::redirect::Policy::none())
@@ -55,11 +59,6 @@ impl Api {
             .http2_keep_alive_timeout(PROBE);
         if is_loopback(&url) {
             client = client.no_proxy();
-            if url.scheme() == "http" {
-                // Nothing here will ever ask for a certificate, and to read the system's takes longer than the
-                // rest of the start.
-                client = client.tls_certs_only([]);
-            }
         }
         let client = client.build().map_err(|error| connection(error).error)?;
         url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
@@ -372,15 +371,6 @@ fn connection(error: reqwest::Error) -> Failure {
         cause = error.source();
     }
     Failure { should_retry, ..ModelError::Connection(text).into() }
-}
-
-/// reqwest brings no cryptography of its own here, and panics without it.
-pub fn install_crypto_provider() {
-    static INSTALLED: Once = Once::new();
-    INSTALLED.call_once(|| {
-        // Fails only when the program has installed one already, which is as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-    });
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod credential;
 mod error;
 mod http;
 pub mod ledger;
+#[cfg(feature = "offline")]
 pub mod offline;
 mod prices;
 pub mod pricing;
@@ -41,7 +42,7 @@ pub use self::cache::Cache;
 pub use self::config::{ApiConfig, ConfigError, DEFAULT_BASE_URL, Header, Timeouts};
 pub use self::credential::{Credential, Renewal};
 pub use self::error::ModelError;
-pub use self::http::{install_crypto_provider, is_loopback};
+pub use self::http::is_loopback;
 pub use self::prices::Prices;
 pub use self::request::{Request, Said, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;

@@ -13,6 +13,11 @@
 //! has called [`adopt_orphans`]. `ostler` does.
 #![warn(missing_docs)]
 
+#[cfg(not(unix))]
+compile_error!(
+    "ostler-process runs on Unix only (Linux, macOS): it relies on process groups, signals and file permissions. On Windows, use WSL"
+);
+
 mod environment;
 pub mod leftover;
 mod marker;

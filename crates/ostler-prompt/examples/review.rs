@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The agent works on a copy, without a user to ask: every call may run.
     let without_approval =
         ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
-    let response = Adapter::new(ostler::options())
+    let response = Adapter::new(ostler::Options::new())
         .with_client(without_approval)
         .evaluate(&prompt, &session)
         .deadline(Deadline::after(Duration::from_secs(600)))

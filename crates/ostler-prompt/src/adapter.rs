@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use ostler_sdk::{Options, PermissionMode};
+use ostler_sdk::{IntoOptions, Options, PermissionMode};
 
 use crate::budget::{Budget, BudgetTracker};
 use crate::config::{ClientConfig, ModelConfig};
@@ -25,7 +25,7 @@ pub const ADAPTER_NAME: &str = "claude_agent_sdk";
 /// Runs prompts on an engine. Cheap to clone and reusable: it runs any number of prompts, concurrently too, on
 /// the runtime it is called from.
 ///
-/// The [`Options`] say which engine, and everything else that is the same for all prompts: `ostler::options()` for the
+/// The [`Options`] say which engine, and everything else that is the same for all prompts: `ostler::Options::new()` for the
 /// engine in this process, `Options::new().executable("claude")` for a program.
 ///
 /// ```no_run
@@ -66,7 +66,8 @@ impl std::fmt::Debug for Adapter {
 impl Adapter {
     /// An adapter with the defaults. Where its configuration sets nothing, the options' model, permission mode, turns
     /// and folder apply. Two different models or modes are refused when a prompt is run.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: impl IntoOptions) -> Self {
+        let options = options.into_options();
         Self {
             name: ADAPTER_NAME.into(),
             options: Arc::new(options),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_sdk::ErrorKind;
 use ostler_sdk::proto::DecodeError;
 use ostler_sdk::proto::message::{ResultSubtype, TurnResult};
 
@@ -18,14 +19,13 @@ use crate::output::AnswerError;
 /// | the engine failed | [`EngineFailed`](Self::EngineFailed) | no: see its exit code and error output |
 /// | the engine sent an invalid message | [`Malformed`](Self::Malformed) | no: see the line |
 /// | too many turns | [`MaxTurns`](Self::MaxTurns) | no: allow more |
-/// | too many dollars | [`MaxBudget`](Self::MaxBudget) | no: allow more |
 /// | the model gave no valid answer | [`AnswerRetries`](Self::AnswerRetries) | no: loosen the type |
 /// | the turn was interrupted, or broke | [`Execution`](Self::Execution) | no |
 /// | the API refused the request | [`Api`](Self::Api) | no |
 /// | the run succeeded without an answer | [`AnswerMissing`](Self::AnswerMissing) | no |
 /// | the answer is not of the type | [`AnswerShape`](Self::AnswerShape) | no |
 /// | the deadline passed | [`DeadlineExceeded`](Self::DeadlineExceeded) | no, unless the API was in trouble |
-/// | the budget is used up | [`BudgetExhausted`](Self::BudgetExhausted) | no |
+/// | the budget in dollars or tokens is used up | [`Budget`](Self::Budget) | no: allow more |
 /// | the caller cancelled it | [`Cancelled`](Self::Cancelled) | no |
 /// | the options are wrong | [`Refused`](Self::Refused) | no: correct them |
 #[derive(Debug, thiserror::Error)]
@@ -72,14 +72,6 @@ pub enum Error {
     /// The limit on turns was reached (`error_max_turns`).
     #[error("{prompt}: {}", joined_or(.errors, "the limit on turns was reached"))]
     MaxTurns {
-        /// The prompt.
-        prompt: String,
-        /// The engine's messages.
-        errors: Vec<String>,
-    },
-    /// The engine's dollar limit was reached (`error_max_budget_usd`).
-    #[error("{prompt}: {}", joined_or(.errors, "the dollar limit was reached"))]
-    MaxBudget {
         /// The prompt.
         prompt: String,
         /// The engine's messages.
@@ -143,13 +135,16 @@ pub enum Error {
         /// The API's last error, if the engine was retrying at the time. Then a retry later may succeed.
         trouble: Option<String>,
     },
-    /// The budget is used up.
-    #[error("{prompt}: {exhausted}")]
-    BudgetExhausted {
+    /// A limit on dollars or tokens was reached: the run's [`Budget`](crate::Budget), or the engine's own
+    /// (`error_max_budget_usd`).
+    #[error("{prompt}: {}", joined_or(.errors, &.exhausted.to_string()))]
+    Budget {
         /// The prompt.
         prompt: String,
         /// The limit.
         exhausted: Exhausted,
+        /// The engine's messages, if it stopped the run.
+        errors: Vec<String>,
     },
     /// The caller cancelled the run.
     #[error("{prompt}: the run was cancelled")]
@@ -199,14 +194,13 @@ impl Error {
             | Self::EngineFailed { prompt, .. }
             | Self::Malformed { prompt, .. }
             | Self::MaxTurns { prompt, .. }
-            | Self::MaxBudget { prompt, .. }
             | Self::AnswerRetries { prompt, .. }
             | Self::Execution { prompt, .. }
             | Self::Api { prompt, .. }
             | Self::AnswerMissing { prompt, .. }
             | Self::AnswerShape { prompt, .. }
             | Self::DeadlineExceeded { prompt, .. }
-            | Self::BudgetExhausted { prompt, .. }
+            | Self::Budget { prompt, .. }
             | Self::Cancelled { prompt }
             | Self::Refused { prompt, .. } => prompt,
         }
@@ -220,16 +214,43 @@ impl Error {
             Self::EngineFailed { .. } => "engine_failed",
             Self::Malformed { .. } => "malformed",
             Self::MaxTurns { .. } => "max_turns",
-            Self::MaxBudget { .. } => "max_budget",
             Self::AnswerRetries { .. } => "answer_retries",
             Self::Execution { .. } => "execution",
             Self::Api { .. } => "api",
             Self::AnswerMissing { .. } => "answer_missing",
             Self::AnswerShape { .. } => "answer_shape",
             Self::DeadlineExceeded { .. } => "deadline_exceeded",
-            Self::BudgetExhausted { .. } => "budget_exhausted",
+            Self::Budget { .. } => "budget_exhausted",
             Self::Cancelled { .. } => "cancelled",
             Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// The kind of error, as in the SDK.
+    ///
+    /// ```
+    /// use ostler_prompt::{Error, Exhausted};
+    /// use ostler_sdk::ErrorKind;
+    ///
+    /// let error = Error::Budget { prompt: "review".to_owned(), exhausted: Exhausted::Tokens, errors: Vec::new() };
+    /// assert_eq!(error.kind(), ErrorKind::Budget);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::EngineMissing { source, .. }
+            | Self::Throttled { source, .. }
+            | Self::EngineFailed { source, .. }
+            | Self::Malformed { source, .. }
+            | Self::Refused { source, .. } => source.kind(),
+            Self::MaxTurns { .. } => ErrorKind::MaxTurns,
+            Self::Budget { .. } => ErrorKind::Budget,
+            Self::AnswerRetries { .. } | Self::AnswerMissing { .. } | Self::AnswerShape { .. } => {
+                ErrorKind::Answer
+            }
+            Self::Execution { .. } => ErrorKind::Turn,
+            Self::Api { .. } => ErrorKind::Api,
+            Self::DeadlineExceeded { .. } => ErrorKind::Timeout,
+            Self::Cancelled { .. } => ErrorKind::Cancelled,
         }
     }
 
@@ -270,7 +291,11 @@ impl Error {
         let errors = result.errors.clone().unwrap_or_default();
         match &result.subtype {
             ResultSubtype::ErrorMaxTurns => Self::MaxTurns { prompt, errors },
-            ResultSubtype::ErrorMaxBudgetUsd => Self::MaxBudget { prompt, errors },
+            ResultSubtype::ErrorMaxBudgetUsd => {
+                let is_tokens = result.extra.get("limit_reached").is_some_and(|it| it == "tokens");
+                let exhausted = if is_tokens { Exhausted::Tokens } else { Exhausted::Usd };
+                Self::Budget { prompt, exhausted, errors }
+            }
             ResultSubtype::ErrorMaxStructuredOutputRetries => {
                 Self::AnswerRetries { prompt, errors }
             }

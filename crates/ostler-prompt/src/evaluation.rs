@@ -204,7 +204,8 @@ impl<T: Output> Evaluation<T> {
             return Some(self.deadline_exceeded());
         }
         let exhausted = self.context.budget_tracker()?.exhausted()?;
-        Some(Error::BudgetExhausted { prompt: self.prompt.name().to_owned(), exhausted })
+        let prompt = self.prompt.name().to_owned();
+        Some(Error::Budget { prompt, exhausted, errors: Vec::new() })
     }
 
     fn deadline_exceeded(&self) -> Error {

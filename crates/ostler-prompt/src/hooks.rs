@@ -7,7 +7,7 @@ use ostler_sdk::hook::{
     StopInput, UserPromptSubmitInput,
 };
 use ostler_sdk::proto::{AgentId, Num};
-use ostler_sdk::{Hook, Options};
+use ostler_sdk::{Hook, OptionsFor};
 use serde_json::Value;
 
 use crate::context::HookContext;
@@ -19,7 +19,7 @@ const ANSWERS: &str = "StructuredOutput";
 impl HookContext {
     /// Adds the hooks to a session, before its own, and observes its messages. A context belongs to one session.
     #[must_use]
-    pub fn attach(&self, mut options: Options) -> Options {
+    pub fn attach<E>(&self, mut options: OptionsFor<E>) -> OptionsFor<E> {
         let mut all = all(self);
         all.append(&mut options.hooks);
         options.hooks = all;

@@ -23,7 +23,7 @@
 //! let session = Session::new();
 //! session.bus().subscribe(|call: &ToolInvoked| println!("{}", call.name)).keep();
 //!
-//! let review = Adapter::new(ostler::options())
+//! let review = Adapter::new(ostler::Options::new())
 //!     .evaluate(&prompt, &session)
 //!     .deadline(Deadline::after(Duration::from_secs(600)))
 //!     .budget(Budget::tokens(500_000).max_usd(2.0))

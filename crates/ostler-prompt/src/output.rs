@@ -2,9 +2,8 @@
 
 use std::any::TypeId;
 
-use ostler_sdk::answer_schema;
+use ostler_sdk::{answer_schema, read_answer};
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -19,8 +18,7 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
         if is_unit::<Self>() {
             return None;
         }
-        let plain = answer_schema::<Self>();
-        Some(if is_object(&plain) { plain } else { answer_schema::<Wrapped<Self>>() })
+        Some(answer_schema::<Self>())
     }
 
     /// Decodes an answer.
@@ -29,10 +27,12 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
     /// Names the invalid field.
     #[doc(hidden)]
     fn read(answer: Value) -> Result<Self, AnswerError> {
-        if is_unit::<Self>() || is_object(&answer_schema::<Self>()) {
-            return read(answer);
+        match is_unit::<Self>() {
+            true => serde_json::from_value(answer)
+                .map_err(|error| AnswerError { field: None, reason: error.to_string() }),
+            false => read_answer(answer)
+                .map_err(|error| AnswerError { field: error.field, reason: error.reason }),
         }
-        read::<Wrapped<Self>>(answer).map(|wrapped| wrapped.value)
     }
 
     /// Checks that answers of this type can be requested.
@@ -53,24 +53,11 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Output for T {}
 
-/// The object around an answer that is not an object.
-#[derive(Deserialize, JsonSchema)]
-struct Wrapped<T> {
-    value: T,
-}
-
 /// An answer that is not of the type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerError {
     pub(crate) field: Option<String>,
     pub(crate) reason: String,
-}
-
-fn read<T: DeserializeOwned>(answer: Value) -> Result<T, AnswerError> {
-    serde_path_to_error::deserialize(answer).map_err(|error| {
-        let path = error.path().to_string();
-        AnswerError { field: (path != ".").then_some(path), reason: error.into_inner().to_string() }
-    })
 }
 
 fn is_unit<T: 'static>() -> bool {
@@ -83,6 +70,7 @@ fn is_object(schema: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;

@@ -61,8 +61,8 @@ impl Markdown {
 
     /// Adds a tool.
     #[must_use]
-    pub fn tool(mut self, tool: Tool) -> Self {
-        self.0.tools.push(tool);
+    pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
+        self.0.tools.push(tool.into());
         self
     }
 }
@@ -79,9 +79,10 @@ pub struct Tools(Section);
 
 impl Tools {
     /// Tools under a key.
-    pub fn new(key: impl Into<String>, tools: impl IntoIterator<Item = Tool>) -> Self {
+    pub fn new<T: Into<Tool>>(key: impl Into<String>, tools: impl IntoIterator<Item = T>) -> Self {
         let (title, content) = (String::new(), Content::Nothing);
-        Self(Section { title, key: key.into(), content, tools: tools.into_iter().collect() })
+        let tools = tools.into_iter().map(Into::into).collect();
+        Self(Section { title, key: key.into(), content, tools })
     }
 }
 

@@ -18,6 +18,9 @@ pub const TOOL_SERVER: &str = "ostler";
 
 /// A tool of a prompt.
 ///
+/// Tools of the SDK ([`ostler_sdk::mcp::tool`]) are tools of prompts as they are: sections take both. A tool made here can
+/// also ask for the run it is called in ([`ToolContext`]).
+///
 /// Its arguments are a struct whose fields and comments become the schema; what the model sends is read into it first,
 /// and what does not fit goes back to the model, with the name of the field. What the handler returns is shown as
 /// [`ToolResult`](crate::ToolResult) says; an error and a panic are shown too, and the run continues.
@@ -35,6 +38,9 @@ pub const TOOL_SERVER: &str = "ostler";
 ///     Ok::<_, String>(args.word.chars().count())
 /// });
 /// assert_eq!(tool.wire_name(), "mcp__ostler__count");
+///
+/// let same = ostler_sdk::mcp::tool("count", "Counts the letters of a word", |args: Count| args.word.chars().count());
+/// assert_eq!(Tool::from(same).wire_name(), "mcp__ostler__count");
 /// ```
 #[derive(Clone)]
 pub struct Tool {
@@ -114,6 +120,16 @@ impl Tool {
 
     pub(crate) fn for_run(&self, run: &Run) -> Option<mcp::Tool> {
         self.make.as_ref().map(|make| make(&self.name, &self.description, run.clone()))
+    }
+}
+
+impl From<mcp::Tool> for Tool {
+    fn from(tool: mcp::Tool) -> Self {
+        Self {
+            name: tool.name().to_owned(),
+            description: tool.description().to_owned(),
+            make: Some(Arc::new(move |_: &str, _: &str, _: Run| tool.clone())),
+        }
     }
 }
 

@@ -27,6 +27,12 @@ macro_rules! id {
             }
         }
 
+        impl From<&$name> for $name {
+            fn from(id: &$name) -> Self {
+                id.clone()
+            }
+        }
+
         impl From<$name> for String {
             fn from(id: $name) -> Self {
                 id.0.into()

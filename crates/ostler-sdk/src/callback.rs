@@ -5,6 +5,33 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+/// What a callback may return: its answer, or a future of it. There is nothing to implement.
+pub trait Reply<T, K>: Send + 'static {
+    #[doc(hidden)]
+    fn into_future(self) -> BoxFuture<'static, T>;
+}
+
+/// A callback that answers at once; see [`Reply`].
+#[derive(Debug)]
+pub struct AtOnce;
+
+/// A callback that answers with a future; see [`Reply`].
+#[derive(Debug)]
+pub struct Later;
+
+impl<T: Send + 'static> Reply<T, AtOnce> for T {
+    fn into_future(self) -> BoxFuture<'static, T> {
+        std::future::ready(self).boxed()
+    }
+}
+
+impl<T, F: Future<Output = T> + Send + 'static> Reply<T, Later> for F {
+    fn into_future(self) -> BoxFuture<'static, T> {
+        self.boxed()
+    }
+}
 
 /// Why a callback has not answered.
 #[derive(Debug)]

@@ -7,11 +7,15 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, Stream, StreamExt as _};
 use ostler_proto::message::{TurnResult, User};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use crate::answer::{self, answer_schema};
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::message::Message;
-use crate::options::Options;
+use crate::options::{IntoOptions, Options};
 use crate::pending::{self, Pending};
 use crate::process::Process;
 use crate::session::{self, Command, Inbox};
@@ -50,6 +54,8 @@ pub struct Client {
     inbox: Inbox,
     /// What [`Client::send`] sent, for [`Client::turn`].
     pending: Pending,
+    /// The schema of all answers, if the session has one.
+    schema: Option<Value>,
 }
 
 impl std::fmt::Debug for Client {
@@ -63,19 +69,25 @@ impl Client {
     ///
     /// # Errors
     /// When there is no engine, when it does not start, or when it refuses what the options say.
-    pub async fn connect(options: Options) -> Result<Self, Error> {
+    pub async fn connect(options: impl IntoOptions) -> Result<Self, Error> {
+        Self::connect_with(options.into_options()).await
+    }
+
+    async fn connect_with(options: Options) -> Result<Self, Error> {
         let transport: Arc<dyn Transport> = match &options.engine.transport {
             Some(transport) => Arc::clone(transport),
             None => Arc::new(Process::find()),
         };
         let limit = options.engine.start_timeout.unwrap_or(START_TIMEOUT);
         let start = options.start()?;
+        options.warn_of_unasked_callback();
         let connecting = async {
             let link = transport.start(start).await?;
             let version = Arc::default();
             let (commands, inbox) = session::run(link, &options, Arc::clone(&version));
             let handle = Handle::new(commands, version, options.initialize());
-            let mut client = Self { handle, inbox, pending: Pending::default() };
+            let schema = options.output.schema.clone();
+            let mut client = Self { handle, inbox, pending: Pending::default(), schema };
             match client.handle.introduce().await {
                 Ok(()) => Ok(client),
                 Err(error) => Err(client.reason(error).await),
@@ -181,6 +193,59 @@ impl Client {
             }
         }
         Err(Error::Closed("the engine has ended without a result".to_owned()))
+    }
+
+    /// Sends a prompt and returns its answer as a value: a struct, an enum, a list, anything with a schema.
+    ///
+    /// In a session of [`Options::answers`] the engine makes sure that the answer fits. In any other session the prompt
+    /// says what is wanted, and a model whose answer does not fit is told so, twice at most; other prompts of the session
+    /// can ask for other types.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), ostler_sdk::Error> {
+    /// use ostler_sdk::{Client, Options};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// enum Verdict { Fine, Broken { reason: String } }
+    ///
+    /// let mut client = Client::connect(Options::new()).await?;
+    /// client.prompt("Run the tests").await?;
+    /// if let Verdict::Broken { reason } = client.prompt_as("Is the code fine?").await? {
+    ///     println!("{reason}");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Client::prompt`]; [`Error::Answer`] when the answer is not a `T`, and [`Error::Options`] when the session is
+    /// one of [`Options::answers`] with another type.
+    pub async fn prompt_as<T>(&mut self, prompt: impl Into<User>) -> Result<T, Error>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        let schema = answer_schema::<T>();
+        match &self.schema {
+            Some(all) if *all == schema => return answer::of_result(self.prompt(prompt).await?),
+            Some(_) => {
+                let text = "this session gives all answers in another shape; connect without `answers`, or with this type";
+                return Err(Error::Options(text.to_owned()));
+            }
+            None => {}
+        }
+        let mut result = self.prompt(answer::with_schema(prompt.into(), &schema)).await?;
+        for n_corrections in 0.. {
+            match answer::of_text(result.result.as_deref().unwrap_or_default()) {
+                Ok(value) => return Ok(value),
+                Err(error) if n_corrections < answer::CORRECTIONS => {
+                    result = self.prompt(answer::correction(&error)).await?;
+                }
+                Err(error) => {
+                    let message = error.to_string();
+                    return Err(Error::Answer { message, result: Box::new(result) });
+                }
+            }
+        }
+        unreachable!("the loop ends with the last correction")
     }
 
     /// Why an engine that takes no prompts has ended, if it tells.

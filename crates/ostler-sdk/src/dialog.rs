@@ -4,13 +4,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use ostler_proto::control::{Ack, DialogCompleted, RequestUserDialog, UserDialogReply};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::callback::{Failure, called};
+use crate::callback::{Failure, Reply, called};
 
 /// The engine wants a dialog shown: `request.dialog_kind` says which, `request.payload` what is in it.
 #[derive(Clone, Debug)]
@@ -35,11 +34,9 @@ impl Deref for DialogRequest {
 /// ```
 /// use ostler_sdk::{Dialog, Options};
 ///
-/// let options = Options::new().on_dialog(["pick_color"], |asked| async move {
-///     match asked.payload["colors"][0].as_str() {
-///         Some(color) => Dialog::completed(color),
-///         None => Dialog::cancelled(),
-///     }
+/// let options = Options::new().on_dialog(["pick_color"], |asked| match asked.payload["colors"][0].as_str() {
+///     Some(color) => Dialog::completed(color),
+///     None => Dialog::cancelled(),
 /// });
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -67,12 +64,12 @@ pub(crate) struct OnDialog {
 }
 
 impl OnDialog {
-    pub(crate) fn new<F, R>(kinds: Vec<String>, callback: F) -> Self
+    pub(crate) fn new<F, R, K>(kinds: Vec<String>, callback: F) -> Self
     where
         F: Fn(DialogRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Dialog> + Send + 'static,
+        R: Reply<Dialog, K>,
     {
-        Self { kinds, callback: Arc::new(move |request| callback(request).boxed()) }
+        Self { kinds, callback: Arc::new(move |request| callback(request).into_future()) }
     }
 
     /// Has a dialog shown. One that cannot be shown is cancelled, and so is one whose callback panics or takes too long.

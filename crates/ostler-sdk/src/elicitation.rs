@@ -4,13 +4,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use ostler_proto::control::{Elicitation, ElicitationReply};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::callback::{Failure, called};
+use crate::callback::{Failure, Reply, called};
 
 /// An MCP server asks the user something: `request.message`, `request.requested_schema` for a form, `request.url` for
 /// an address to visit.
@@ -36,11 +35,9 @@ impl Deref for ElicitationRequest {
 /// ```
 /// use ostler_sdk::{Elicited, Options};
 ///
-/// let options = Options::new().on_elicitation(|asked| async move {
-///     match asked.mode.as_deref() {
-///         Some("url") => Elicited::decline(),
-///         _ => Elicited::accept().with_content(serde_json::json!({"name": "Ada"})),
-///     }
+/// let options = Options::new().on_elicitation(|asked| match asked.mode.as_deref() {
+///     Some("url") => Elicited::decline(),
+///     _ => Elicited::accept().with_content(serde_json::json!({"name": "Ada"})),
 /// });
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -80,12 +77,12 @@ impl Elicited {
 pub(crate) type OnElicitation =
     Arc<dyn Fn(ElicitationRequest) -> BoxFuture<'static, Elicited> + Send + Sync>;
 
-pub(crate) fn on_elicitation<F, R>(callback: F) -> OnElicitation
+pub(crate) fn on_elicitation<F, R, K>(callback: F) -> OnElicitation
 where
     F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
-    R: Future<Output = Elicited> + Send + 'static,
+    R: Reply<Elicited, K>,
 {
-    Arc::new(move |request| callback(request).boxed())
+    Arc::new(move |request| callback(request).into_future())
 }
 
 /// Has a server's question answered. Nobody there, or a callback that panics, is a no; one that takes too long has

@@ -92,6 +92,9 @@ pub enum Error {
         /// The turn it came from.
         result: Box<TurnResult>,
     },
+    /// A stored session could not be found, read or changed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The options contradict each other, or ask for something that cannot be.
     #[error("{0}")]
     Options(String),
@@ -103,6 +106,34 @@ pub enum Error {
         /// How long.
         limit: Duration,
     },
+}
+
+/// Why a stored session could not be found, read or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// There is no such session.
+    #[error("no session has the id {0}; list the sessions to see which ones exist")]
+    NotFound(String),
+    /// Ids of sessions are UUIDs.
+    #[error(
+        "{0} is not a session id, which is a UUID such as 550e8400-e29b-41d4-a716-446655440000"
+    )]
+    InvalidId(String),
+    /// The session does not contain the message.
+    #[error("session {session} does not contain the message {message}")]
+    NoSuchMessage {
+        /// The session.
+        session: String,
+        /// The uuid of the message.
+        message: String,
+    },
+    /// The change makes no sense, such as an empty title.
+    #[error("{0}")]
+    Invalid(String),
+    /// The storage failed.
+    #[error("{0}")]
+    Storage(String),
 }
 
 /// Sorts of errors.
@@ -125,7 +156,7 @@ pub enum ErrorKind {
     Api,
     /// A turn reached its limit on turns.
     MaxTurns,
-    /// A turn reached its budget.
+    /// A turn reached its limit on dollars or tokens.
     Budget,
     /// The model did not answer in the shape it was asked for.
     Answer,
@@ -135,6 +166,8 @@ pub enum ErrorKind {
     Usage,
     /// A time limit.
     Timeout,
+    /// A stored session could not be found, read or changed.
+    Session,
 }
 
 impl Error {
@@ -149,6 +182,7 @@ impl Error {
             Self::Cancelled | Self::Withdrawn => ErrorKind::Cancelled,
             Self::Answer { .. } => ErrorKind::Answer,
             Self::Options(_) => ErrorKind::Usage,
+            Self::Session(_) => ErrorKind::Session,
             Self::TimedOut { .. } => ErrorKind::Timeout,
             Self::Turn(result)
                 if result.extra.get("limit_reached").is_some_and(|limit| limit == "time") =>

@@ -1,4 +1,4 @@
-//! Hooks as async closures, one type of input per event.
+//! Hooks as closures, one type of input per event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,24 @@ pub use ostler_proto::hook::*;
 use ostler_proto::{Num, ToolUseId};
 use tokio_util::sync::CancellationToken;
 
+use crate::callback::Reply;
+
 /// A hook: an event, which of its occasions, and what to do then.
 ///
-/// The type of the closure's input says which event it is for:
+/// The type of the closure's input says which event it is for. The closure returns its output, a future of it, or `()`
+/// if it only looks:
 ///
 /// ```
 /// use ostler_sdk::Hook;
 /// use ostler_sdk::hook::{HookOutput, PreToolUseInput};
 ///
-/// let no_force = Hook::new(|call: PreToolUseInput, _| async move {
-///     match call.tool_input["command"].as_str() {
-///         Some(command) if command.contains("--force") => HookOutput::deny("not by force"),
-///         _ => HookOutput::none(),
-///     }
+/// let no_force = Hook::new(|call: PreToolUseInput, _| match call.tool_input["command"].as_str() {
+///     Some(command) if command.contains("--force") => HookOutput::deny("not by force"),
+///     _ => HookOutput::none(),
 /// })
 /// .matching("Bash");
+///
+/// let show = Hook::new(|call: PreToolUseInput, _| println!("{}", call.tool_name));
 /// ```
 #[derive(Clone)]
 pub struct Hook {
@@ -50,25 +53,27 @@ pub struct HookContext {
 
 impl Hook {
     /// A hook for the event that the closure's input belongs to.
-    pub fn new<I, F, R>(callback: F) -> Self
+    pub fn new<I, F, R, K>(callback: F) -> Self
     where
         I: EventInput,
         F: Fn(I, HookContext) -> R + Send + Sync + 'static,
-        R: Future<Output = HookOutput> + Send + 'static,
+        R: Reply<HookOutput, K>,
     {
         Self::with(I::EVENT, move |input, context| match I::of(input) {
-            Some(input) => callback(input, context).map(Ok).boxed(),
+            Some(input) => callback(input, context).into_future().map(Ok).boxed(),
             None => async { Err(format!("this hook is for {}", I::EVENT)) }.boxed(),
         })
     }
 
     /// A hook for any event, also one this version has no type for.
-    pub fn on<F, R>(event: HookEvent, callback: F) -> Self
+    pub fn on<F, R, K>(event: HookEvent, callback: F) -> Self
     where
         F: Fn(HookInput, HookContext) -> R + Send + Sync + 'static,
-        R: Future<Output = HookOutput> + Send + 'static,
+        R: Reply<HookOutput, K>,
     {
-        Self::with(event, move |input, context| callback(input, context).map(Ok).boxed())
+        Self::with(event, move |input, context| {
+            callback(input, context).into_future().map(Ok).boxed()
+        })
     }
 
     fn with(
@@ -110,6 +115,16 @@ impl Hook {
             on_failure: self.on_failure.clone(),
             ..HookMatcher::default()
         }
+    }
+}
+
+/// A hook that only looks; see [`Reply`].
+#[derive(Debug)]
+pub struct OnlyLooks;
+
+impl Reply<HookOutput, OnlyLooks> for () {
+    fn into_future(self) -> BoxFuture<'static, HookOutput> {
+        std::future::ready(HookOutput::none()).boxed()
     }
 }
 

@@ -29,6 +29,12 @@
 //! Dropping a [`Query`] or a [`Client`] ends its engine with everything that it started.
 #![warn(missing_docs)]
 
+#[cfg(not(unix))]
+compile_error!(
+    "ostler-sdk runs on Unix only (Linux, macOS): it relies on process groups, signals and file permissions. On Windows, use WSL"
+);
+
+mod answer;
 mod callback;
 mod client;
 mod dialog;
@@ -51,16 +57,33 @@ mod version;
 pub use ostler_proto as proto;
 pub use tokio_util::sync::CancellationToken;
 
+pub use self::answer::{AnswerError, answer_schema, read_answer};
+pub use self::callback::{AtOnce, Later, Reply};
 pub use self::client::{Client, Prompt, Turn};
 pub use self::dialog::{Dialog, DialogRequest};
 pub use self::elicitation::{ElicitationRequest, Elicited};
-pub use self::error::{Error, ErrorKind};
+pub use self::error::{Error, ErrorKind, SessionError};
 pub use self::fold::Fold;
 pub use self::handle::Handle;
 pub use self::hook::Hook;
 pub use self::message::Message;
-pub use self::options::{Options, PermissionMode};
+pub use self::options::{IntoOptions, Options, OptionsFor, PermissionMode};
 pub use self::permission::{Answers, Decision, PermissionRequest, QuestionRequest};
 pub use self::process::Process;
-pub use self::query::{Query, answer_schema, prompt, prompt_as, query};
+pub use self::query::{Query, prompt, prompt_as, query};
 pub use self::version::EngineVersion;
+
+/// What programs rely on: sessions move between threads, and handles and errors are shared by them.
+const _: () = {
+    const fn sends<T: Send>() {}
+    const fn shares<T: Send + Sync>() {}
+    sends::<Client>();
+    sends::<Query>();
+    sends::<Turn<'_>>();
+    shares::<Handle>();
+    shares::<Error>();
+    shares::<Options>();
+    shares::<Message>();
+    shares::<Decision>();
+    shares::<Hook>();
+};

@@ -7,15 +7,15 @@
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Add { a: i64, b: i64 }
 //!
-//! let add = tool("add", "Adds two numbers", |it: Add| async move { Ok::<_, String>(it.a + it.b) });
+//! let add = tool("add", "Adds two numbers", |it: Add| it.a + it.b);
 //! let options = Options::new().server(Server::new("calc", "1.0.0").tool(add)).allow(["mcp__calc__add"]);
 //! ```
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 pub use ostler_mcp::{
-    Content, Context, Output, Prompt, PromptMessage, Resource, Server, Tool, raw_tool, tool,
-    tool_with_context,
+    Content, Context, Json, Output, Prompt, PromptMessage, Resource, Server, Tool, ToolReply,
+    ToolValue, raw_tool, tool, tool_with_context,
 };
 use serde_json::Value;
 

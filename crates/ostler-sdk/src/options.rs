@@ -26,9 +26,11 @@
 //! | `systemPrompt` | [`SystemPrompt`]; without one the model is told nothing, as in the other SDKs |
 //! | `tools` | [`ToolOptions::base`] |
 
+mod shadow;
 mod start;
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +44,7 @@ pub use ostler_proto::sandbox::SandboxSettings;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::callback::Reply;
 use crate::dialog::{Dialog, DialogRequest, OnDialog};
 use crate::elicitation::{ElicitationRequest, Elicited, OnElicitation, on_elicitation};
 use crate::hook::Hook;
@@ -68,9 +71,13 @@ pub type MessageListener = Arc<dyn Fn(&crate::Message) + Send + Sync>;
 /// options.limits.max_budget_usd = Some(0.5);
 /// options.output.partial_messages = true;
 /// ```
+///
+/// `E` is the engine that runs if no other one is named: an executable in the crate `ostler-sdk`, the engine in this
+/// process in the crate `ostler`. Both crates call the type `Options`, and everything takes either of them
+/// ([`IntoOptions`]).
 #[derive(Clone, Default)]
 #[non_exhaustive]
-pub struct Options {
+pub struct OptionsFor<E> {
     /// Which model, and how it answers.
     pub model: ModelOptions,
     /// What ends a turn that the model would not end.
@@ -91,10 +98,40 @@ pub struct Options {
     pub tape: RecordingChoice,
     /// The engine itself.
     pub engine: EngineOptions,
+    default_engine: PhantomData<fn() -> E>,
+}
+
+/// Options of a session that runs an executable, unless they say otherwise; see [`OptionsFor`].
+pub type Options = OptionsFor<Process>;
+
+/// Options with any default engine: what everything that starts a session takes.
+pub trait IntoOptions {
+    /// The same options; the default engine is now named in them.
+    fn into_options(self) -> Options;
+}
+
+impl<E: Transport + Default> IntoOptions for OptionsFor<E> {
+    fn into_options(mut self) -> Options {
+        self.engine.transport.get_or_insert_with(|| Arc::new(E::default()));
+        OptionsFor {
+            model: self.model,
+            limits: self.limits,
+            context: self.context,
+            tools: self.tools,
+            permissions: self.permissions,
+            hooks: self.hooks,
+            session: self.session,
+            output: self.output,
+            tape: self.tape,
+            engine: self.engine,
+            default_engine: PhantomData,
+        }
+    }
 }
 
 /// Which model, and how it answers.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ModelOptions {
     /// The model; the engine's own choice if `None`.
     pub name: Option<String>,
@@ -102,18 +139,52 @@ pub struct ModelOptions {
     pub fallback: Option<String>,
     /// How it thinks.
     pub thinking: Option<Thinking>,
-    /// How much of that is shown: `summarized` or `omitted`.
-    pub thinking_display: Option<String>,
-    /// How much trouble it takes: `low` to `max`.
-    pub effort: Option<String>,
+    /// How much of that is shown.
+    pub thinking_display: Option<ThinkingDisplay>,
+    /// How much trouble it takes.
+    pub effort: Option<Effort>,
     /// Beta features of the API, such as `context-1m-2025-08-07`.
     pub betas: Vec<String>,
     /// What models cost, see [`Options::model_price`].
     pub prices: BTreeMap<String, ModelPrice>,
 }
 
+/// How much of its thinking a model shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ThinkingDisplay {
+    /// A summary.
+    Summarized,
+    /// Nothing.
+    Omitted,
+}
+
+/// How much trouble a model takes. A model that does not know a level uses the next lower one.
+///
+/// ```
+/// use ostler_sdk::Options;
+/// use ostler_sdk::options::Effort;
+///
+/// let options = Options::new().effort(Effort::Low);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Effort {
+    /// The least.
+    Low,
+    /// Less than usual, for most models.
+    Medium,
+    /// The usual, for most models.
+    High,
+    /// More.
+    Xhigh,
+    /// The most.
+    Max,
+}
+
 /// What ends a turn that the model would not end.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LimitOptions {
     /// The most model calls per prompt.
     pub max_turns: Option<u64>,
@@ -125,6 +196,7 @@ pub struct LimitOptions {
 
 /// Where the agent works and what it is told beforehand.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ContextOptions {
     /// The working directory; this process's own if `None`.
     pub cwd: Option<PathBuf>,
@@ -174,6 +246,7 @@ pub enum SettingSource {
 
 /// What the agent can do.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct ToolOptions {
     /// The built-in tools there are; all of the engine's own if `None`.
     pub base: Option<ToolSet>,
@@ -189,6 +262,7 @@ pub struct ToolOptions {
 
 /// What the agent may do.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct PermissionOptions {
     /// How freely tools run.
     pub mode: PermissionMode,
@@ -215,6 +289,7 @@ impl PermissionOptions {
 
 /// Which conversation it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// A conversation to go on with; a new one by default.
     pub choice: SessionChoice,
@@ -226,6 +301,7 @@ pub struct SessionOptions {
 
 /// What is reported.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct OutputOptions {
     /// Whether the events of a response are sent as they come.
     pub partial_messages: bool,
@@ -241,8 +317,9 @@ pub struct OutputOptions {
 
 /// The engine itself.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct EngineOptions {
-    /// How it is reached; a child process found on the `PATH` if `None`.
+    /// How it is reached; the default engine of the crate if `None`, see [`OptionsFor`].
     pub transport: Option<Arc<dyn Transport>>,
     /// Its environment.
     pub env: Environment,
@@ -263,9 +340,12 @@ pub struct EngineOptions {
     pub cancellation: Option<CancellationToken>,
 }
 
-impl Options {
+impl<E> OptionsFor<E> {
     /// The defaults.
-    pub fn new() -> Self {
+    pub fn new() -> Self
+    where
+        E: Default,
+    {
         Self::default()
     }
 
@@ -273,6 +353,13 @@ impl Options {
     #[must_use]
     pub fn model(mut self, name: impl Into<String>) -> Self {
         self.model.name = Some(name.into());
+        self
+    }
+
+    /// How much trouble the model takes.
+    #[must_use]
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.model.effort = Some(effort);
         self
     }
 
@@ -349,12 +436,25 @@ impl Options {
     }
 
     /// Who decides on calls that no rule decides on. A callback that panics, or takes longer than
-    /// [`PermissionOptions::timeout`], denies.
+    /// [`PermissionOptions::timeout`], denies. It returns its decision, or a future of it.
+    ///
+    /// Rules of [`Options::allow`] come first. If one of them allows every call of a tool, so that the callback is never
+    /// asked about that tool, a warning says so (`tracing`, and the listener of [`Options::on_stderr`]).
+    ///
+    /// ```
+    /// use ostler_sdk::{Decision, Options};
+    ///
+    /// let short = Options::new().on_permission(|call| Decision::deny(format!("no {}", call.tool_name)));
+    /// let with_waiting = Options::new().on_permission(|call| async move {
+    ///     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    ///     Decision::allow()
+    /// });
+    /// ```
     #[must_use]
-    pub fn on_permission<F, R>(mut self, callback: F) -> Self
+    pub fn on_permission<F, R, K>(mut self, callback: F) -> Self
     where
         F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Decision> + Send + 'static,
+        R: Reply<Decision, K>,
     {
         self.permissions.on_permission = Some(on_permission(callback));
         self
@@ -362,10 +462,10 @@ impl Options {
 
     /// Who answers the agent's questions. They never come as permission questions.
     #[must_use]
-    pub fn on_question<F, R>(mut self, callback: F) -> Self
+    pub fn on_question<F, R, K>(mut self, callback: F) -> Self
     where
         F: Fn(QuestionRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Answers> + Send + 'static,
+        R: Reply<Answers, K>,
     {
         self.permissions.on_question = Some(on_question(callback));
         self
@@ -373,10 +473,10 @@ impl Options {
 
     /// Who answers what MCP servers ask. Without anybody, and when the callback panics, the answer is no.
     #[must_use]
-    pub fn on_elicitation<F, R>(mut self, callback: F) -> Self
+    pub fn on_elicitation<F, R, K>(mut self, callback: F) -> Self
     where
         F: Fn(ElicitationRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Elicited> + Send + 'static,
+        R: Reply<Elicited, K>,
     {
         self.permissions.on_elicitation = Some(on_elicitation(callback));
         self
@@ -386,11 +486,11 @@ impl Options {
     /// when the callback panics, or takes longer than [`PermissionOptions::timeout`]. The kinds are the engine's; newer
     /// versions of Claude Code have some, Ostler's own engine has none.
     #[must_use]
-    pub fn on_dialog<K, F, R>(mut self, kinds: impl IntoIterator<Item = K>, callback: F) -> Self
+    pub fn on_dialog<N, F, R, K>(mut self, kinds: impl IntoIterator<Item = N>, callback: F) -> Self
     where
-        K: Into<String>,
+        N: Into<String>,
         F: Fn(DialogRequest) -> R + Send + Sync + 'static,
-        R: Future<Output = Dialog> + Send + 'static,
+        R: Reply<Dialog, K>,
     {
         let kinds = kinds.into_iter().map(Into::into).collect();
         self.permissions.on_dialog = Some(OnDialog::new(kinds, callback));
@@ -455,6 +555,14 @@ impl Options {
     #[must_use]
     pub fn partial_messages(mut self) -> Self {
         self.output.partial_messages = true;
+        self
+    }
+
+    /// Asks for all answers of the session in the shape of this type: the engine checks them, and
+    /// [`crate::Client::prompt_as`] returns them. See [`crate::answer_schema`].
+    #[must_use]
+    pub fn answers<T: schemars::JsonSchema>(mut self) -> Self {
+        self.output.schema = Some(crate::answer_schema::<T>());
         self
     }
 

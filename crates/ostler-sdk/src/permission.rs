@@ -3,13 +3,14 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use ostler_proto::control::CanUseTool;
 use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
 use ostler_proto::tool::{AskUserQuestionInput, Question};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use crate::callback::Reply;
 
 /// A tool wants to run. Everything the engine says about it is here: `request.tool_name`, `request.input`, ….
 #[derive(Clone, Debug)]
@@ -41,40 +42,77 @@ impl PermissionRequest {
 /// ```
 /// use ostler_sdk::{Decision, Options};
 ///
-/// let options = Options::new().on_permission(|call| async move {
-///     match call.input["command"].as_str() {
-///         Some("make") => Decision::allow().with_input(serde_json::json!({"command": "make --dry-run"})),
-///         Some(command) if command.starts_with("git ") => Decision::allow().with_rules(call.suggestions()),
-///         _ => Decision::deny("only make and git").and_stop(),
-///     }
+/// let options = Options::new().on_permission(|call| match call.input["command"].as_str() {
+///     Some("make") => Decision::allow().edit(|input| input["command"] = "make --dry-run".into()),
+///     Some(command) if command.starts_with("git ") => Decision::allow().with_rules(call.suggestions()),
+///     _ => Decision::deny("only make and git").and_stop(),
 /// });
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 #[must_use]
-pub struct Decision(PermissionResult);
+pub struct Decision {
+    result: PermissionResult,
+    edits: Vec<Edit>,
+}
+
+/// A change of the input that the call asked for.
+type Edit = Arc<dyn Fn(&mut Value) + Send + Sync>;
+
+impl std::fmt::Debug for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let n_edits = self.edits.len();
+        f.debug_struct("Decision").field("result", &self.result).field("n_edits", &n_edits).finish()
+    }
+}
+
+/// Edits are equal if they are the same closure.
+impl PartialEq for Decision {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |(a, b): (&Edit, &Edit)| Arc::ptr_eq(a, b);
+        self.result == other.result
+            && self.edits.len() == other.edits.len()
+            && self.edits.iter().zip(&other.edits).all(same)
+    }
+}
 
 impl Decision {
     /// Yes, exactly as asked.
     pub fn allow() -> Self {
-        Self(PermissionResult::Allow(Allow::default()))
+        Self::of(PermissionResult::Allow(Allow::default()))
     }
 
     /// No. The model reads why, and goes on.
     pub fn deny(message: impl Into<String>) -> Self {
-        Self(PermissionResult::Deny(Deny { message: message.into(), ..Deny::default() }))
+        Self::of(PermissionResult::Deny(Deny { message: message.into(), ..Deny::default() }))
     }
 
     /// An allow that runs the tool with another input. The whole input is replaced.
     pub fn with_input(mut self, input: impl Into<Value>) -> Self {
-        if let PermissionResult::Allow(allow) = &mut self.0 {
+        if let PermissionResult::Allow(allow) = &mut self.result {
             allow.updated_input = Some(input.into());
         }
         self
     }
 
+    /// An allow that runs the tool with a changed input. The closure gets the input of the call, or that of
+    /// [`Decision::with_input`]; if it panics, the call is denied.
+    ///
+    /// ```
+    /// use ostler_sdk::{Decision, Options};
+    ///
+    /// let options = Options::new().on_permission(|call| match call.tool_name.as_str() {
+    ///     "Bash" => Decision::allow().edit(|input| input["timeout"] = 10_000.into()),
+    ///     _ => Decision::deny("only commands"),
+    /// });
+    /// ```
+    pub fn edit(mut self, change: impl Fn(&mut Value) + Send + Sync + 'static) -> Self {
+        self.edits.push(Arc::new(change));
+        self
+    }
+
     /// An allow that also changes the permissions, so that the same is not asked again.
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = PermissionUpdate>) -> Self {
-        if let PermissionResult::Allow(allow) = &mut self.0 {
+        if let PermissionResult::Allow(allow) = &mut self.result {
             allow.updated_permissions.get_or_insert_default().extend(rules);
         }
         self
@@ -82,21 +120,33 @@ impl Decision {
 
     /// A deny that also ends the turn.
     pub fn and_stop(mut self) -> Self {
-        if let PermissionResult::Deny(deny) = &mut self.0 {
+        if let PermissionResult::Deny(deny) = &mut self.result {
             deny.interrupt = Some(true);
         }
         self
     }
 
-    pub(crate) fn into_result(self) -> PermissionResult {
-        self.0
+    /// The answer to a question of the engine about a call with this input.
+    pub(crate) fn into_result(mut self, asked: &Value) -> PermissionResult {
+        if let PermissionResult::Allow(allow) = &mut self.result
+            && !self.edits.is_empty()
+        {
+            let mut input = allow.updated_input.take().unwrap_or_else(|| asked.clone());
+            self.edits.iter().for_each(|edit| edit(&mut input));
+            allow.updated_input = Some(input);
+        }
+        self.result
+    }
+
+    fn of(result: PermissionResult) -> Self {
+        Self { result, edits: Vec::new() }
     }
 }
 
 /// An answer with everything the protocol has for it, such as whether the user meant it for good.
 impl From<PermissionResult> for Decision {
     fn from(answer: PermissionResult) -> Self {
-        Self(answer)
+        Self::of(answer)
     }
 }
 
@@ -118,7 +168,7 @@ pub struct QuestionRequest {
 /// use ostler_sdk::{Answers, Options};
 ///
 /// // Always the first option.
-/// let options = Options::new().on_question(|asked| async move {
+/// let options = Options::new().on_question(|asked| {
 ///     asked.questions.iter().fold(Answers::new(), |answers, question| {
 ///         answers.answer(&question.question, [&question.options[0].label])
 ///     })
@@ -165,20 +215,20 @@ pub(crate) type OnPermission =
 pub(crate) type OnQuestion =
     Arc<dyn Fn(QuestionRequest) -> BoxFuture<'static, Answers> + Send + Sync>;
 
-pub(crate) fn on_permission<F, R>(callback: F) -> OnPermission
+pub(crate) fn on_permission<F, R, K>(callback: F) -> OnPermission
 where
     F: Fn(PermissionRequest) -> R + Send + Sync + 'static,
-    R: Future<Output = Decision> + Send + 'static,
+    R: Reply<Decision, K>,
 {
-    Arc::new(move |request| callback(request).boxed())
+    Arc::new(move |request| callback(request).into_future())
 }
 
-pub(crate) fn on_question<F, R>(callback: F) -> OnQuestion
+pub(crate) fn on_question<F, R, K>(callback: F) -> OnQuestion
 where
     F: Fn(QuestionRequest) -> R + Send + Sync + 'static,
-    R: Future<Output = Answers> + Send + 'static,
+    R: Reply<Answers, K>,
 {
-    Arc::new(move |request| callback(request).boxed())
+    Arc::new(move |request| callback(request).into_future())
 }
 
 /// The tool with which the agent asks.

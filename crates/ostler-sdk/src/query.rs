@@ -8,21 +8,21 @@ use futures::future::BoxFuture;
 use futures::stream::Stream;
 use ostler_proto::message::TurnResult;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+use crate::answer;
 use crate::client::{Client, Prompt};
 use crate::error::Error;
 use crate::handle::Handle;
 use crate::message::Message;
-use crate::options::Options;
+use crate::options::{IntoOptions, Options};
 use crate::session::Command;
 
 /// Starts an engine, gives it a prompt, and streams its messages until it has ended.
 ///
 /// The engine starts when the stream is first polled. With one prompt it ends by itself once everything is answered
 /// and nothing goes on in the background; with a stream of prompts, when that has ended too.
-pub fn query(prompt: impl Into<Prompt>, options: Options) -> Query {
-    let starting = start(prompt.into(), options).boxed();
+pub fn query(prompt: impl Into<Prompt>, options: impl IntoOptions) -> Query {
+    let starting = start(prompt.into(), options.into_options()).boxed();
     Query(State::Starting(starting))
 }
 
@@ -108,7 +108,10 @@ impl Stream for Query {
 ///
 /// # Errors
 /// When the turn fails, or there is no result.
-pub async fn prompt(prompt: impl Into<Prompt>, options: Options) -> Result<TurnResult, Error> {
+pub async fn prompt(
+    prompt: impl Into<Prompt>,
+    options: impl IntoOptions,
+) -> Result<TurnResult, Error> {
     let mut query = query(prompt, options);
     let mut last = None;
     while let Some(message) = query.next().await {
@@ -124,7 +127,7 @@ pub async fn prompt(prompt: impl Into<Prompt>, options: Options) -> Result<TurnR
     }
 }
 
-/// Gives an engine one prompt and returns its answer as a value.
+/// Gives an engine one prompt and returns its answer as a value: a struct, an enum, a list, anything with a schema.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ostler_sdk::Error> {
@@ -137,47 +140,10 @@ pub async fn prompt(prompt: impl Into<Prompt>, options: Options) -> Result<TurnR
 ///
 /// # Errors
 /// When the turn fails, or the answer is not a `T`.
-pub async fn prompt_as<T>(prompt: impl Into<Prompt>, mut options: Options) -> Result<T, Error>
+pub async fn prompt_as<T>(prompt: impl Into<Prompt>, options: impl IntoOptions) -> Result<T, Error>
 where
     T: DeserializeOwned + schemars::JsonSchema,
 {
-    options.output.schema = Some(answer_schema::<T>());
-    let result = self::prompt(prompt, options).await?;
-    let Some(answer) = result.structured_output.clone() else {
-        let message = "there is no structured answer".to_owned();
-        return Err(Error::Answer { message, result: Box::new(result) });
-    };
-    serde_path_to_error::deserialize(answer)
-        .map_err(|error| Error::Answer { message: error.to_string(), result: Box::new(result) })
-}
-
-/// The schema of an answer, as engines take it: without references where that is possible, and only with formats that
-/// JSON Schema knows. Claude Code 2.1.50 gives no structured answer at all for a schema with Rust's `uint8`, and says nothing.
-pub fn answer_schema<T: schemars::JsonSchema>() -> Value {
-    let settings = schemars::generate::SchemaSettings::draft07().with(|settings| {
-        settings.inline_subschemas = true;
-    });
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    forget_formats(&mut schema);
-    schema
-}
-
-/// Takes out the formats that say how numbers are kept in memory.
-fn forget_formats(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            let is_number = |format: &str| {
-                matches!(format.trim_start_matches('u'), "int" | "int8" | "int16" | "int32")
-                    || matches!(format.trim_start_matches('u'), "int64" | "int128")
-                    || matches!(format, "float" | "double")
-            };
-            // A property that is called so is an object.
-            if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
-                object.remove("format");
-            }
-            object.values_mut().for_each(forget_formats);
-        }
-        Value::Array(all) => all.iter_mut().for_each(forget_formats),
-        _ => {}
-    }
+    let options = options.into_options().answers::<T>();
+    answer::of_result(self::prompt(prompt, options).await?)
 }

@@ -367,7 +367,7 @@ impl Session {
                 None => return false,
             }
             // What is not ready now is waited for later.
-            ready = match n_heard < AT_ONCE {
+            ready = match n_heard < AT_ONCE && !self.messages.is_full() {
                 true => self.link.from_engine.next().now_or_never(),
                 false => None,
             };

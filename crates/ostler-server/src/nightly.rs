@@ -71,7 +71,7 @@ async fn back_up_into(app: &App, folder: &Path) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// Of the backups beside this one, the newest stay.
+/// Of the backups next to this one, the newest stay.
 fn remove_older(newest: &Path) {
     let Some(entries) = newest.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else {
         return;

@@ -1,5 +1,6 @@
 //! Ostler's built-in tools, one file each. This file is the list of them.
 
+#[cfg(feature = "web")]
 mod address;
 mod ask_user_question;
 mod background;
@@ -17,6 +18,10 @@ mod output;
 mod overflow;
 pub mod patch;
 mod path;
+#[cfg(feature = "pdf")]
+mod pdf;
+#[cfg(not(feature = "pdf"))]
+#[path = "no_pdf.rs"]
 mod pdf;
 mod picture;
 mod process;
@@ -35,6 +40,7 @@ mod task_update;
 mod text;
 mod todo_write;
 mod walk;
+#[cfg(feature = "web")]
 mod web_fetch;
 mod web_search;
 mod write;
@@ -43,7 +49,10 @@ use std::sync::Arc;
 
 use ostler_engine::tool::{AnyTool, erase};
 
+#[cfg(feature = "pdf")]
 pub use self::pdf::child::run_if_called;
+#[cfg(not(feature = "pdf"))]
+pub use self::pdf::run_if_called;
 
 /// The tools of one session. They share its state: which files it has read, and the shell's folder.
 pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
@@ -61,6 +70,7 @@ pub fn session_tools() -> Vec<Arc<dyn AnyTool>> {
         erase(task_output::TaskOutput),
         erase(task_stop::TaskStop),
         erase(todo_write::TodoWrite::default()),
+        #[cfg(feature = "web")]
         erase(web_fetch::WebFetch::default()),
         erase(web_search::WebSearch),
         erase(write::Write::new(read_files)),

@@ -1,15 +1,12 @@
 //! Small lines beside the conversation (queue, titles, tags), and what can be done to a session from outside.
 
-use std::fs;
-use std::path::Path;
-
 use ostler_proto::transcript::{
     CustomTitle, LastPrompt, QueueOperation, Summary, TagLine, TranscriptLine,
 };
 use ostler_proto::{Extra, SessionId};
 
 use super::scan::short;
-use super::{Clock, Projects, Scene, StoreError, TranscriptWriter, io_error};
+use super::{Projects, StoreError, TranscriptWriter};
 
 impl TranscriptWriter {
     /// Notes that a prompt was queued (`enqueue`), taken up (`dequeue`) or withdrawn (`remove`).
@@ -87,7 +84,7 @@ impl Projects {
     /// # Errors
     /// When there is no such session, the title is empty, or the disk says no.
     pub fn rename(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
-        self.appender(id)?.title(title)
+        self.session(None, id)?.rename(title)
     }
 
     /// Gives a session a tag, or takes it away.
@@ -95,7 +92,7 @@ impl Projects {
     /// # Errors
     /// When there is no such session, the tag is empty, or the disk says no.
     pub fn tag(&self, id: &SessionId, tag: Option<&str>) -> Result<(), StoreError> {
-        self.appender(id)?.tag(tag)
+        self.session(None, id)?.tag(tag)
     }
 
     /// Removes a session, and its subagents with it.
@@ -103,26 +100,12 @@ impl Projects {
     /// # Errors
     /// When there is no such session, or the disk says no.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let file = self.file(None, id).ok_or_else(|| StoreError::NotFound(id.to_string()))?;
-        fs::remove_file(&file).map_err(io_error("delete", &file))?;
-        let folder = file.with_extension("");
-        match fs::remove_dir_all(&folder) {
-            Err(error) if folder.exists() => Err(io_error("delete", &folder)(error)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Writes small lines only: these do not say where they were written.
-    fn appender(&self, id: &SessionId) -> Result<TranscriptWriter, StoreError> {
-        let file = self.file(None, id).ok_or_else(|| StoreError::NotFound(id.to_string()))?;
-        let nowhere =
-            Scene { cwd: Path::new("/").to_owned(), version: String::new(), entrypoint: None };
-        Ok(TranscriptWriter::go_on(file, id.clone(), nowhere, None, Clock::default()))
+        self.session(None, id)?.delete()
     }
 }
 
 /// Titles and tags are single lines without what nobody can see.
-fn not_empty(what: &'static str, text: &str) -> Result<String, StoreError> {
+pub(super) fn not_empty(what: &'static str, text: &str) -> Result<String, StoreError> {
     let visible = |c: &char| {
         !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}')

@@ -23,6 +23,8 @@ mod recent;
 mod resume;
 mod scan;
 mod session_file;
+mod shared;
+mod worktrees;
 mod writer;
 
 use std::io;
@@ -36,6 +38,8 @@ pub use self::list::SessionInfo;
 pub use self::reader::Transcript;
 pub use self::resume::{Begin, Opened, SessionStart};
 pub use self::session_file::SessionFile;
+pub use self::shared::SharedTranscript;
+pub use self::worktrees::worktrees;
 pub use self::writer::{AgentMeta, Scene, TranscriptWriter};
 
 /// Why a session could not be found, read or written. The texts are meant for users; hosts match on some of them.
@@ -79,6 +83,9 @@ pub enum StoreError {
     /// Resuming at a message would drop more than the turn the caller named.
     #[error("Resume rejected by --resume-drops-turn: {0}")]
     DropsMore(String),
+    /// The session has no messages that could be copied.
+    #[error("session {0} has no messages to fork")]
+    NothingToFork(SessionId),
     /// A title or tag has nothing in it.
     #[error("a {0} must not be empty")]
     Empty(&'static str),

@@ -50,7 +50,7 @@ impl Projects {
 
     /// The newest session of a working directory. Reads no file but that one.
     pub fn latest(&self, cwd: &Path) -> Option<SessionInfo> {
-        newest(files_in(&self.folder(cwd)), 1).0.pop()
+        newest(files_in(&self.folder(cwd)), 1, SessionInfo::read).0.pop()
     }
 
     /// The newest sessions of one working directory, or of all, and how many files were not looked at.
@@ -59,7 +59,7 @@ impl Projects {
             Some(cwd) => files_in(&self.folder(cwd)),
             None => self.folders().iter().flat_map(|folder| files_in(folder)).collect(),
         };
-        newest(files, limit)
+        newest(files, limit, SessionInfo::read)
     }
 
     /// The session with an id, a title or the beginning of an id. A whole id is found wherever the session ran,
@@ -131,7 +131,7 @@ fn sessions_in(folder: &Path) -> Vec<SessionInfo> {
 }
 
 /// The files that may be sessions, and when each was last written.
-fn files_in(folder: &Path) -> Vec<(SystemTime, PathBuf)> {
+pub(super) fn files_in(folder: &Path) -> Vec<(SystemTime, PathBuf)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let file = |entry: fs::DirEntry| {
         let path = entry.path();
@@ -141,8 +141,12 @@ fn files_in(folder: &Path) -> Vec<(SystemTime, PathBuf)> {
     entries.filter_map(|entry| file(entry.ok()?)).collect()
 }
 
-/// Reads the newest files, until there are so many sessions.
-fn newest(mut files: Vec<(SystemTime, PathBuf)>, limit: usize) -> (Vec<SessionInfo>, usize) {
+/// Reads the newest files, until there are so many sessions. Also returns how many files were not read.
+pub(super) fn newest(
+    mut files: Vec<(SystemTime, PathBuf)>,
+    limit: usize,
+    mut read: impl FnMut(&Path) -> Option<SessionInfo>,
+) -> (Vec<SessionInfo>, usize) {
     files.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let (mut sessions, mut n_files) = (Vec::new(), files.len());
     for (_, path) in files {
@@ -150,7 +154,7 @@ fn newest(mut files: Vec<(SystemTime, PathBuf)>, limit: usize) -> (Vec<SessionIn
             break;
         }
         n_files -= 1;
-        sessions.extend(SessionInfo::read(&path));
+        sessions.extend(read(&path));
     }
     (sessions, n_files)
 }
@@ -178,7 +182,7 @@ mod tests {
         }
         fs::write(folder.path().join("notes.jsonl"), "{\"summary\":\"no\"}").unwrap();
         let of = |limit| {
-            let (sessions, n_more) = newest(files_in(folder.path()), limit);
+            let (sessions, n_more) = newest(files_in(folder.path()), limit, SessionInfo::read);
             (sessions.into_iter().map(|it| it.summary).collect::<Vec<_>>().join(" "), n_more)
         };
         assert_eq!(of(1), ("4".to_owned(), 4));

@@ -8,6 +8,7 @@ use ostler_proto::{SessionId, Uuid};
 use super::folder::{is_uuid, session_file};
 use super::fork::Copied;
 use super::line::written_at;
+use super::session_file::fork_title;
 use super::{
     Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard, io_error, recent,
 };
@@ -134,9 +135,7 @@ impl Projects {
     ) -> Result<(TranscriptWriter, Vec<FileSnapshot>), StoreError> {
         let id = self.new_id(start)?;
         let path = session_file(&self.folder(&scene.cwd), &id);
-        let info = super::SessionInfo::read(&source);
-        let name = info.and_then(|info| info.title.or(info.first_prompt));
-        let title = format!("{} (fork)", name.as_deref().unwrap_or("Forked session"));
+        let title = fork_title(&source);
         let lines: Vec<_> = chain.iter().map(|at| &transcript.lines()[*at]).collect();
         let mut clock = clock(transcript);
         let snapshots = checkpoint::snapshots(transcript.lines());
@@ -160,6 +159,6 @@ impl Projects {
 }
 
 /// A clock that is past all lines of a transcript, also if the machine's is not.
-fn clock(transcript: &Transcript) -> Clock {
+pub(super) fn clock(transcript: &Transcript) -> Clock {
     Clock::after(transcript.lines().iter().map(written_at).max().unwrap_or_default())
 }

@@ -1,72 +1,189 @@
-//! The session's file while the session runs: shared by all who write to it, and quiet once it is lost.
+//! One session on disk, for programs that manage sessions without running them: read, rename, tag, delete, fork.
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use ostler_proto::message::TranscriptMirror;
-use ostler_proto::{AgentId, Extra, SessionId, Uuid};
+use ostler_proto::{SessionId, Uuid};
 
-use crate::{AgentMeta, StoreError, TranscriptWriter};
+use super::edit::not_empty;
+use super::folder::{is_uuid, session_file};
+use super::list::{files_in, newest};
+use super::resume::clock;
+use super::{
+    Clock, Projects, Scene, SessionInfo, StoreError, Transcript, TranscriptWriter, fork, io_error,
+};
+use crate::ids::fresh_uuid;
 
-/// A session's file.
+/// A session that exists, with its file.
 #[derive(Clone, Debug)]
-pub struct SessionFile(Arc<Mutex<State>>);
+pub struct SessionFile {
+    id: SessionId,
+    path: PathBuf,
+    /// The working directory by whose sessions it was found.
+    cwd: Option<PathBuf>,
+}
 
-#[derive(Debug)]
-struct State {
-    writer: TranscriptWriter,
-    /// A write failed, and that was told.
-    lost: bool,
+impl Projects {
+    /// A session by its id: of these working directories, or of any if `None`.
+    ///
+    /// # Errors
+    /// When the id is not a UUID, or there is no such session.
+    pub fn session(
+        &self,
+        cwds: Option<&[PathBuf]>,
+        id: &SessionId,
+    ) -> Result<SessionFile, StoreError> {
+        if !is_uuid(id.as_str()) {
+            return Err(StoreError::NotAUuid(id.to_string()));
+        }
+        let id = SessionId::from(id.as_str().to_ascii_lowercase());
+        for (folder, cwd) in self.folders_of(cwds) {
+            let path = session_file(&folder, &id);
+            // An empty file is not a session: its writer died before the first line.
+            if fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
+                return Ok(SessionFile { id, path, cwd });
+            }
+        }
+        Err(StoreError::NotFound(id.to_string()))
+    }
+
+    /// The sessions of these working directories, or of all if `None`, newest first, after the first `offset` of them.
+    /// A session that lies in two folders is listed once.
+    pub fn page(
+        &self,
+        cwds: Option<&[PathBuf]>,
+        offset: usize,
+        limit: Option<usize>,
+    ) -> Vec<SessionInfo> {
+        let folders = self.folders_of(cwds);
+        let files: Vec<_> = folders.iter().flat_map(|(folder, _)| files_in(folder)).collect();
+        let up_to = limit.map_or(usize::MAX, |limit| offset.saturating_add(limit));
+        let mut seen = HashSet::new();
+        let (sessions, _) = newest(files, up_to, |path| {
+            let (_, cwd) = folders.iter().find(|(folder, _)| path.starts_with(folder))?;
+            let info = read(path, cwd.as_deref())?;
+            seen.insert(info.id.clone()).then_some(info)
+        });
+        sessions.into_iter().skip(offset).collect()
+    }
+
+    /// The folders of sessions, each with its working directory if that is known.
+    fn folders_of(&self, cwds: Option<&[PathBuf]>) -> Vec<(PathBuf, Option<PathBuf>)> {
+        let Some(cwds) = cwds else {
+            return self.folders().into_iter().map(|folder| (folder, None)).collect();
+        };
+        let mut seen = HashSet::new();
+        let folders = cwds.iter().map(|cwd| (self.folder(cwd), Some(cwd.clone())));
+        folders.filter(|(folder, _)| seen.insert(folder.clone())).collect()
+    }
+}
+
+/// What a listing shows. A file that does not name its working directory belongs to that of its folder.
+fn read(path: &Path, cwd: Option<&Path>) -> Option<SessionInfo> {
+    let mut info = SessionInfo::read(path)?;
+    info.cwd = info.cwd.or_else(|| Some(cwd?.to_string_lossy().into_owned()));
+    Some(info)
 }
 
 impl SessionFile {
-    pub fn new(writer: TranscriptWriter) -> Self {
-        Self(Arc::new(Mutex::new(State { writer, lost: false })))
+    /// The session.
+    pub fn id(&self) -> &SessionId {
+        &self.id
     }
 
-    /// Writes. The first failure is returned; the session goes on without its file after that.
-    pub fn write(
-        &self,
-        write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
-    ) -> Option<StoreError> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let error = write(&mut state.writer).err()?;
-        (!std::mem::replace(&mut state.lost, true)).then_some(error)
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// What was written since the last time, for a host that keeps a copy.
-    pub fn mirrored(&self) -> Option<TranscriptMirror> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let entries = state.writer.take_mirrored();
-        let file_path = state.writer.path().display().to_string();
-        let extra = Extra::default();
-        (!entries.is_empty()).then_some(TranscriptMirror { file_path, entries, extra })
+    /// What a listing shows; `None` for a subagent's file, and for one without a prompt, title or summary.
+    pub fn info(&self) -> Option<SessionInfo> {
+        read(&self.path, self.cwd.as_deref())
     }
 
-    /// The file.
-    pub fn path(&self) -> PathBuf {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// When the disk says no.
+    pub fn transcript(&self) -> Result<Transcript, StoreError> {
+        Transcript::read(&self.path)
     }
 
-    /// The line that was written last.
-    pub fn leaf(&self) -> Option<Uuid> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
+    /// Gives the session a title.
+    ///
+    /// # Errors
+    /// When the title is empty, or the disk says no.
+    pub fn rename(&self, title: &str) -> Result<(), StoreError> {
+        self.appender().title(title)
     }
 
-    /// The line of the newest prompt.
-    pub fn prompt_line(&self) -> Option<Uuid> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
+    /// Gives the session a tag, or takes it away.
+    ///
+    /// # Errors
+    /// When the tag is empty, or the disk says no.
+    pub fn tag(&self, tag: Option<&str>) -> Result<(), StoreError> {
+        self.appender().tag(tag)
     }
 
-    /// The file of another session of the same project; `None` when it cannot be.
-    pub fn another(&self, id: &SessionId) -> Option<Self> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.writer.another(id.clone()).ok().map(Self::new)
+    /// Removes the session, and the transcripts of its subagents.
+    ///
+    /// # Errors
+    /// When the disk says no.
+    pub fn delete(&self) -> Result<(), StoreError> {
+        fs::remove_file(&self.path).map_err(io_error("delete", &self.path))?;
+        let folder = self.path.with_extension("");
+        match fs::remove_dir_all(&folder) {
+            Err(error) if folder.exists() => Err(io_error("delete", &folder)(error)),
+            _ => Ok(()),
+        }
     }
 
-    /// The file of a subagent, beside this one; `None` when it cannot be made.
-    pub fn subagent(&self, agent: &AgentId, meta: &AgentMeta) -> Option<Self> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        state.writer.subagent(agent.clone(), meta).ok().map(Self::new)
+    /// Copies the conversation to a new session in the same folder, with new uuids: up to a message, or all of it. The
+    /// copy has no file checkpoints.
+    ///
+    /// # Errors
+    /// When there is no such message or nothing to copy, the title is empty, or the disk says no.
+    pub fn fork(&self, up_to: Option<&Uuid>, title: Option<&str>) -> Result<SessionId, StoreError> {
+        let transcript = self.transcript()?;
+        let tree = transcript.tree();
+        let leaf = match up_to {
+            None => {
+                let nothing = || StoreError::NothingToFork(self.id.clone());
+                tree.leaf().filter(|at| tree.is_ours(*at)).ok_or_else(nothing)?
+            }
+            Some(uuid) => {
+                let missing = || StoreError::NoSuchMessage {
+                    session: self.id.clone(),
+                    message: uuid.clone(),
+                };
+                tree.position(uuid.as_str()).filter(|at| tree.is_ours(*at)).ok_or_else(missing)?
+            }
+        };
+        let chain = tree.chain(leaf);
+        let lines: Vec<_> = chain.iter().map(|at| &transcript.lines()[*at]).collect();
+        let title = match title {
+            Some(title) => not_empty("title", title)?,
+            None => fork_title(&self.path),
+        };
+        let id = SessionId::from(fresh_uuid().as_str());
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let copy = session_file(folder, &id);
+        fork::write(&copy, &lines, Vec::new(), &self.id, &id, &title, &mut clock(&transcript))?;
+        Ok(id)
     }
+
+    /// Writes small lines only: these do not say where they were written.
+    fn appender(&self) -> TranscriptWriter {
+        let nowhere =
+            Scene { cwd: Path::new("/").to_owned(), version: String::new(), entrypoint: None };
+        TranscriptWriter::go_on(self.path.clone(), self.id.clone(), nowhere, None, Clock::default())
+    }
+}
+
+/// The title of a fork that was given none.
+pub(super) fn fork_title(source: &Path) -> String {
+    let info = SessionInfo::read(source);
+    let name = info.and_then(|info| info.title.or(info.first_prompt));
+    format!("{} (fork)", name.as_deref().unwrap_or("Forked session"))
 }

@@ -5,7 +5,7 @@ use ostler::proto::message::System;
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    let options = ostler::options().allow(["Bash"]);
+    let options = ostler::Options::new().allow(["Bash"]);
     let prompt = "run `sleep 1; echo done` in the background";
     let mut messages = ostler::query(prompt, options);
     while let Some(message) = messages.next().await {

@@ -6,7 +6,7 @@ use ostler::{Client, Decision};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let options =
-        ostler::options().cwd(folder.path()).on_permission(|_| async { Decision::allow() });
+        ostler::Options::new().cwd(folder.path()).on_permission(|_| async { Decision::allow() });
     let mut client = Client::connect(options).await?;
 
     // The short way: say something, wait for the result.

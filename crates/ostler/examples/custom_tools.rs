@@ -13,7 +13,7 @@ struct Convert {
 }
 
 fn weather() -> Server {
-    let convert = tool("to_fahrenheit", "Converts a temperature", |it: Convert| async move {
+    let convert = tool("to_fahrenheit", "Converts a temperature", |it: Convert| {
         if it.celsius < -273.15 {
             return Err("nothing is that cold");
         }
@@ -28,7 +28,7 @@ fn weather() -> Server {
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
     // The engine calls it `mcp__weather__to_fahrenheit`; the rule spares the question whether it may run.
-    let options = ostler::options().server(weather()).allow(["mcp__weather__to_fahrenheit"]);
+    let options = ostler::Options::new().server(weather()).allow(["mcp__weather__to_fahrenheit"]);
     let mut client = ostler::Client::connect(options).await?;
     for prompt in [
         "use the tool to_fahrenheit with celsius=21.5",

@@ -4,7 +4,7 @@ use ostler::{Client, Message};
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    let options = ostler::options().allow(["Bash(sleep:*)"]);
+    let options = ostler::Options::new().allow(["Bash(sleep:*)"]);
     let mut client = Client::connect(options).await?;
     // A handle can be used from anywhere, also while the messages are being read.
     let handle = client.handle();

@@ -1,15 +1,16 @@
 //! Decide what the agent may do: rules for what is clear, a callback for everything else.
 
 use ostler::{Client, Decision, PermissionRequest};
-use serde_json::json;
 
-async fn decide(call: PermissionRequest) -> Decision {
+fn decide(call: PermissionRequest) -> Decision {
     println!("? {} {}", call.tool_name, call.input);
     match (call.tool_name.as_str(), call.input["command"].as_str()) {
         // Yes, and from now on without a question.
         ("Write", _) => Decision::allow().with_rules(call.suggestions()),
         // Yes, but not quite as asked.
-        ("Bash", Some("make")) => Decision::allow().with_input(json!({"command": "echo make"})),
+        ("Bash", Some("make")) => {
+            Decision::allow().edit(|input| input["command"] = "echo make".into())
+        }
         // No. The agent reads why, and goes on; with `.and_stop()` it would not.
         _ => Decision::deny("this folder is not for that"),
     }
@@ -18,7 +19,7 @@ async fn decide(call: PermissionRequest) -> Decision {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let options = ostler::options()
+    let options = ostler::Options::new()
         .cwd(folder.path())
         .allow(["Bash(touch:*)"])
         .deny(["WebFetch"])

@@ -15,7 +15,7 @@ async fn answer(asked: QuestionRequest) -> Answers {
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    let options = ostler::options().on_question(answer);
+    let options = ostler::Options::new().on_question(answer);
     let prompt = "ask me which colour I like: red, green or blue";
     let result = ostler::prompt(prompt, options).await?;
     println!("{}", result.result.unwrap_or_default());

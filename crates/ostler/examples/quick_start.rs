@@ -2,7 +2,7 @@
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    let mut messages = ostler::query("What is in this folder?", ostler::options());
+    let mut messages = ostler::query("What is in this folder?", ostler::Options::new());
     while let Some(message) = messages.next().await {
         if let Some(text) = message?.text() {
             println!("{text}");

@@ -2,22 +2,28 @@
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    let first = ostler::prompt("list the files", ostler::options()).await?;
+    let first = ostler::prompt("list the files", ostler::Options::new()).await?;
     println!("a new session");
 
     // The same session, with everything that was said.
-    let again = ostler::options().resume(&first.session_id);
+    let again = ostler::Options::new().resume(&first.session_id);
     let second = ostler::prompt("count the files", again).await?;
     println!("the same session: {}", second.session_id == first.session_id);
 
     // A copy: the original does not learn of what is said there.
-    let copy = ostler::options().resume(&first.session_id).fork();
+    let copy = ostler::Options::new().resume(&first.session_id).fork();
     let third = ostler::prompt("help", copy).await?;
     println!("another session: {}", third.session_id != first.session_id);
 
     // The newest session of this folder, whichever that is.
-    let newest = ostler::options().continue_newest();
+    let newest = ostler::Options::new().continue_newest();
     let fourth = ostler::prompt("count the files", newest).await?;
     println!("the copy again: {}", fourth.session_id == third.session_id);
+
+    // All sessions of this folder, without an engine.
+    let sessions = ostler::Sessions::new().folder(".");
+    sessions.rename(&first.session_id, "Files").await?;
+    let listed = sessions.info(&first.session_id).await?;
+    println!("its title: {}", listed.map(|session| session.summary).unwrap_or_default());
     Ok(())
 }

@@ -6,7 +6,7 @@ use ostler::Message;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let options = ostler::options().partial_messages();
+    let options = ostler::Options::new().partial_messages();
     let mut messages = ostler::query("list the files, then count the files", options);
     while let Some(message) = messages.next().await {
         let message = message?;

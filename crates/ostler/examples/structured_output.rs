@@ -14,7 +14,7 @@ struct Listing {
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    let listing: Listing = ostler::prompt_as("list the files", ostler::options()).await?;
+    let listing: Listing = ostler::prompt_as("list the files", ostler::Options::new()).await?;
     for file in &listing.files {
         println!("- {file}");
     }

@@ -5,7 +5,7 @@ use ostler::{Decision, Message};
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let options = ostler::options().cwd(folder.path()).on_permission(|call| async move {
+    let options = ostler::Options::new().cwd(folder.path()).on_permission(|call| async move {
         // The agent that asks is named; the main conversation has no name.
         let who = if call.agent_id.is_some() { "a subagent" } else { "the agent" };
         println!("? {who} wants {} {}", call.tool_name, call.input);

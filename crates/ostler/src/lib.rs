@@ -9,7 +9,7 @@
 //! ```no_run
 //! #[tokio::main]
 //! async fn main() -> Result<(), ostler::Error> {
-//!     let mut messages = ostler::query("What is in this folder?", ostler::options());
+//!     let mut messages = ostler::query("What is in this folder?", ostler::Options::new());
 //!     while let Some(message) = messages.next().await {
 //!         if let Some(text) = message?.text() {
 //!             println!("{text}");
@@ -33,7 +33,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ostler::Error> {
-//! # let mut options = ostler::options().model("offline-demo");
+//! # let mut options = ostler::Options::new().model("offline-demo");
 //! # options.session.ephemeral = true;
 //! let result = ostler::prompt("count the files", options).await?;
 //! println!("{} for {} $", result.result.unwrap_or_default(), result.total_cost_usd);
@@ -49,7 +49,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ostler::Error> {
-//! # let mut options = ostler::options().model("offline-demo");
+//! # let mut options = ostler::Options::new().model("offline-demo");
 //! # options.session.ephemeral = true;
 //! let listing: Listing = ostler::prompt_as("list the files", options).await?;
 //! # assert!(!listing.files.is_empty());
@@ -62,7 +62,7 @@
 //! ```
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), ostler::Error> {
-//! # let mut options = ostler::options().model("offline-demo");
+//! # let mut options = ostler::Options::new().model("offline-demo");
 //! # options.session.ephemeral = true;
 //! let mut client = ostler::Client::connect(options).await?;
 //! client.prompt("list the files").await?;
@@ -78,7 +78,7 @@
 //! ```
 //! use ostler::Decision;
 //!
-//! let options = ostler::options().allow(["Bash(git log:*)"]).on_permission(|call| async move {
+//! let options = ostler::Options::new().allow(["Bash(git log:*)"]).on_permission(|call| async move {
 //!     match call.tool_name.as_str() {
 //!         "Write" | "Edit" => Decision::allow(),
 //!         other => Decision::deny(format!("{other} is not for this program")),
@@ -106,7 +106,7 @@
 //! struct Add { a: i64, b: i64 }
 //!
 //! let add = tool("add", "Adds two numbers", |it: Add| async move { Ok::<_, String>(it.a + it.b) });
-//! let options = ostler::options().server(Server::new("calc", "1.0.0").tool(add)).allow(["mcp__calc__add"]);
+//! let options = ostler::Options::new().server(Server::new("calc", "1.0.0").tool(add)).allow(["mcp__calc__add"]);
 //! ```
 //!
 //! **Let it delegate** (`subagents`, [`Options::agent`]). A subagent has the permissions of its parent and its own
@@ -131,13 +131,30 @@
 //!
 //! | options | the engine is |
 //! |---|---|
-//! | [`ostler::options()`](options()) | in this process: starts in no time, moves messages without serialising them |
-//! | [`Options::new`] | a program found by `OSTLER_ENGINE`, or as `ostler` or `claude` on the `PATH` |
+//! | [`Options::new`] | in this process: starts in no time, moves messages without serialising them |
+//! | `Options::new().transport(Process::find())` ([`Process::find`]) | a program found by `OSTLER_ENGINE`, or as `ostler` or `claude` on the `PATH` |
 //! | [`Options::executable`] | that program: `ostler`, or Claude Code as a binary or as `cli.js` |
 //! | [`Options::transport`] | whatever implements [`transport::Transport`] |
 //!
 //! Nothing else changes: the same options, callbacks and messages work with all of them. Programs that need no engine
 //! inside can depend on `ostler-sdk` alone.
+//!
+//! # Features
+//!
+//! All but `prompts` are on by default. `default-features = false` leaves out what brings other crates along; what needs a
+//! feature that is off says so.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `mcp-http` | MCP servers behind an address |
+//! | `offline` | the offline demo, which answers without a key |
+//! | `pdf` | PDF documents for the tool `Read` |
+//! | `prompts` | typed prompts (`ostler::prompts`) |
+//! | `web` | the tool `WebFetch` |
+//!
+//! The crate runs on Unix only. It needs unwinding panics (`panic = "unwind"`, the default) to keep its promise that a
+//! callback that panics denies. It turns on `serde_json/preserve_order` and `float_roundtrip`;
+//! `serde_json/arbitrary_precision` must stay off.
 //!
 //! # When something goes wrong
 //!
@@ -146,7 +163,7 @@
 //!
 //! | [`ErrorKind`] | what happened | what to do |
 //! |---|---|---|
-//! | `Engine` | there is no engine, or it does not start | install one, or use [`options()`] |
+//! | `Engine` | there is no engine, or it does not start | install one, or use the built-in one: [`Options::new`] |
 //! | `Usage` | the options contradict each other or the machine | correct them |
 //! | `Connection` | the engine has gone; [`Error::exit_code`], [`Error::stderr`] | start a new session and resume |
 //! | `Protocol` | the engine said something malformed | report it; the engine is too old, too new or broken |
@@ -158,22 +175,44 @@
 //! | `Answer` | the answer is not of the type asked for | ask again, or loosen the type |
 //! | `Turn` | the turn was interrupted, or failed otherwise | the session goes on |
 //! | `Timeout` | something took longer than its limit | try again, or set another limit |
+//! | `Session` | a stored session is missing or cannot be changed | list the sessions ([`Sessions`]) |
 //!
 //! A tool that fails, a call that is denied and a hook that panics are no errors of the session: the model reads about
 //! them and goes on.
 #![warn(missing_docs)]
 
+#[cfg(not(unix))]
+compile_error!(
+    "ostler runs on Unix only (Linux, macOS): it relies on process groups, signals and file permissions. On Windows, use WSL"
+);
+
 pub mod engine;
+pub mod sessions;
 
 #[cfg(feature = "prompts")]
 pub use ostler_prompt as prompts;
 pub use ostler_sdk::*;
 
-/// Options for a session whose engine runs inside this process; everything else is as in [`Options::new`].
+pub use self::sessions::Sessions;
+
+/// Options for a session. Without an [executable](ostler_sdk::OptionsFor::executable) or another
+/// [transport](ostler_sdk::OptionsFor::transport) the engine runs inside this process.
 ///
 /// ```
-/// let options = ostler::options().model("claude-sonnet-5-5").cwd("/tmp").max_turns(5);
+/// use ostler::Options;
+///
+/// let options = Options::new().model("claude-sonnet-5-5").cwd("/tmp").max_turns(5);
+/// let claude_code = Options::new().executable("claude");
 /// ```
+pub type Options = OptionsFor<engine::Embedded>;
+
+/// The same as [`Options::new`].
 pub fn options() -> Options {
-    Options::new().transport(engine::Embedded)
+    Options::new()
 }
+
+const _: () = {
+    const fn shares<T: Send + Sync>() {}
+    shares::<Options>();
+    shares::<Sessions>();
+};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler_proto::AgentId;
 
 use crate::model::Said;
-use crate::store::SessionFile;
+use crate::store::SharedTranscript;
 
 /// How many are remembered; a conversation can be large.
 const MOST_REMEMBERED: usize = 16;
@@ -21,7 +21,7 @@ pub(crate) struct Finished {
     pub(crate) id: AgentId,
     pub(crate) kind: String,
     pub(crate) conversation: Vec<Said>,
-    pub(crate) transcript: Option<SessionFile>,
+    pub(crate) transcript: Option<SharedTranscript>,
 }
 
 impl Past {

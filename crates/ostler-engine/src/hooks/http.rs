@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use ostler_http::Certificates;
 use ostler_process::Environment;
 use ostler_proto::hook::{HookEvent, HookOutput};
 use reqwest::Url;
@@ -13,7 +14,7 @@ use tokio::sync::OnceCell;
 use super::command;
 use super::registry::HttpHook;
 use crate::disk::on_disk;
-use crate::model::{install_crypto_provider, is_loopback};
+use crate::model::is_loopback;
 
 /// The most of an answer that is read.
 const MAX_ANSWER: usize = 1024 * 1024;
@@ -80,16 +81,17 @@ impl Clients {
         };
         let made = client.get_or_try_init(|| {
             on_disk(move || {
-                install_crypto_provider();
+                let certificates = match is_here && !needs_certificates {
+                    true => Certificates::None,
+                    false => Certificates::System,
+                };
                 // A redirect would carry the headers to wherever it points.
-                let mut client = reqwest::Client::builder()
+                let mut client = ostler_http::client(certificates)
+                    .map_err(|error| error.to_string())?
                     .redirect(reqwest::redirect::Policy::none())
                     .pool_idle_timeout(KEPT);
                 if is_here {
                     client = client.no_proxy();
-                    if !needs_certificates {
-                        client = client.tls_certs_only([]);
-                    }
                 }
                 client.build().map_err(|error| format!("cannot be sent anywhere: {error}"))
             })

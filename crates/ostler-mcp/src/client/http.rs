@@ -4,11 +4,11 @@
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
-use std::sync::Once;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use ostler_http::Certificates;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::RoleClient;
 use rmcp::model::ClientJsonRpcMessage;
@@ -37,7 +37,6 @@ type Failed = StreamableHttpError<reqwest::Error>;
 pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     let url = parse(&remote.url)?;
     let headers = headers(remote)?;
-    install_provider();
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers)
         .max_sse_event_size(limit)
@@ -64,8 +63,12 @@ fn client() -> Result<reqwest::Client, Ended> {
             (true, false) => attempt.follow(),
         }
     });
-    let client = reqwest::Client::builder().pool_max_idle_per_host(0).redirect(policy);
+    let client = builder()?.pool_max_idle_per_host(0).redirect(policy);
     client.build().map_err(|error| Ended::new(chain(&error)))
+}
+
+pub(super) fn builder() -> Result<reqwest::ClientBuilder, Ended> {
+    ostler_http::client(Certificates::System).map_err(|error| Ended::new(error.to_string()))
 }
 
 pub(super) fn parse(url: &str) -> Result<reqwest::Url, Ended> {
@@ -88,15 +91,6 @@ pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue
         Ok((HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?, value))
     };
     remote.headers.iter().map(read).collect()
-}
-
-/// TLS connections need it.
-pub(super) fn install_provider() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // Fails if the program has installed one already, which is fine.
-        rustls::crypto::ring::default_provider().install_default().ok();
-    });
 }
 
 /// Carries messages in one task. A request that could not be sent is answered with an error.

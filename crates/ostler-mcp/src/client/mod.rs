@@ -3,16 +3,19 @@
 //! [`Client`] is the interface. Below it, a session (`session.rs`) matches answers to requests over a link
 //! (`link.rs`), which is carried by a program (`stdio.rs`), by HTTP (`http.rs`, `sse.rs`) or by the caller.
 
+#[cfg(feature = "http")]
 mod bounded;
 mod dispatch;
 mod endpoint;
 mod error;
+#[cfg(feature = "http")]
 mod events;
 mod http;
 mod link;
 mod listing;
 mod options;
 mod session;
+#[cfg(feature = "http")]
 mod sse;
 mod stdio;
 mod types;
@@ -225,8 +228,16 @@ impl Client {
         let Inner { name, endpoint, options, .. } = &*self.inner;
         let link = match endpoint {
             Endpoint::Stdio(program) => stdio::open(program, options.message_limit, stderr),
+            #[cfg(feature = "http")]
             Endpoint::Http(remote) => http::open(remote, options.message_limit),
+            #[cfg(feature = "http")]
             Endpoint::Sse(remote) => sse::open(remote, options.message_limit).await,
+            #[cfg(not(feature = "http"))]
+            Endpoint::Http(remote) | Endpoint::Sse(remote) => Err(Ended::new(format!(
+                "`{}` cannot be reached: this program was built without MCP over HTTP; enable the feature `http` of \
+                 ostler-mcp (`mcp-http` of ostler)",
+                remote.url
+            ))),
             Endpoint::Custom(custom) => Ok(Link::from(custom.open())),
         };
         let unreachable = |ended| match ended {

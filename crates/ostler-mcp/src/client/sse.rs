@@ -19,8 +19,7 @@ use crate::rpc::{self, Failure};
 pub(super) async fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     let url = http::parse(&remote.url)?;
     let headers: HeaderMap = http::headers(remote)?.into_iter().collect();
-    http::install_provider();
-    let client = reqwest::Client::builder()
+    let client = http::builder()?
         .default_headers(headers)
         // Headers may be secrets: they go to the configured server only.
         .redirect(reqwest::redirect::Policy::none())

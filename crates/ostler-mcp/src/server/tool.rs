@@ -1,6 +1,6 @@
 //! A tool: its description for the model, its schema, and its function.
 
-use std::fmt::{self, Debug, Display};
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -8,8 +8,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::reply::ToolReply;
 use super::{Context, schema};
-use crate::output::{IntoOutput, Output};
+use crate::output::Output;
 
 type Function = dyn Fn(Value, Context) -> BoxFuture<'static, Output> + Send + Sync;
 
@@ -23,11 +24,11 @@ pub struct Tool {
     function: Arc<Function>,
 }
 
-/// A tool that is an async function of typed arguments.
+/// A tool that is a function of typed arguments.
 ///
 /// `A` is a struct (or `()`): its fields and their comments become the schema, and what the model sends is read into
-/// it before the function is called. What the function returns is described at [`IntoOutput`]; an error is shown to
-/// the model, and so is a panic.
+/// it before the function is called. The function returns a value, a `Result`, or a future of either, see [`ToolReply`];
+/// an error is shown to the model, and so is a panic.
 ///
 /// ```
 /// use ostler_mcp::tool;
@@ -46,21 +47,21 @@ pub struct Tool {
 ///
 /// let tool = tool("repeat", "Says something again and again", repeat).read_only();
 /// assert_eq!(tool.name(), "repeat");
+///
+/// let short = ostler_mcp::tool("count", "Counts characters", |args: Repeat| args.text.chars().count());
 /// ```
 ///
 /// # Panics
 /// If `A` is neither a struct, a map nor `()`.
-pub fn tool<A, R, E, F, Fut>(
+pub fn tool<A, R, F, K>(
     name: impl Into<String>,
     description: impl Into<String>,
     function: F,
 ) -> Tool
 where
     A: DeserializeOwned + JsonSchema,
-    R: IntoOutput + 'static,
-    E: Display + 'static,
-    F: Fn(A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    R: ToolReply<K>,
+    F: Fn(A) -> R + Send + Sync + 'static,
 {
     tool_with_context(name, description, move |arguments, _| function(arguments))
 }
@@ -80,23 +81,21 @@ where
 ///
 /// # Panics
 /// If `A` is neither a struct, a map nor `()`.
-pub fn tool_with_context<A, R, E, F, Fut>(
+pub fn tool_with_context<A, R, F, K>(
     name: impl Into<String>,
     description: impl Into<String>,
     function: F,
 ) -> Tool
 where
     A: DeserializeOwned + JsonSchema,
-    R: IntoOutput + 'static,
-    E: Display + 'static,
-    F: Fn(A, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    R: ToolReply<K>,
+    F: Fn(A, Context) -> R + Send + Sync + 'static,
 {
     let name = name.into();
     let called = name.clone();
     Tool::new(name, description.into(), schema::of::<A>(), move |arguments, context| {
         match schema::read(arguments) {
-            Ok(arguments) => Box::pin(finish(function(arguments, context))),
+            Ok(arguments) => function(arguments, context).reply().into_future(),
             Err(reason) => {
                 let output = Output::error(format!("invalid arguments for `{called}`: {reason}"));
                 Box::pin(std::future::ready(output))
@@ -119,17 +118,15 @@ where
 ///
 /// # Panics
 /// If the schema is not a JSON object.
-pub fn raw_tool<R, E, F, Fut>(
+pub fn raw_tool<R, F, K>(
     name: impl Into<String>,
     description: impl Into<String>,
     schema: Value,
     function: F,
 ) -> Tool
 where
-    R: IntoOutput + 'static,
-    E: Display + 'static,
-    F: Fn(Value, Context) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    R: ToolReply<K>,
+    F: Fn(Value, Context) -> R + Send + Sync + 'static,
 {
     let name = name.into();
     let Value::Object(mut schema) = schema else {
@@ -137,21 +134,13 @@ where
     };
     schema.entry("type").or_insert_with(|| "object".into());
     Tool::new(name, description.into(), schema, move |arguments, context| match arguments {
-        Value::Object(_) => Box::pin(finish(function(arguments, context))),
-        Value::Null => Box::pin(finish(function(Map::new().into(), context))),
+        Value::Object(_) => function(arguments, context).reply().into_future(),
+        Value::Null => function(Map::new().into(), context).reply().into_future(),
         other => {
             let text = format!("the arguments must be a JSON object, not {other}");
             Box::pin(std::future::ready(Output::error(text)))
         }
     })
-}
-
-async fn finish<R: IntoOutput, E: Display>(future: impl Future<Output = Result<R, E>>) -> Output {
-    match future.await {
-        Ok(result) => result.into_output(),
-        // The alternate form shows the causes of error types that have them.
-        Err(error) => Output::error(format!("{error:#}")),
-    }
 }
 
 impl Tool {
@@ -171,6 +160,11 @@ impl Tool {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The description for the model.
+    pub fn description(&self) -> &str {
+        self.listing.get("description").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Sets the display name.

@@ -90,7 +90,10 @@ async fn every_error_subtype_has_its_variant_with_the_list_of_errors() {
     assert!(matches!(&error, Error::MaxTurns { errors, .. } if *errors == list), "{error:?}");
     assert_eq!(error.to_string(), "test/prompt: one; two");
     let error = ends!("error_max_budget_usd");
-    assert!(matches!(&error, Error::MaxBudget { errors, .. } if *errors == list), "{error:?}");
+    assert!(
+        matches!(&error, Error::Budget { errors, exhausted: ostler_prompt::Exhausted::Usd, .. } if *errors == list),
+        "{error:?}"
+    );
     let error = ends!("error_max_structured_output_retries");
     assert!(matches!(&error, Error::AnswerRetries { errors, .. } if *errors == list), "{error:?}");
     let error = ends!("error_during_execution");

@@ -282,10 +282,7 @@ async fn a_model_that_keeps_calling_tools_ends_with_the_budget() {
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let run = stage.adapter().evaluate(&prompt, &session).budget(Budget::tokens(100));
     let error = within(run).await.unwrap_err();
-    assert!(
-        matches!(error, Error::BudgetExhausted { exhausted: Exhausted::Tokens, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::Budget { exhausted: Exhausted::Tokens, .. }), "{error:?}");
     assert_eq!(error.to_string(), "test/prompt: Token budget exhausted");
     assert!(stage.requests().len() < 40, "{}", stage.requests().len());
 }
@@ -318,7 +315,7 @@ async fn a_run_beyond_its_deadline_or_budget_is_not_started() {
     assert!(matches!(error, Error::DeadlineExceeded { .. }), "{error:?}");
     let poor = stage.adapter().evaluate(&prompt, &session).budget(Budget::tokens(0));
     let error = within(poor).await.unwrap_err();
-    assert!(matches!(error, Error::BudgetExhausted { .. }), "{error:?}");
+    assert!(matches!(error, Error::Budget { .. }), "{error:?}");
     assert!(stage.requests().is_empty());
     assert_eq!(published.lines().len(), 4, "both publish their start and their end");
 }
@@ -394,7 +391,7 @@ async fn several_runs_share_a_budget_and_all_tokens_are_counted() {
     let tracker = BudgetTracker::new(Budget::tokens(120));
     within(adapter.evaluate(&prompt, &session).budget_tracker(&tracker)).await.unwrap();
     let error = within(adapter.evaluate(&prompt, &session).budget_tracker(&tracker)).await;
-    assert!(matches!(error, Err(Error::BudgetExhausted { .. })), "{error:?}");
+    assert!(matches!(error, Err(Error::Budget { .. })), "{error:?}");
 }
 
 #[tokio::test]

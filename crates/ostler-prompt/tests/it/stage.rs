@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ostler_prompt::{Adapter, ClientConfig, Event, Listener, ModelConfig, Session};
-use ostler_sdk::{Options, PermissionMode};
+use ostler_sdk::{IntoOptions as _, Options, PermissionMode};
 use ostler_testkit::{RecordedRequest, Script, ScriptedApi, reply, when};
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ pub(crate) enum Backend {
 impl Backend {
     fn options(self) -> Options {
         match self {
-            Self::Embedded => ostler::options(),
+            Self::Embedded => ostler::Options::new().into_options(),
             Self::Vendor50 => Options::new()
                 .executable(package("OSTLER_PEERS", "claude-agent-sdk").join("cli.js")),
             Self::Vendor325 => {

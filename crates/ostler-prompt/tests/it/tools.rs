@@ -58,6 +58,14 @@ impl Render for Rendered {
 }
 
 #[tokio::test]
+async fn a_tool_of_the_sdk_is_a_tool_of_a_prompt() {
+    let tool = ostler_sdk::mcp::tool("double", "Doubles a number", |args: Args| 2 * args.number);
+    let tool = Tool::from(tool);
+    assert_eq!((tool.name(), tool.description()), ("double", "Doubles a number"));
+    assert_eq!(told(tool, json!({"number": 7})).await, ("14".to_owned(), false));
+}
+
+#[tokio::test]
 async fn step_1_arguments_are_parsed_into_their_type() {
     let tool =
         |()| Tool::new("t", "d", |args: Args, _| async move { Ok::<_, String>(args.number) });

@@ -26,8 +26,9 @@ impl FrameDecoder<ToHost> {
     /// ```
     pub fn next_deltas(&mut self) -> Option<StreamDeltas> {
         let (n_left, lines) = self.lines.lines_beginning_with(BEGINNING)?;
+        let n_bytes = lines.len();
         let lines = LineDecoder { buffer: lines.to_vec(), finished: true, ..LineDecoder::new() };
-        Some(StreamDeltas { n_left, decoder: Self { lines, frame: self.frame } })
+        Some(StreamDeltas { n_left, n_bytes, decoder: Self { lines, frame: self.frame } })
     }
 }
 
@@ -36,6 +37,14 @@ impl FrameDecoder<ToHost> {
 pub struct StreamDeltas {
     decoder: FrameDecoder<ToHost>,
     n_left: usize,
+    n_bytes: usize,
+}
+
+impl StreamDeltas {
+    /// The bytes of all deltas, including those that were taken: they are held until all are taken.
+    pub fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
 }
 
 impl Iterator for StreamDeltas {

@@ -9,7 +9,7 @@ use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
-use super::{ModelOptions, Options, SettingSource, SystemPrompt};
+use super::{Effort, ModelOptions, Options, SettingSource, SystemPrompt, ThinkingDisplay};
 use crate::error::Error;
 use crate::transport::{Environment, Start};
 
@@ -19,6 +19,27 @@ impl SettingSource {
             Self::User => "user",
             Self::Project => "project",
             Self::Local => "local",
+        }
+    }
+}
+
+impl Effort {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
+impl ThinkingDisplay {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Summarized => "summarized",
+            Self::Omitted => "omitted",
         }
     }
 }
@@ -134,8 +155,8 @@ impl Options {
             betas: self.model.betas.clone(),
             model_prices: self.model.prices.clone(),
             thinking: self.model.thinking,
-            thinking_display: self.model.thinking_display.clone(),
-            effort: self.model.effort.clone(),
+            thinking_display: self.model.thinking_display.map(|it| it.word().to_owned()),
+            effort: self.model.effort.map(|it| it.word().to_owned()),
             max_turns: self.limits.max_turns,
             max_budget_usd: self.limits.max_budget_usd,
             task_budget: self.limits.task_budget,

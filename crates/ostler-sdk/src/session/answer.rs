@@ -113,6 +113,7 @@ impl Callbacks {
     }
 
     async fn permit(&self, question: CanUseTool, cancelled: CancellationToken) -> Payload {
+        let input = question.input.clone();
         let decision = if question.tool_name == ASKS {
             permission::answer(self.on_question.clone(), question.clone(), cancelled).boxed()
         } else {
@@ -123,15 +124,18 @@ impl Callbacks {
             // A callback may panic before it returns its future, too.
             async { callback(request).await }.boxed()
         };
+        // An edit of the input may panic as well.
+        let decision = decision.map(|decision| decision.into_result(&input));
         let (decision, problem) = match called(decision, self.timeout).await {
             Ok(decision) => (decision, None),
             Err(failure) => {
                 let problem =
                     failure.of(&format!("permission callback for {}", question.tool_name));
-                (Decision::deny(failure.denial()), Some(format!("{problem} The call was denied.")))
+                let denial = Decision::deny(failure.denial()).into_result(&question.input);
+                (denial, Some(format!("{problem} The call was denied.")))
             }
         };
-        let answer = complete_answer(&question, decision.into_result());
+        let answer = complete_answer(&question, decision);
         (serde_json::to_value(answer).map_err(|error| error.to_string()), problem)
     }
 

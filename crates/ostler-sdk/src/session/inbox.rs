@@ -2,8 +2,12 @@
 //!
 //! They go in batches, because waking the reader costs more than reading a message: what comes in one breath wakes
 //! once. Pieces of responses are decoded by the reader: nobody else looks into them, and what is made and dropped in one
-//! place is cheaper. A reader that is [`BACKLOG`] messages behind is waited for; until then nobody is.
+//! place is cheaper.
+//!
+//! A reader that is [`MAX_MESSAGES`] messages or [`MAX_BYTES`] bytes behind is waited for: the session stops reading from the
+//! engine, whose own output then fills up, until the reader has caught up. Nothing is dropped.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
@@ -16,13 +20,16 @@ use crate::error::Error;
 use crate::message::Message;
 
 /// How many messages may wait for their reader before the engine has to.
-const BACKLOG: usize = 64 * 1024;
+const MAX_MESSAGES: usize = 64 * 1024;
+/// How many bytes of messages, as JSON, may wait for their reader before the engine has to. One message more may follow.
+pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 type Item = Result<Message, Error>;
 
 /// Messages that go together.
 enum Batch {
-    Messages(vec::IntoIter<Item>),
+    /// Each with its bytes.
+    Messages(vec::IntoIter<(Item, usize)>),
     Pieces(StreamDeltas),
 }
 
@@ -33,14 +40,20 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// The next message; `None` inside for a frame that is none.
-    fn next(&mut self) -> Option<Option<Item>> {
+    /// The next message, and the bytes that are held no longer. `None` inside for a frame that is not a message.
+    fn next(&mut self) -> Option<(Option<Item>, usize)> {
         match self {
-            Self::Messages(messages) => messages.next().map(Some),
-            Self::Pieces(pieces) => Some(match pieces.next()? {
-                Ok(frame) => Message::from_frame(frame).map(Ok),
-                Err(error) => Some(Err(error.into())),
-            }),
+            Self::Messages(messages) => {
+                messages.next().map(|(message, n_bytes)| (Some(message), n_bytes))
+            }
+            Self::Pieces(pieces) => {
+                let message = match pieces.next()? {
+                    Ok(frame) => Message::from_frame(frame).map(Ok),
+                    Err(error) => Some(Err(error.into())),
+                };
+                let n_bytes = if pieces.len() == 0 { pieces.n_bytes() } else { 0 };
+                Some((message, n_bytes))
+            }
         }
     }
 }
@@ -53,15 +66,39 @@ pub(super) fn channel() -> (Outlet, Inbox) {
     (outlet, Inbox { batch: Batch::default(), batches: incoming, backlog })
 }
 
+/// What waits for the reader.
 #[derive(Default)]
 struct Backlog {
-    waiting: AtomicUsize,
+    n_messages: AtomicUsize,
+    n_bytes: AtomicUsize,
     taken: Notify,
+}
+
+impl Backlog {
+    fn add(&self, n_messages: usize, n_bytes: usize) {
+        self.n_messages.fetch_add(n_messages, Ordering::Relaxed);
+        self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
+    }
+
+    fn is_full(&self) -> bool {
+        self.n_messages.load(Ordering::Relaxed) >= MAX_MESSAGES
+            || self.n_bytes.load(Ordering::Relaxed) >= MAX_BYTES
+    }
+
+    /// The reader has taken a message.
+    fn take(&self, n_bytes: usize) {
+        let messages = self.n_messages.fetch_sub(1, Ordering::Relaxed);
+        let bytes = self.n_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
+        // The session looks again which limit still holds.
+        if messages == MAX_MESSAGES || (bytes >= MAX_BYTES && bytes - n_bytes < MAX_BYTES) {
+            self.taken.notify_one();
+        }
+    }
 }
 
 /// Where the session puts messages.
 pub(super) struct Outlet {
-    batch: Vec<Item>,
+    batch: Vec<(Item, usize)>,
     batches: mpsc::UnboundedSender<Batch>,
     backlog: Arc<Backlog>,
 }
@@ -69,32 +106,34 @@ pub(super) struct Outlet {
 impl Outlet {
     /// Keeps a message for the next batch.
     pub(super) fn put(&mut self, message: Item) {
-        self.batch.push(message);
+        let n_bytes = message.as_ref().map_or(0, json_bytes);
+        self.backlog.add(1, n_bytes);
+        self.batch.push((message, n_bytes));
     }
 
     /// Sends what was kept.
     pub(super) fn send(&mut self) {
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
-            self.send_batch(batch.len(), Batch::Messages(batch.into_iter()));
+            self.send_batch(Batch::Messages(batch.into_iter()));
         }
     }
 
     /// Sends pieces of a response, after what was kept.
     pub(super) fn send_pieces(&mut self, pieces: StreamDeltas) {
         self.send();
-        self.send_batch(pieces.len(), Batch::Pieces(pieces));
+        self.backlog.add(pieces.len(), pieces.n_bytes());
+        self.send_batch(Batch::Pieces(pieces));
     }
 
-    fn send_batch(&self, n_messages: usize, batch: Batch) {
-        self.backlog.waiting.fetch_add(n_messages, Ordering::Relaxed);
+    fn send_batch(&self, batch: Batch) {
         // That nobody reads is seen by whoever waits for `unread`.
         let _ = self.batches.send(batch);
     }
 
     /// Whether the reader has to catch up first.
     pub(super) fn is_full(&self) -> bool {
-        self.backlog.waiting.load(Ordering::Relaxed) >= BACKLOG
+        self.backlog.is_full()
     }
 
     /// The reader has caught up, after the outlet was full.
@@ -122,10 +161,8 @@ impl Inbox {
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item>> {
         loop {
-            if let Some(message) = self.batch.next() {
-                if self.backlog.waiting.fetch_sub(1, Ordering::Relaxed) == BACKLOG {
-                    self.backlog.taken.notify_one();
-                }
+            if let Some((message, n_bytes)) = self.batch.next() {
+                self.backlog.take(n_bytes);
                 match message {
                     Some(message) => return Poll::Ready(Some(message)),
                     None => continue,
@@ -138,6 +175,36 @@ impl Inbox {
                 None => return Poll::Ready(None),
             }
         }
+    }
+}
+
+/// The size of a message as JSON: a measure of what it holds that does not depend on how the engine is reached.
+fn json_bytes(message: &Message) -> usize {
+    let mut counter = Counter(0);
+    let to = &mut counter;
+    // Counting cannot fail, and what was read as JSON can be written as JSON.
+    let _ = match message {
+        Message::Assistant(message) => serde_json::to_writer(to, message),
+        Message::User(message) => serde_json::to_writer(to, message),
+        Message::System(message) => serde_json::to_writer(to, message),
+        Message::Result(message) => serde_json::to_writer(to, message),
+        Message::StreamEvent(message) => serde_json::to_writer(to, message),
+        Message::ToolProgress(message) => serde_json::to_writer(to, message),
+        Message::Other(frame) => serde_json::to_writer(to, frame),
+    };
+    counter.0
+}
+
+struct Counter(usize);
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -175,7 +242,7 @@ mod tests {
     #[test]
     fn a_reader_that_is_far_behind_is_waited_for() {
         let (mut outlet, mut inbox) = channel();
-        outlet.send_pieces(pieces(BACKLOG - 1));
+        outlet.send_pieces(pieces(MAX_MESSAGES - 1));
         assert!(!outlet.is_full());
         outlet.put(Err(Error::Cancelled));
         outlet.send();
@@ -184,6 +251,42 @@ mod tests {
         assert_eq!(next(&mut inbox), Some("piece"));
         assert!(!outlet.is_full());
         assert!(outlet.taken().now_or_never().is_some());
+    }
+
+    // Mutant: bytes are not counted.
+    #[test]
+    fn a_reader_that_is_many_bytes_behind_is_waited_for() {
+        let (mut outlet, mut inbox) = channel();
+        let text = "x".repeat(MAX_BYTES / 4);
+        let long = serde_json::json!({"type": "stream_event", "event": {"type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": text}}, "session_id": "s", "parent_tool_use_id": null, "uuid": "u"});
+        let frame = || serde_json::from_value(long.clone()).unwrap();
+        for n in 0..4 {
+            assert!(!outlet.is_full(), "after {n}");
+            outlet.put(Ok(Message::from_frame(frame()).unwrap()));
+        }
+        assert!(outlet.is_full(), "also before it is sent");
+        outlet.send();
+        assert!(outlet.taken().now_or_never().is_none());
+        assert_eq!(next(&mut inbox), Some("piece"));
+        assert!(!outlet.is_full() && outlet.taken().now_or_never().is_some());
+        let mut decoder = FrameDecoder::new();
+        decoder.push(format!("{long}\n{long}\n").as_bytes());
+        outlet.send_pieces(decoder.next_pieces().unwrap());
+        assert!(outlet.is_full());
+        for _ in 0..4 {
+            assert_eq!(next(&mut inbox), Some("piece"));
+        }
+        assert_eq!(
+            outlet.backlog.n_bytes.load(Ordering::Relaxed),
+            2 * (long.to_string().len() + 1)
+        );
+        assert_eq!(next(&mut inbox), Some("piece"));
+        assert_eq!(
+            outlet.backlog.n_bytes.load(Ordering::Relaxed),
+            0,
+            "the last piece frees all of them"
+        );
     }
 
     #[test]

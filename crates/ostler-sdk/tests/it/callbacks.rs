@@ -221,3 +221,48 @@ async fn what_a_server_says_unasked_reaches_the_engine() {
         "counted"
     );
 }
+
+/// Asks whether a command may run, and keeps the answer.
+const ASKS: &str = r#"
+read -r prompt
+printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls","timeout":5},"tool_use_id":"t"}}'
+read -r answer
+printf '%s' "$answer" > answer
+"#;
+
+/// What the engine is answered.
+async fn decided(change: impl FnOnce(Options) -> Options) -> Value {
+    let fake = Fake::new(&[INTRODUCES, ASKS, ANSWERS, "cat > /dev/null"]);
+    let (_, errors) = run(change(fake.options())).await;
+    assert!(errors.is_empty(), "{errors:?}");
+    let answer = std::fs::read_to_string(fake.folder.path().join("answer")).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    answer["response"]["response"].clone()
+}
+
+// Mutant: edits are not applied.
+#[tokio::test]
+async fn a_callback_answers_at_once_and_edits_the_input() {
+    let edited = decided(|options| {
+        options.on_permission(|call| match call.tool_name.as_str() {
+            "Bash" => Decision::allow().edit(|input| input["command"] = "ls -a".into()),
+            _ => Decision::deny("only commands"),
+        })
+    });
+    let edited = edited.await;
+    assert_eq!(edited["behavior"], "allow");
+    assert_eq!(edited["updatedInput"], json!({"command": "ls -a", "timeout": 5}));
+    let replaced = decided(|options| {
+        options.on_permission(|_| {
+            Decision::allow().with_input(json!({"a": 1})).edit(|input| input["b"] = 2.into())
+        })
+    });
+    assert_eq!(replaced.await["updatedInput"], json!({"a": 1, "b": 2}));
+    let denied = decided(|options| {
+        options.on_permission(|_| Decision::deny("no").edit(|input| input["a"] = 1.into()))
+    });
+    assert_eq!(denied.await["behavior"], "deny", "a no has no input");
+    let panics =
+        decided(|options| options.on_permission(|_| Decision::allow().edit(|_| panic!("no idea"))));
+    assert_eq!(panics.await["behavior"], "deny");
+}

@@ -2,7 +2,9 @@
 
 use ostler_sdk::hook::{HookOutput, PreToolUseInput};
 use ostler_sdk::mcp::Server;
-use ostler_sdk::options::{PermissionMode, SettingSource, SystemPrompt, Thinking, ToolSet};
+use ostler_sdk::options::{
+    Effort, PermissionMode, SettingSource, SystemPrompt, Thinking, ThinkingDisplay, ToolSet,
+};
 use ostler_sdk::{Answers, Client, Decision, Dialog, ErrorKind, Hook, Options};
 use serde_json::{Value, json};
 
@@ -95,8 +97,13 @@ fn every_option() -> Vec<(Change, &'static str)> {
         (set!(model.thinking = Some(Thinking::Adaptive)), "--thinking=adaptive"),
         (set!(model.thinking = Some(Thinking::Disabled)), "--thinking=disabled"),
         (set!(model.thinking = Some(Thinking::Budget(9))), "--max-thinking-tokens=9"),
-        (set!(model.thinking_display = some("omitted")), "--thinking-display=omitted"),
-        (set!(model.effort = some("low")), "--effort=low"),
+        (set!(model.thinking_display = Some(ThinkingDisplay::Omitted)), "--thinking-display=omitted"),
+        (set!(model.thinking_display = Some(ThinkingDisplay::Summarized)), "--thinking-display=summarized"),
+        (|options| options.effort(Effort::Low), "--effort=low"),
+        (|options| options.effort(Effort::Medium), "--effort=medium"),
+        (|options| options.effort(Effort::High), "--effort=high"),
+        (|options| options.effort(Effort::Xhigh), "--effort=xhigh"),
+        (|options| options.effort(Effort::Max), "--effort=max"),
         (set!(model.betas = vec!["a".to_owned(), "b".to_owned()]), "--betas=a,b"),
         (|options| options.max_turns(3), "--max-turns=3"),
         (|options| options.max_budget_usd(0.5), "--max-budget-usd=0.5"),

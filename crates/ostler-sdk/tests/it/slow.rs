@@ -1,6 +1,14 @@
 //! A reader that does not read delays nobody.
 
-use ostler_sdk::{Client, Decision};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, stream};
+use ostler_sdk::proto::frame::{Frame as _, ToEngine, ToHost};
+use ostler_sdk::transport::{Engine, Link, Start, Transport};
+use ostler_sdk::{Client, Decision, Error, Options};
+use serde_json::json;
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, within};
 
@@ -73,8 +81,8 @@ async fn messages_come_in_their_order_whatever_they_are() {
 #[tokio::test]
 async fn a_listener_has_heard_everything_that_came_before_a_question() {
     let fake = Fake::new(&[INTRODUCES, MIXES, ANSWERS, "cat > /dev/null"]);
-    let heard = std::sync::Arc::new(std::sync::Mutex::new(String::new()));
-    let (hears, asked) = (std::sync::Arc::clone(&heard), std::sync::Arc::clone(&heard));
+    let heard = Arc::new(std::sync::Mutex::new(String::new()));
+    let (hears, asked) = (Arc::clone(&heard), Arc::clone(&heard));
     let options = fake
         .options()
         .on_message(move |message| {
@@ -92,4 +100,64 @@ async fn a_listener_has_heard_everything_that_came_before_a_question() {
     // The question may be asked after pieces that came later, never before those that came earlier.
     let heard = heard.lock().unwrap();
     assert!(heard.starts_with("12-3") && heard.replace('?', "") == "12-3456-", "{heard}");
+}
+
+/// An engine that answers with 200 messages of a megabyte, and counts how many were read from it.
+#[derive(Clone)]
+struct Talkative(Arc<AtomicUsize>);
+
+const MEGABYTES: usize = 200;
+
+impl Transport for Talkative {
+    fn start(&self, _: Start) -> BoxFuture<'static, Result<Link, Error>> {
+        let n_read = Arc::clone(&self.0);
+        let (to_engine, mut heard) = tokio::sync::mpsc::channel(8);
+        let introduction = async move {
+            let Some(ToEngine::ControlRequest(request)) = heard.recv().await else {
+                panic!("initialize comes first")
+            };
+            // Nobody else listens; the prompt stays in the channel.
+            std::mem::forget(heard);
+            let answer = json!({"type": "control_response", "response":
+                {"subtype": "success", "request_id": request.request_id, "response": {}}});
+            ToHost::from_line(&answer.to_string()).unwrap()
+        };
+        let long = json!({"type": "system", "subtype": "status", "status": null, "uuid": "u", "session_id": "s",
+            "text": "x".repeat(1_000_000)});
+        let long = ToHost::from_line(&long.to_string()).unwrap();
+        let answers = stream::iter((0..MEGABYTES).map(move |_| {
+            n_read.fetch_add(1, Ordering::Relaxed);
+            long.clone()
+        }));
+        let frames = stream::once(introduction).chain(answers).map(Ok).boxed();
+        async { Ok(Link::new(to_engine, frames, Nowhere)) }.boxed()
+    }
+}
+
+struct Nowhere;
+
+impl Engine for Nowhere {
+    fn ended(&mut self) -> BoxFuture<'_, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+// Mutant: only messages are counted, and no bytes.
+#[tokio::test]
+async fn an_engine_whose_messages_are_not_read_waits_after_64_megabytes() {
+    let n_read = Arc::new(AtomicUsize::new(0));
+    let options = Options::new().transport(Talkative(Arc::clone(&n_read)));
+    let mut client = within(Client::connect(options)).await.unwrap();
+    // Everything is ready at once, so the session reads whenever it may.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    let waiting = n_read.load(Ordering::Relaxed);
+    assert!((60..=70).contains(&waiting), "{waiting} MB wait for their reader");
+    let mut count = 0;
+    while let Some(message) = within(client.next()).await {
+        message.unwrap();
+        count += 1;
+    }
+    assert_eq!(count, MEGABYTES, "nothing is lost");
 }

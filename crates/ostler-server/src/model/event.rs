@@ -11,10 +11,11 @@ use crate::error::{self, Fallible};
 /// What the names of all drafts begin with.
 const DRAFTS: &str = "s/";
 
-/// A run has come to a new state. With its end, whatever was streamed and did not come whole goes.
+/// A run has come to a new state. With the end of one that had begun, drafts whose message never came whole are dropped.
 pub(crate) fn state(run: &Run) -> Fallible<NewEvent> {
     let event = event("run", json!({"run": run}), true)?;
-    Ok(if run.state.is_over() { event.drops(DRAFTS) } else { event })
+    let had_begun = run.state.is_over() && run.started.is_some();
+    Ok(if had_begun { event.drops(DRAFTS) } else { event })
 }
 
 /// What the agent was saying when it was cut off.

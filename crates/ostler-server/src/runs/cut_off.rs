@@ -7,6 +7,7 @@ use super::Sessions;
 use crate::error::Fallible;
 use crate::log_writers;
 use crate::model::event;
+use crate::model::run::Run;
 
 /// A delta, as far as it says something.
 #[derive(Deserialize)]
@@ -33,12 +34,16 @@ struct Delta {
 }
 
 impl Sessions {
-    /// The event that keeps what the agent of a session was saying; to be written with the end of its run.
-    pub(super) async fn cut_off(&self, session: &str, run: &str) -> Fallible<Option<NewEvent>> {
-        let drafts = self.log.drafts(&log_writers::stream(session)?).await?;
+    /// The event that keeps what the agent was saying in a run; to be written with the end of the run.
+    pub(super) async fn cut_off(&self, run: &Run) -> Fallible<Option<NewEvent>> {
+        if run.started.is_none() {
+            // What is streamed in the session belongs to the run before it.
+            return Ok(None);
+        }
+        let drafts = self.log.drafts(&log_writers::stream(&run.session)?).await?;
         let text: String = drafts.iter().filter_map(said).collect();
         let is_empty = text.trim().is_empty();
-        (!is_empty).then(|| event::cut_off(run, &text)).transpose()
+        (!is_empty).then(|| event::cut_off(&run.id, &text)).transpose()
     }
 }
 

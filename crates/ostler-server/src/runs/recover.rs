@@ -200,7 +200,7 @@ impl Sessions {
         };
         (run.state, run.outcome, run.ended) = (state, Some(outcome), Some(self.clock.now()));
         let put = run.put(Expected::Version(version))?;
-        let cut_off = self.cut_off(&run.session, &run.id).await?;
+        let cut_off = self.cut_off(&run).await?;
         let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
         match self.log_writers.write(&run.session, events, vec![put]).await {
             Ok(_) => {

@@ -250,7 +250,7 @@ impl Tasks {
     }
 }
 
-/// A prompt, and what is said beside it.
+/// A prompt, and what is added to it.
 pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
     match more {
         Some(more) => format!("{prompt}\n\n{more}"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use ostler_engine::tool::{ToolCx, ToolError};
+use ostler_http::Certificates;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Proxy, Response, StatusCode, Url, redirect};
@@ -164,9 +165,8 @@ impl Clients {
 }
 
 fn client(by: Via) -> Result<Client, ToolError> {
-    // Fails if another part of the program has installed one already, which is fine.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = Client::builder()
+    let client = ostler_http::client(Certificates::System)
+        .map_err(|error| ToolError::Failed(format!("no connection: {error}")))?
         .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
         .referer(false)

@@ -8,6 +8,7 @@ pub use ostler_engine::model::pricing::OFFLINE;
 use ostler_engine::model::{
     Aliases, ApiConfig, ApiModel, Credential, Header, Model, Prices, Renewal, pricing,
 };
+#[cfg(feature = "offline")]
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Tape;
 use ostler_engine::settings::Settings;
@@ -63,7 +64,7 @@ fn real(
 ) -> Result<Picked, StartError> {
     let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
-        return Ok(offline("the offline demo, as you asked"));
+        return offline("the offline demo, as you asked");
     }
     match (wanted, reach(scene, settings)?) {
         (_, Some(Reached { mut config, account, .. })) => {
@@ -85,9 +86,9 @@ fn real(
         (Some(name), None) => Err(StartError::Model(format!(
             "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
         ))),
-        (None, None) => Ok(offline(
+        (None, None) => offline(
             "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
-        )),
+        ),
     }
 }
 
@@ -247,9 +248,18 @@ impl Helper {
 }
 
 /// The offline demo.
-pub fn offline(remark: &'static str) -> Picked {
+#[cfg(feature = "offline")]
+fn offline(remark: &'static str) -> Result<Picked, StartError> {
     let account = account("none");
-    Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), account, tape: None }
+    Ok(Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), account, tape: None })
+}
+
+/// The offline demo is not part of this build.
+#[cfg(not(feature = "offline"))]
+fn offline(_: &'static str) -> Result<Picked, StartError> {
+    Err(StartError::Model(
+        "there is no model: set ANTHROPIC_API_KEY, or build with the feature `offline` for the offline demo".to_owned(),
+    ))
 }
 
 #[cfg(test)]

@@ -232,8 +232,7 @@ async fn structured_output_is_a_value() {
 #[tokio::test]
 async fn sessions_are_resumed_and_forked() {
     let said = run("sessions").await;
-    let expected =
-        "a new session\nthe same session: true\nanother session: true\nthe copy again: true\n";
+    let expected = "a new session\nthe same session: true\nanother session: true\nthe copy again: true\nits title: Files\n";
     assert_eq!(said, expected);
 }
 

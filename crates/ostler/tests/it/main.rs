@@ -9,3 +9,5 @@ mod errors;
 mod examples;
 mod hostile;
 mod servers;
+mod sessions;
+mod typed;

@@ -162,7 +162,7 @@ async fn a_thread_of_somebody_else_is_not_there() {
     assert_eq!((status.as_u16(), &said["error"]["code"]), (404, &json!("not_found")));
 }
 
-// Seen to fail when all prompts of the log are told.
+// Seen to fail when all prompts of the log are told, and when the end of a queued run takes what another one is streaming.
 #[tokio::test]
 async fn what_was_taken_back_before_it_began_is_not_told() {
     let desk = Desk::open(script()).await;
@@ -170,6 +170,8 @@ async fn what_was_taken_back_before_it_began_is_not_told() {
     let session = client.session().await;
     let slow = client.prompt(&session, "slow").await;
     desk.api.gate("half").reached().await;
+    let log = format!("/api/sessions/{session}/log?limit=500");
+    client.watch(&log, "a delta", |log| log.to_string().contains("text_delta")).await;
     let queued = client.prompt(&session, "hi, never heard").await;
     let cancel = format!("/api/runs/{queued}/cancel");
     client.post(&cancel, json!({})).await;

@@ -104,7 +104,7 @@ pub(super) fn all() -> Vec<Scenario> {
             |stage| {
                 let change = |options: &mut Options| {
                     options.model.name = Some("claude-opus-4-5".to_owned());
-                    options.model.effort = Some("low".to_owned());
+                    options.model.effort = Some(ostler::options::Effort::Low);
                 };
                 let effort =
                     |request: &RecordedRequest| request.body["output_config"]["effort"].to_string();

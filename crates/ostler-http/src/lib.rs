@@ -1,0 +1,77 @@
+//! HTTP clients with TLS.
+//!
+//! `reqwest` is built without cryptography here, and would ask the process for its default. A library must not install
+//! one: the program that it is part of may install its own later, and would fail. So every client gets a TLS
+//! configuration: with the program's cryptography if there is one, and with `ring` otherwise.
+
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+
+/// By which certificates a client judges servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Certificates {
+    /// Those of the system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    System,
+    /// None, for a client that never uses TLS: to read those of the system takes longer than all else.
+    None,
+}
+
+/// The system's certificates could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot prepare TLS: {0}")]
+pub struct TlsError(#[from] rustls::Error);
+
+/// Begins a client.
+///
+/// ```
+/// use ostler_http::{Certificates, client};
+///
+/// let client = client(Certificates::None)?.no_proxy().build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// When the system's certificates cannot be read.
+pub fn client(certificates: Certificates) -> Result<reqwest::ClientBuilder, TlsError> {
+    let tls = tls(certificates)?;
+    Ok(reqwest::Client::builder().tls_backend_preconfigured(tls))
+}
+
+fn tls(certificates: Certificates) -> Result<ClientConfig, TlsError> {
+    let provider = CryptoProvider::get_default()
+        .cloned()
+        .unwrap_or_else(|| Arc::new(ring::default_provider()));
+    let tls =
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut tls = match certificates {
+        Certificates::System => tls.with_platform_verifier()?.with_no_client_auth(),
+        Certificates::None => {
+            tls.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        }
+    };
+    // `reqwest` offers HTTP/2 only in configurations that it makes itself.
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(tls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Mutant: the provider is installed for the process. One test, because the default belongs to the process.
+    #[test]
+    fn a_client_leaves_the_default_of_the_process_alone_and_uses_it() {
+        for certificates in [Certificates::System, Certificates::None] {
+            client(certificates).unwrap().build().unwrap();
+        }
+        assert!(CryptoProvider::get_default().is_none());
+        let mut own = ring::default_provider();
+        own.cipher_suites.truncate(1);
+        own.install_default().expect("nothing has installed one");
+        let tls = tls(Certificates::None).unwrap();
+        assert_eq!(tls.crypto_provider().cipher_suites.len(), 1, "the program's own choice");
+    }
+}

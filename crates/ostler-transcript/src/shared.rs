@@ -1,0 +1,72 @@
+//! The session's file while the session runs: shared by all who write to it, and quiet once it is lost.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_proto::message::TranscriptMirror;
+use ostler_proto::{AgentId, Extra, SessionId, Uuid};
+
+use crate::{AgentMeta, StoreError, TranscriptWriter};
+
+/// A session's file.
+#[derive(Clone, Debug)]
+pub struct SharedTranscript(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    writer: TranscriptWriter,
+    /// A write failed, and that was told.
+    lost: bool,
+}
+
+impl SharedTranscript {
+    pub fn new(writer: TranscriptWriter) -> Self {
+        Self(Arc::new(Mutex::new(State { writer, lost: false })))
+    }
+
+    /// Writes. The first failure is returned; the session goes on without its file after that.
+    pub fn write(
+        &self,
+        write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
+    ) -> Option<StoreError> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = write(&mut state.writer).err()?;
+        (!std::mem::replace(&mut state.lost, true)).then_some(error)
+    }
+
+    /// What was written since the last time, for a host that keeps a copy.
+    pub fn mirrored(&self) -> Option<TranscriptMirror> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = state.writer.take_mirrored();
+        let file_path = state.writer.path().display().to_string();
+        let extra = Extra::default();
+        (!entries.is_empty()).then_some(TranscriptMirror { file_path, entries, extra })
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
+    }
+
+    /// The line that was written last.
+    pub fn leaf(&self) -> Option<Uuid> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
+    }
+
+    /// The line of the newest prompt.
+    pub fn prompt_line(&self) -> Option<Uuid> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
+    }
+
+    /// The file of another session of the same project; `None` when it cannot be.
+    pub fn another(&self, id: &SessionId) -> Option<Self> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.writer.another(id.clone()).ok().map(Self::new)
+    }
+
+    /// The file of a subagent, beside this one; `None` when it cannot be made.
+    pub fn subagent(&self, agent: &AgentId, meta: &AgentMeta) -> Option<Self> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.writer.subagent(agent.clone(), meta).ok().map(Self::new)
+    }
+}

@@ -1,0 +1,353 @@
+//! Stored sessions: list, read, rename, tag, delete and fork them without running an engine.
+//!
+//! The files are those of Claude Code and the official SDKs (`~/.claude/projects`), so each program sees the other's
+//! sessions.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), ostler::Error> {
+//! use ostler::Sessions;
+//!
+//! let sessions = Sessions::new().folder("/srv/app");
+//! for session in sessions.page(0, 20).await? {
+//!     println!("{} {}", session.id, session.summary);
+//! }
+//! # Ok(()) }
+//! ```
+//!
+//! | in Python | here |
+//! |---|---|
+//! | `list_sessions(directory, limit, offset)` | [`Sessions::list`], [`Sessions::page`] |
+//! | `get_session_info` | [`Sessions::info`] |
+//! | `get_session_messages` | [`Sessions::messages`]; an unknown session is an error, not an empty list |
+//! | `rename_session`, `tag_session`, `delete_session` | [`Sessions::rename`], [`Sessions::tag`], [`Sessions::delete`] |
+//! | `fork_session(up_to_message_id, title)` | [`Sessions::fork`], [`Sessions::fork_with`] |
+
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use ostler_engine::store::{self, Projects, SessionFile, StoreError};
+use ostler_proto::message::{Assistant, User};
+use ostler_proto::transcript::TranscriptLine;
+use ostler_sdk::{Error, Message, SessionError};
+
+pub use ostler_proto::{SessionId, Uuid};
+
+/// The sessions on this machine: of all working directories, or of one with [`Sessions::folder`].
+///
+/// ```
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// use ostler::{ErrorKind, Sessions};
+///
+/// # let empty = std::env::temp_dir().join("ostler-no-sessions");
+/// let sessions = Sessions::new().config_folder(&empty);
+/// assert!(sessions.list().await?.is_empty());
+/// let missing = sessions.delete("550e8400-e29b-41d4-a716-446655440000").await.unwrap_err();
+/// assert_eq!(missing.kind(), ErrorKind::Session);
+/// # Ok::<(), ostler::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    config: Option<PathBuf>,
+    folder: Option<PathBuf>,
+    ignores_worktrees: bool,
+}
+
+/// A session, as a listing shows it. Everything comes from the two ends of its file.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// The session, for [`crate::Options::resume`].
+    pub id: SessionId,
+    /// What to show for it: its title, the latest prompt, a summary, or the first prompt.
+    pub summary: String,
+    /// When the file was last written.
+    pub last_modified: SystemTime,
+    /// Bytes of the file.
+    pub file_size: u64,
+    /// The title that the user or the model gave.
+    pub custom_title: Option<String>,
+    /// The first prompt, shortened to 200 characters.
+    pub first_prompt: Option<String>,
+    /// The git branch at the end of the session.
+    pub git_branch: Option<String>,
+    /// The working directory.
+    pub cwd: Option<PathBuf>,
+    /// The tag, see [`Sessions::tag`].
+    pub tag: Option<String>,
+    /// When the session began.
+    pub created_at: Option<SystemTime>,
+}
+
+/// What a fork is to be like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct ForkOptions {
+    up_to: Option<Uuid>,
+    title: Option<String>,
+}
+
+impl ForkOptions {
+    /// The whole conversation, with the title of the original and ` (fork)`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Copies the conversation up to this message and including it. The uuid is that of a message of
+    /// [`Sessions::messages`].
+    pub fn up_to(mut self, message: impl Into<Uuid>) -> Self {
+        self.up_to = Some(message.into());
+        self
+    }
+
+    /// The title of the copy.
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+}
+
+impl Sessions {
+    /// The sessions of all working directories, under `$CLAUDE_CONFIG_DIR` or else `~/.claude`.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Only the sessions of a working directory, and of the other git worktrees of its repository.
+    #[must_use]
+    pub fn folder(mut self, cwd: impl Into<PathBuf>) -> Self {
+        self.folder = Some(cwd.into());
+        self
+    }
+
+    /// Leaves out the other git worktrees of the folder's repository.
+    #[must_use]
+    pub fn without_worktrees(mut self) -> Self {
+        self.ignores_worktrees = true;
+        self
+    }
+
+    /// Another configuration folder than `$CLAUDE_CONFIG_DIR` or `~/.claude`.
+    #[must_use]
+    pub fn config_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.config = Some(folder.into());
+        self
+    }
+
+    /// All sessions, newest first. A session without a prompt is not listed.
+    ///
+    /// # Errors
+    /// When neither `CLAUDE_CONFIG_DIR` nor `HOME` is set.
+    pub async fn list(&self) -> Result<Vec<SessionInfo>, Error> {
+        self.listed(0, None).await
+    }
+
+    /// At most `limit` sessions, newest first, after the first `offset` of them. Reads no more files than that takes.
+    ///
+    /// # Errors
+    /// As [`Sessions::list`].
+    pub async fn page(&self, offset: usize, limit: usize) -> Result<Vec<SessionInfo>, Error> {
+        self.listed(offset, Some(limit)).await
+    }
+
+    async fn listed(&self, offset: usize, limit: Option<usize>) -> Result<Vec<SessionInfo>, Error> {
+        self.blocking(move |sessions| {
+            let cwds = sessions.folders();
+            let listed = sessions.projects()?.page(cwds.as_deref(), offset, limit);
+            Ok(listed.into_iter().map(SessionInfo::from).collect())
+        })
+        .await
+    }
+
+    /// One session; `None` if it does not exist or has nothing to show.
+    ///
+    /// # Errors
+    /// As [`Sessions::list`].
+    pub async fn info(&self, id: impl Into<SessionId>) -> Result<Option<SessionInfo>, Error> {
+        let id = id.into();
+        self.blocking(move |sessions| match sessions.find(&id) {
+            Ok(file) => Ok(file.info().map(SessionInfo::from)),
+            Err(StoreError::NotFound(_) | StoreError::NotAUuid(_)) => Ok(None),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+
+    /// The conversation: what the user and the model said, and tool calls with their results, oldest first. After a
+    /// compaction it begins with the summary.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), ostler::Error> {
+    /// use ostler::Sessions;
+    ///
+    /// for message in Sessions::new().messages("550e8400-e29b-41d4-a716-446655440000").await? {
+    ///     if let Some(text) = message.text() {
+    ///         println!("{text}");
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When there is no such session, or its file cannot be read.
+    pub async fn messages(&self, id: impl Into<SessionId>) -> Result<Vec<Message>, Error> {
+        self.with(id, |file| {
+            let transcript = file.transcript()?;
+            Ok(transcript.messages().into_iter().filter_map(message).collect())
+        })
+        .await
+    }
+
+    /// Gives a session a title.
+    ///
+    /// # Errors
+    /// When there is no such session, the title is empty, or the file cannot be written.
+    pub async fn rename(
+        &self,
+        id: impl Into<SessionId>,
+        title: impl Into<String>,
+    ) -> Result<(), Error> {
+        let title = title.into();
+        self.with(id, move |file| file.rename(&title)).await
+    }
+
+    /// Gives a session a tag in place of the one it has, or with `None` removes it.
+    ///
+    /// # Errors
+    /// When there is no such session, the tag is empty, or the file cannot be written.
+    pub async fn tag(&self, id: impl Into<SessionId>, tag: Option<&str>) -> Result<(), Error> {
+        let tag = tag.map(str::to_owned);
+        self.with(id, move |file| file.tag(tag.as_deref())).await
+    }
+
+    /// Deletes a session for good, with the transcripts of its subagents.
+    ///
+    /// # Errors
+    /// When there is no such session, or its file cannot be deleted.
+    pub async fn delete(&self, id: impl Into<SessionId>) -> Result<(), Error> {
+        self.with(id, SessionFile::delete).await
+    }
+
+    /// Copies a session under a new id, which it returns. The original stays as it is.
+    ///
+    /// # Errors
+    /// When there is no such session, it has no messages, or the copy cannot be written.
+    pub async fn fork(&self, id: impl Into<SessionId>) -> Result<SessionId, Error> {
+        self.fork_with(id, ForkOptions::new()).await
+    }
+
+    /// [`Sessions::fork`] up to a message, or with a title.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), ostler::Error> {
+    /// use ostler::sessions::{ForkOptions, Sessions};
+    ///
+    /// let options = ForkOptions::new().up_to("660e8400-e29b-41d4-a716-446655440001").title("Second try");
+    /// let copy = Sessions::new().fork_with("550e8400-e29b-41d4-a716-446655440000", options).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Sessions::fork`], and when the session does not contain the message.
+    pub async fn fork_with(
+        &self,
+        id: impl Into<SessionId>,
+        options: ForkOptions,
+    ) -> Result<SessionId, Error> {
+        let ForkOptions { up_to, title } = options;
+        self.with(id, move |file| file.fork(up_to.as_ref(), title.as_deref())).await
+    }
+
+    async fn with<T: Send + 'static>(
+        &self,
+        id: impl Into<SessionId>,
+        work: impl FnOnce(&SessionFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let id = id.into();
+        self.blocking(move |sessions| work(&sessions.find(&id)?)).await
+    }
+
+    /// Files are read on a thread that may wait for the disk.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Error> {
+        let sessions = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&sessions)).await;
+        let done = done.map_err(|error| {
+            SessionError::Storage(format!("reading the session failed: {error}"))
+        })?;
+        done.map_err(|error| error_of(error).into())
+    }
+
+    fn find(&self, id: &SessionId) -> Result<SessionFile, StoreError> {
+        self.projects()?.session(self.folders().as_deref(), id)
+    }
+
+    fn projects(&self) -> Result<Projects, StoreError> {
+        match &self.config {
+            Some(config) => Ok(Projects::new(config)),
+            None => Projects::from_env(|name| std::env::var_os(name)),
+        }
+    }
+
+    fn folders(&self) -> Option<Vec<PathBuf>> {
+        let folder = self.folder.as_ref()?;
+        Some(match self.ignores_worktrees {
+            true => vec![folder.clone()],
+            false => store::worktrees(folder),
+        })
+    }
+}
+
+impl From<store::SessionInfo> for SessionInfo {
+    fn from(info: store::SessionInfo) -> Self {
+        Self {
+            id: info.id,
+            summary: info.summary,
+            last_modified: info.modified,
+            file_size: info.size,
+            custom_title: info.title,
+            first_prompt: info.first_prompt,
+            git_branch: info.git_branch,
+            cwd: info.cwd.map(PathBuf::from),
+            tag: info.tag,
+            created_at: info.created,
+        }
+    }
+}
+
+/// A line of the file as the session said it.
+fn message(line: &TranscriptLine) -> Option<Message> {
+    match line {
+        TranscriptLine::User(entry) => Some(Message::User(Box::new(User {
+            message: entry.message.clone(),
+            session_id: Some(entry.place.session_id.clone()),
+            uuid: Some(entry.place.uuid.clone()),
+            timestamp: Some(entry.place.timestamp.clone()),
+            ..User::default()
+        }))),
+        TranscriptLine::Assistant(entry) => Some(Message::Assistant(Box::new(Assistant {
+            message: entry.message.clone(),
+            session_id: entry.place.session_id.clone(),
+            uuid: entry.place.uuid.clone(),
+            timestamp: Some(entry.place.timestamp.clone()),
+            ..Assistant::default()
+        }))),
+        _ => None,
+    }
+}
+
+fn error_of(error: StoreError) -> SessionError {
+    match error {
+        StoreError::NotFound(id) => SessionError::NotFound(id),
+        StoreError::NotAUuid(id) => SessionError::InvalidId(id),
+        StoreError::NoSuchMessage { session, message } => SessionError::NoSuchMessage {
+            session: session.to_string(),
+            message: message.to_string(),
+        },
+        error @ (StoreError::Empty(_) | StoreError::NothingToFork(_)) => {
+            SessionError::Invalid(error.to_string())
+        }
+        error => SessionError::Storage(error.to_string()),
+    }
+}
