@@ -62,7 +62,7 @@ async fn a_tool_of_the_sdk_is_a_tool_of_a_prompt() {
     let tool = ostler_sdk::mcp::tool("double", "Doubles a number", |args: Args| 2 * args.number);
     let tool = Tool::from(tool);
     assert_eq!((tool.name(), tool.description()), ("double", "Doubles a number"));
-    assert_eq!(told(tool, json!({"number": 7})).await, ("14".to_owned(), false));
+    assert_eq!(result_of(tool, json!({"number": 7})).await, ("14".to_owned(), false));
 }
 
 #[tokio::test]
