@@ -434,6 +434,7 @@ impl Sessions {
         // After the request: see `cancel_requests`.
         let run = self.find_run(caller, id).await?;
         if run.state.is_over() {
+            requested?;
             let run = self.cancel_over(run).await?;
             self.forget_cancel(&run.id).await;
             return Ok(run);
