@@ -365,7 +365,6 @@ async fn accept(case: &Case) {
     case.desk.store().put(vec![request]).await.unwrap();
 }
 
-// Mutant: `unless_cancelled`, `settle_end` and `sweep` that do not look for requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_accepted_cancel_counts_although_the_session_is_lost_before_its_worker_hears_of_it() {
     let case = within(Case::open(Stage::Starting, Fault::LostLease)).await;

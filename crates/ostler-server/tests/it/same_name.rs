@@ -162,7 +162,7 @@ async fn make_all_and_leave(desk: &Desk, owner: &Client, number: usize) -> Strin
     session
 }
 
-// Mutants: `named` that returns the value as it is; `Space::name_users` without the order of members.
+// Mutant: `named` that returns the value as it is.
 #[tokio::test]
 async fn every_list_shows_removed_users_by_the_name_they_had() {
     let script = Script::new()
