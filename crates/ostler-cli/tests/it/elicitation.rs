@@ -37,7 +37,7 @@ done
 /// A window in which the model has called a tool of the server.
 async fn asked(tool: &str, arguments: &[&str]) -> (ScriptedApi, Ostler, Window) {
     let script = Script::new()
-        .rule(when().turn(0), reply().tool_use(&format!("mcp__shop__{tool}"), json!({})))
+        .rule(when().turn(0), reply().tool_use(format!("mcp__shop__{tool}"), json!({})))
         .rule(when(), reply().text("Heard: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let server = json!({"command": "/bin/sh", "args": ["-c", SERVER]});
