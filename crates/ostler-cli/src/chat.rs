@@ -114,6 +114,7 @@ impl Ended {
 }
 
 /// What happens next in a turn.
+#[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 enum Next {
     Event(Event),
     Told(Told),

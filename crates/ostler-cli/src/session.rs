@@ -39,6 +39,7 @@ pub(crate) enum Question {
 }
 
 /// What comes from the engine.
+#[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 pub(crate) enum Event {
     Message(Message),
     Question(Question),

@@ -37,7 +37,7 @@ done
 /// A window in which the model has called a tool of the server.
 async fn asked(tool: &str, arguments: &[&str]) -> (ScriptedApi, Ostler, Window) {
     let script = Script::new()
-        .rule(when().turn(0), reply().tool_use(&format!("mcp__shop__{tool}"), json!({})))
+        .rule(when().turn(0), reply().tool_use(format!("mcp__shop__{tool}"), json!({})))
         .rule(when(), reply().text("Heard: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let server = json!({"command": "/bin/sh", "args": ["-c", SERVER]});
@@ -163,16 +163,17 @@ async fn a_form_can_be_declined_left_or_filled_in_again() {
     assert!(heard(&api).contains("decline"), "{}", heard(&api));
 }
 
-// Mutant: `can_ask` left out of `Terminal::answer`; the server got a cancel from the empty input.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_anybody_to_ask_the_answer_is_no() {
     let (api, ostler, window) = asked("pay", &[]).await;
     window.shows("Please pay");
     window.press("C-c");
     window.shows("The turn was interrupted");
-    for arguments in [&["-p", "go"][..], &["go"]] {
+    // An option between the list of tools and the prompt, which would be taken for a tool.
+    for arguments in [&["-p", "go"][..], &["--max-turns", "5", "go"]] {
+        let before = api.requests().len();
         let ran = ostler.run(arguments);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!((ran.code, api.requests().len()), (Some(0), before + 2), "{ran:?}");
         assert!(!ran.stdout.contains("Please pay"), "{ran:?}");
         let told = heard(&api);
         assert!(told.contains(r#"{"action":"decline"}"#), "{arguments:?}: {told}");

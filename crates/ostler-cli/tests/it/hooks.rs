@@ -118,7 +118,7 @@ async fn hooks_hear_where_the_shell_goes_and_what_becomes_of_tasks() {
     api.finish();
 }
 
-// Mutants: `stopped_by_hook` of the driver keeps nothing; `finish` of pipe.rs and of show.rs leave it out.
+// Mutants: `stopped_by_hook` of the driver keeps nothing; `finish` of output.rs and of show.rs leave it out.
 #[test]
 fn the_reason_why_a_hook_stops_a_turn_is_shown() {
     let says = r#"{"continue": false, "stopReason": "enough for today"}"#;

@@ -34,7 +34,7 @@ fn run(ostler: &Ostler, text: &str, arguments: &[&str]) -> Ran {
     Ran::of(child)
 }
 
-// Mutant: `read_pipes` does nothing; reader.rs without `read_passed_pipe`.
+// Mutants: `read_pipes` does nothing; the reader of recordings does without `read_passed_pipe`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pipe_that_the_shell_passes_is_read_in_place_of_a_file() {
     for path in ["/dev/fd/3", "/proc/self/fd/3"] {

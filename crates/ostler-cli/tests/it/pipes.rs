@@ -73,7 +73,7 @@ fn every_option_that_names_a_file_refuses_a_pipe_and_a_device() {
     }
 }
 
-// Mutant: `store/regular.rs` opens whatever it is.
+// Mutant: `regular::open` opens whatever it is.
 #[test]
 fn a_pipe_or_a_device_among_the_sessions_blocks_nothing() {
     let ostler = Ostler::new();

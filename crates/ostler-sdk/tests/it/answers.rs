@@ -125,7 +125,7 @@ async fn a_prompt_after_the_input_was_closed_is_an_error() {
     while within(messages.next()).await.is_some() {}
 }
 
-// Mutant: `end_input` does nothing; the engine never ended.
+// Mutant: `end_input` does nothing; the later prompt was accepted.
 #[tokio::test]
 async fn messages_after_the_end_of_the_input_are_read_to_their_end() {
     let fake = Fake::new(&[INTRODUCES, "read -r line", ANSWERS, "cat > /dev/null", ANSWERS]);
