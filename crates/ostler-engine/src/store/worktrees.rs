@@ -66,6 +66,6 @@ mod tests {
         assert_eq!(worktrees(&linked), [linked.clone(), main.clone(), linked.clone()]);
         let inner = main.join("src");
         assert_eq!(worktrees(&inner), [inner.clone(), main.clone(), linked]);
-        assert_eq!(worktrees(&root), [root.clone()], "outside a repository");
+        assert_eq!(worktrees(&root), std::slice::from_ref(&root), "outside a repository");
     }
 }

@@ -253,7 +253,6 @@ mod tests {
         assert!(outlet.taken().now_or_never().is_some());
     }
 
-    // Mutants: bytes are not counted; they are given back with the first piece of a batch.
     #[test]
     fn a_reader_that_is_many_bytes_behind_is_waited_for() {
         let (mut outlet, mut inbox) = channel();

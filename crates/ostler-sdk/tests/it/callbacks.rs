@@ -240,7 +240,6 @@ async fn decided(change: impl FnOnce(Options) -> Options) -> Value {
     answer["response"]["response"].clone()
 }
 
-// Mutants: edits are not applied; they begin with an empty input; a panic in one is an allow.
 #[tokio::test]
 async fn a_callback_answers_at_once_and_edits_the_input() {
     let edited = decided(|options| {

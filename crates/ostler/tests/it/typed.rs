@@ -24,7 +24,6 @@ async fn api(script: Script) -> (ScriptedApi, Options, tempfile::TempDir) {
     (api, options, home)
 }
 
-// Mutant: `Options` of this crate look for a program, as those of `ostler-sdk` do.
 #[tokio::test]
 async fn options_without_an_engine_run_the_one_inside() {
     let (_api, options, _home) = api(Script::new().rule(when(), reply().text("from inside"))).await;
@@ -48,7 +47,6 @@ async fn an_enum_is_an_answer() {
     assert_eq!(verdict, Verdict::Broken { line: 3 });
 }
 
-// Mutants: the schema is not in the prompt; a wrong answer is not sent back.
 #[tokio::test]
 async fn a_conversation_answers_with_values_of_any_type() {
     let script = Script::new()
