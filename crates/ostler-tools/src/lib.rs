@@ -12,6 +12,7 @@ mod exit_plan_mode;
 mod file;
 mod glob;
 mod grep;
+#[cfg(feature = "web")]
 mod kept;
 mod notebook;
 mod notebook_edit;
