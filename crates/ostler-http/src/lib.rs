@@ -61,7 +61,7 @@ fn tls(certificates: Certificates) -> Result<ClientConfig, TlsError> {
 mod tests {
     use super::*;
 
-    // Mutant: the provider is installed for the process. One test, because the default belongs to the process.
+    // One test, because the default belongs to the process.
     #[test]
     fn a_client_leaves_the_default_of_the_process_alone_and_uses_it() {
         for certificates in [Certificates::System, Certificates::None] {

@@ -12,6 +12,10 @@ pub(super) const CAPACITY: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// The server requires authentication.
+    #[cfg_attr(
+        not(feature = "http"),
+        allow(dead_code, reason = "only servers behind an address ask for it")
+    )]
     NeedsAuth(String),
     Other(String),
 }

@@ -62,7 +62,6 @@ mod tests {
     use crate::mcp::Server;
     use crate::permission::Decision;
 
-    // Mutant: the callback is not looked for.
     #[test]
     fn rules_that_allow_a_whole_tool_are_named_if_there_is_a_callback() {
         let asking = || Options::new().on_permission(|_| Decision::allow());

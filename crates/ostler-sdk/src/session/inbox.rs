@@ -253,7 +253,6 @@ mod tests {
         assert!(outlet.taken().now_or_never().is_some());
     }
 
-    // Mutant: bytes are not counted.
     #[test]
     fn a_reader_that_is_many_bytes_behind_is_waited_for() {
         let (mut outlet, mut inbox) = channel();

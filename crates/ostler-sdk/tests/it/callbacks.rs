@@ -240,7 +240,6 @@ async fn decided(change: impl FnOnce(Options) -> Options) -> Value {
     answer["response"]["response"].clone()
 }
 
-// Mutant: edits are not applied.
 #[tokio::test]
 async fn a_callback_answers_at_once_and_edits_the_input() {
     let edited = decided(|options| {

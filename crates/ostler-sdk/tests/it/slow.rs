@@ -142,7 +142,6 @@ impl Engine for Nowhere {
     }
 }
 
-// Mutant: only messages are counted, and no bytes.
 #[tokio::test]
 async fn an_engine_whose_messages_are_not_read_waits_after_64_megabytes() {
     let n_read = Arc::new(AtomicUsize::new(0));

@@ -23,7 +23,6 @@ fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(text).collect()
 }
 
-// Mutant: the other worktrees are left out.
 #[tokio::test]
 async fn sessions_are_listed_newest_first() {
     let folder = Folder::new();
@@ -86,7 +85,6 @@ async fn a_session_is_renamed_tagged_and_deleted() {
     assert_eq!(again.kind(), ErrorKind::Session);
 }
 
-// Mutant: `fork` ignores `up_to`.
 #[tokio::test]
 async fn a_fork_has_the_conversation_up_to_a_message_and_new_uuids() {
     let folder = Folder::new();

@@ -47,7 +47,6 @@ async fn an_enum_is_an_answer() {
     assert_eq!(verdict, Verdict::Broken { line: 3 });
 }
 
-// Mutant: the schema is not in the prompt.
 #[tokio::test]
 async fn a_conversation_answers_with_values_of_any_type() {
     let script = Script::new()
