@@ -15,6 +15,7 @@ mod grep;
 mod notebook;
 mod notebook_edit;
 mod output;
+#[cfg(feature = "web")]
 mod overflow;
 pub mod patch;
 mod path;

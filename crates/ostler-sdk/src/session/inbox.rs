@@ -271,7 +271,7 @@ mod tests {
         assert!(!outlet.is_full() && outlet.taken().now_or_never().is_some());
         let mut decoder = FrameDecoder::new();
         decoder.push(format!("{long}\n{long}\n").as_bytes());
-        outlet.send_pieces(decoder.next_pieces().unwrap());
+        outlet.send_pieces(decoder.next_deltas().unwrap());
         assert!(outlet.is_full());
         for _ in 0..4 {
             assert_eq!(next(&mut inbox), Some("piece"));
