@@ -164,6 +164,13 @@ fn newest_first(mut sessions: Vec<SessionInfo>) -> Vec<SessionInfo> {
     sessions
 }
 
+/// The default title of a fork.
+pub(super) fn fork_title(source: &Path) -> String {
+    let info = SessionInfo::read(source);
+    let name = info.and_then(|info| info.title.or(info.first_prompt));
+    format!("{} (fork)", name.as_deref().unwrap_or("Forked session"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

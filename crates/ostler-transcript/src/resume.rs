@@ -8,7 +8,7 @@ use ostler_proto::{SessionId, Uuid};
 use super::folder::{is_uuid, session_file};
 use super::fork::Copied;
 use super::line::written_at;
-use super::session_file::fork_title;
+use super::list::fork_title;
 use super::{
     Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard, io_error, recent,
 };

@@ -8,7 +8,7 @@ use ostler_proto::{SessionId, Uuid};
 
 use super::edit::not_empty;
 use super::folder::{is_uuid, session_file};
-use super::list::{files_in, newest};
+use super::list::{files_in, fork_title, newest};
 use super::resume::clock;
 use super::{
     Clock, Projects, Scene, SessionInfo, StoreError, Transcript, TranscriptWriter, fork, io_error,
@@ -179,11 +179,4 @@ impl SessionFile {
             Scene { cwd: Path::new("/").to_owned(), version: String::new(), entrypoint: None };
         TranscriptWriter::go_on(self.path.clone(), self.id.clone(), nowhere, None, Clock::default())
     }
-}
-
-/// The title of a fork that was given none.
-pub(super) fn fork_title(source: &Path) -> String {
-    let info = SessionInfo::read(source);
-    let name = info.and_then(|info| info.title.or(info.first_prompt));
-    format!("{} (fork)", name.as_deref().unwrap_or("Forked session"))
 }

@@ -1,3 +1,5 @@
+//! Which fields a form has, and which answers it accepts.
+
 use serde_json::json;
 
 use super::*;
