@@ -27,7 +27,7 @@ fn every_test_named_in_the_chapter_exists() {
                     None if name == "src" => continue,
                     None if name == "exits" => {
                         "exits".clone_into(&mut file);
-                        ("tests/it", "by_")
+                        ("tests/it", "a_workspace_is_removed_")
                     }
                     None => ("tests/it", name),
                 },

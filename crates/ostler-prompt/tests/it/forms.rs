@@ -126,7 +126,7 @@ fn an_invalid_prompt_is_refused_when_it_is_built() {
     check("ns", "key", vec![section(), section()], "two sections have the key `task`");
     check("ns", "key", vec![Markdown::new("T", "t", "${who}")], "`who`");
     let unused = Markdown::new("T", "t", "go").params(json!({"who": 1}));
-    check("ns", "key", vec![unused], "used nowhere");
+    check("ns", "key", vec![unused], "is not used");
     check(
         "ns",
         "key",
