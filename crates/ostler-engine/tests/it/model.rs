@@ -213,7 +213,7 @@ async fn a_stream_that_fails_later_is_broken_and_the_caller_decides() {
     let disorder = |disorder| text().interrupt(3, Action::OutOfOrder(disorder));
     broken(disorder(Disorder::DeltaWithoutStart), &[], "block 1 is not open").await;
     broken(disorder(Disorder::EarlyMessageStop), &[], "block 0 is open").await;
-    broken(disorder(Disorder::SecondMessageStart), &[], "has begun already").await;
+    broken(disorder(Disorder::SecondMessageStart), &[], "has started already").await;
 }
 
 #[tokio::test]

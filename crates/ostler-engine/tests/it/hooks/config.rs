@@ -38,7 +38,11 @@ impl Place {
     }
 
     fn write(&self, source: Source, settings: &Value) {
-        fs::write(self.folders.file(source).unwrap(), settings.to_string()).unwrap();
+        let path = self.folders.file(source).unwrap();
+        // In one step: the session would see an empty file in between, and ask its hooks twice.
+        let new = path.with_extension("new");
+        fs::write(&new, settings.to_string()).unwrap();
+        fs::rename(&new, &path).unwrap();
     }
 
     fn skill(&self) -> PathBuf {
