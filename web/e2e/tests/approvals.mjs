@@ -58,7 +58,7 @@ export default {
     await row.getByText(/sessions in/).waitFor();
     await row.getByText("just now", { exact: true }).waitFor();
     await row.getByRole("button", { name: "Revoke" }).click();
-    await visitor.page.getByText(/everything that needs a yes is asked/).waitFor();
+    await visitor.page.getByText("No rules yet").waitFor();
     await visitor.go("#/chat");
     await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     await visitor.say("run `touch e.txt`");

@@ -31,7 +31,7 @@ export default {
     await page.goto(server.url);
     await page.getByLabel("Code or token").fill("wrong");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("alert").filter({ hasText: "not known" }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "Unknown code or token" }).waitFor();
     await page.getByLabel("Code or token").fill(server.token);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
