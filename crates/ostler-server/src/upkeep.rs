@@ -1,4 +1,4 @@
-//! Checks and backups of the database by hand, and what is known of those that [`crate::nightly`] makes.
+//! Checks and backups of the database by hand, and what is known of those that `nightly.rs` makes.
 //!
 //! A backup has what is in the database: sessions, runs, approvals, rules, schedules. It has neither tokens and users nor the
 //! engine's transcripts and checkpoints, which are files of the data folder. They are not part of it because the database is
