@@ -138,7 +138,7 @@ impl Chat<'_> {
                         return Ok(ExitCode::from(code));
                     }
                 },
-                event = unasked(&mut self.session) => {
+                event = next_message_without_a_prompt(&mut self.session) => {
                     show.screen.echo("")?;
                     match self.attend(event?).await? {
                         Some(code) => return Ok(code),
@@ -272,9 +272,9 @@ async fn next(
     Ok(input.line().await)
 }
 
-/// Waits for something that nobody asked for: the beginning of a turn (what ran in the background has ended, and the
-/// model is told), a question, or a warning.
-async fn unasked(session: &mut Session) -> anyhow::Result<Event> {
+/// Waits for a message that no prompt caused: the beginning of a turn (a background task has ended, and the model is
+/// asked), a question, or a warning.
+async fn next_message_without_a_prompt(session: &mut Session) -> anyhow::Result<Event> {
     loop {
         match session.next().await?.context("the engine has gone")? {
             Event::Message(message)
@@ -285,8 +285,7 @@ async fn unasked(session: &mut Session) -> anyhow::Result<Event> {
     }
 }
 
-/// Whether it is something that the user should know, whoever is at work: a warning of hooks, a session that is not
-/// saved.
+/// Whether the user should see the message also without a prompt: a warning of hooks, a session that is not saved.
 fn is_for_user(message: &Message) -> bool {
     matches!(
         message,

@@ -28,7 +28,7 @@ impl Debug {
     pub(crate) fn of(args: &Args) -> anyhow::Result<Self> {
         let to: Box<dyn Write + Send> = match (&args.wire.debug_file, &args.wire.debug) {
             (Some(path), _) => {
-                // Opening a pipe waits until somebody reads from it.
+                // Opening a pipe would wait until another program reads from it.
                 let is_pipe = path.metadata().is_ok_and(|file| file.file_type().is_fifo());
                 anyhow::ensure!(
                     !is_pipe,

@@ -174,7 +174,7 @@ fn start(args: &Args) -> anyhow::Result<(Scene, Running)> {
     let mut scene = scene::of(args)?;
     let session = &mut scene.launch.session;
     if args.wire.await_claim && session.resume.is_none() && !session.go_on {
-        // One name for the session before and after somebody claims it.
+        // The session has the same id before and after a host claims it.
         session.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
     }
     scene::refuse_root(&scene)?;
@@ -183,7 +183,7 @@ fn start(args: &Args) -> anyhow::Result<(Scene, Running)> {
     Ok((scene, running))
 }
 
-/// Says why there is no session, to a person or to a program.
+/// Reports why the session cannot start, as text or as frames.
 async fn not_started(
     args: &Args,
     error: anyhow::Error,

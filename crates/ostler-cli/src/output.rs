@@ -10,7 +10,7 @@ use crate::args::OutputFormat;
 use crate::screen::Screen;
 use crate::show::stopped_by_hook;
 
-/// One write per frame, flushed: whoever reads wants it now.
+/// One write per frame, flushed, so that the host receives each frame at once.
 pub(crate) fn write(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;

@@ -17,7 +17,7 @@ use crate::output;
 /// How long the other side may take to close the input once it could read the reason.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Says why there is no session, and waits until the other side has read it.
+/// Reports why the session cannot start, and waits until the host has read it.
 ///
 /// # Errors
 /// When nobody reads the output.

@@ -55,7 +55,9 @@ impl std::str::FromStr for Effort {
             "high" => Ok(Self::High),
             "xhigh" => Ok(Self::Xhigh),
             "max" => Ok(Self::Max),
-            other => Err(format!("the effort {other:?} is none of low, medium, high, xhigh, max")),
+            other => {
+                Err(format!("{other:?} is not a valid effort: use low, medium, high, xhigh or max"))
+            }
         }
     }
 }

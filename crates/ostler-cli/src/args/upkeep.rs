@@ -24,7 +24,7 @@ pub(crate) struct Backup {
 pub(crate) struct Restore {
     /// The backup
     pub(crate) file: PathBuf,
-    /// Replace the sessions that are there; they are kept in a file beside the database
+    /// Replace the existing sessions; the old database stays in a file next to it
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]

@@ -179,7 +179,7 @@ mod tests {
             let frame = json!({"type": "user", "session_id": "s", "parent_tool_use_id": null,
                 "message": {"role": "user", "content": "x"}, "tool_use_result": result});
             let frame = serde_json::from_value(frame).unwrap();
-            edits.heard(&Message::from_frame(frame).unwrap(), Path::new("/work"));
+            edits.heard(&Message::from_frame(frame).unwrap(), Path::new("/project"));
         }
         edits
     }
@@ -187,7 +187,8 @@ mod tests {
     #[test]
     fn edits_of_a_file_stand_together_and_other_results_are_none() {
         let hunk = json!({"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]});
-        let edit = json!({"filePath": "/work/src/x", "oldString": "a", "structuredPatch": [hunk]});
+        let edit =
+            json!({"filePath": "/project/src/x", "oldString": "a", "structuredPatch": [hunk]});
         let create = json!({"type": "create", "filePath": "/else/new", "content": "one\ntwo\n", "structuredPatch": []});
         let mut edits = heard(json!([edit, {"stdout": "x"}, "Error: no", create, edit]));
         let (files, cut) = edits.finish(str::to_owned);
