@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use ostler::Options;
 
-use super::protected_paths::{pattern, protect};
+use super::protected_paths::{escaped, pattern, protect};
 
 /// What an agent can reach. Of two that speak about a place, the stricter one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl AccessBoundary {
         for opening in &self.openings {
             let place = pattern(&opening.place);
             for name in &self.hidden_names {
-                let hidden = format!("{place}/**/{}", as_pattern(name));
+                let hidden = format!("{place}/**/{}", escaped(name, ""));
                 for rule in ["Read", "Edit"] {
                     denied.extend([format!("{rule}({hidden})"), format!("{rule}({hidden}/**)")]);
                 }
@@ -61,24 +61,12 @@ impl AccessBoundary {
     }
 }
 
-/// A name with stars, as rules write it.
-fn as_pattern(name: &str) -> String {
-    let mut pattern = String::new();
-    for letter in name.chars() {
-        if matches!(letter, '[' | ']' | '!' | '#' | '\\' | ' ') {
-            pattern.push('\\');
-        }
-        pattern.push(letter);
-    }
-    pattern
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn walls_are_directories_and_rules() {
+    fn a_boundary_becomes_directories_and_rules() {
         let mut options = Options::new().cwd("/w");
         let opening = |place: &str, writable| Opening { place: place.into(), writable };
         let access_boundary = AccessBoundary {

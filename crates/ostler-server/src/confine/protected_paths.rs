@@ -23,16 +23,22 @@ pub(crate) fn protect(options: &mut Options, places: &[PathBuf]) {
     }
 }
 
-/// A path as rules write it: from the root, with nothing in it that is a pattern.
+/// A path as rules write it: from the root, and with nothing in it that is a pattern.
 pub(crate) fn pattern(place: &Path) -> String {
-    let mut pattern = "/".to_owned();
-    for letter in place.to_string_lossy().trim_end_matches('/').chars() {
-        if matches!(letter, '*' | '?' | '[' | ']' | '!' | '#' | '\\' | ' ') {
-            pattern.push('\\');
+    format!("/{}", escaped(place.to_string_lossy().trim_end_matches('/'), "*?"))
+}
+
+/// Text as rules write it. Characters that always mean something in a rule are escaped, and those in `wildcards` too.
+pub(super) fn escaped(text: &str, wildcards: &str) -> String {
+    let mut escaped = String::new();
+    for character in text.chars() {
+        if matches!(character, '[' | ']' | '!' | '#' | '\\' | ' ') || wildcards.contains(character)
+        {
+            escaped.push('\\');
         }
-        pattern.push(letter);
+        escaped.push(character);
     }
-    pattern
+    escaped
 }
 
 #[cfg(test)]
