@@ -7,6 +7,7 @@ mod embedded;
 mod error;
 pub mod judge;
 pub mod kept;
+mod key_helper;
 mod offers;
 pub mod pick;
 pub mod rules;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, Lookup, Memory, Sources};
-use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
 use ostler_engine::permission::Policy;
 use ostler_engine::session::{
     self, Compaction, Connection, Delegation, Limits, Notice, SessionOptions,
@@ -55,7 +55,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
     let name = model.name().to_owned();
     let prices = pick::prices(scene, &settings);
-    if let Some(error) = pick::unpriced(scene, &prices, &name) {
+    if let Some(error) = pick::unpriced(scene, &settings, &prices, &name) {
         return Err(error);
     }
     let opened = sessions::open(scene)?;
@@ -79,7 +79,7 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     let connection = session::start(SessionOptions {
         tools: tools(scene)?,
         withheld: withheld(launch),
-        aliases: Aliases::from_env(|name| scene.var(name)),
+        aliases: pick::aliases(scene, &settings),
         library,
         reload: Some(offers::reload(scene, &folders, denied)),
         agent: launch.agent.clone(),
