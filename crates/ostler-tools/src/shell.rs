@@ -15,7 +15,7 @@ pub(crate) struct Shell {
 }
 
 /// The paths of one call.
-pub(crate) struct Call {
+pub(crate) struct ShellCall {
     /// The working directory.
     pub(crate) cwd: PathBuf,
     /// The file in which the command records its last directory.
@@ -27,10 +27,10 @@ pub(crate) struct Call {
 
 impl Shell {
     /// Prepares a call in a folder.
-    pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<Call> {
+    pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<ShellCall> {
         let folder = cx.scratch.folder()?;
         let n = self.n_calls.fetch_add(1, Ordering::Relaxed);
-        Ok(Call {
+        Ok(ShellCall {
             cwd,
             cwd_note: folder.join(format!("cwd-{n}")),
             stdout: folder.join(format!("output-{n}.txt")),
@@ -45,7 +45,7 @@ impl Shell {
     }
 
     /// Adopts the directory in which a command ended; returns it if it changed.
-    pub(crate) fn moved(&self, call: &Call) -> Option<PathBuf> {
+    pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
         let note = fs::read(&call.cwd_note).ok()?;
         let _ = fs::remove_file(&call.cwd_note);
         let cwd = PathBuf::from(bytes_to_os(note.strip_suffix(b"\n")?));
