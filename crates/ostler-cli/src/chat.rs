@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use ostler::Message;
-use ostler::engine::kept::Kept;
+use ostler::engine::always::AlwaysRules;
 use ostler_engine::session::Connection;
 use ostler_proto::message::System;
 
@@ -49,7 +49,7 @@ pub(crate) async fn run(
     args: &Args,
     connection: Connection,
     cwd: PathBuf,
-    kept: Option<Kept>,
+    kept: Option<AlwaysRules>,
     greeting: Greeting,
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {

@@ -43,8 +43,8 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use ostler::engine::kept::Kept;
-use ostler::engine::{self as host, Running, Scene, StartError};
+use ostler::engine::always::AlwaysRules;
+use ostler::engine::{self as host, RunningSession, StartContext, StartError};
 use ostler_engine::store::StoreError;
 
 use crate::args::{Args, Command, InputFormat, OutputFormat};
@@ -149,7 +149,7 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         Ok(started) => started,
         Err(error) => return not_started(args, error, screen).await,
     };
-    let Running { connection, model, remark, warnings, cautions, folders, .. } = running;
+    let RunningSession { connection, model, remark, warnings, cautions, folders, .. } = running;
     for caution in cautions {
         screen.complain(caution);
     }
@@ -166,11 +166,11 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         return print::run(args, connection).await;
     }
     let greeting = Greeting { model, remark };
-    let kept = Kept::of(&folders);
+    let kept = AlwaysRules::of(&folders);
     chat::run(args, connection, scene.cwd, kept, greeting, screen).await
 }
 
-fn start(args: &Args) -> anyhow::Result<(Scene, Running)> {
+fn start(args: &Args) -> anyhow::Result<(StartContext, RunningSession)> {
     let mut scene = scene::of(args)?;
     let session = &mut scene.launch.session;
     if args.wire.await_claim && session.resume.is_none() && !session.go_on {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use ostler::Decision;
-use ostler::engine::kept::Kept;
+use ostler::engine::always::AlwaysRules;
 use ostler_proto::control::CanUseTool;
 use ostler_proto::permission::{
     Allow, DecisionClassification, Deny, PermissionDestination, PermissionResult,
@@ -31,7 +31,7 @@ pub(crate) struct Asking<'a> {
     pub(crate) screen: &'a mut Screen,
     pub(crate) cwd: &'a Path,
     /// What remembers an "always", if there is a place for that.
-    pub(crate) kept: Option<&'a Kept>,
+    pub(crate) kept: Option<&'a AlwaysRules>,
     /// Whether the call is one of a subagent.
     pub(crate) is_nested: bool,
 }

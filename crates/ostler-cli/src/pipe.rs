@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use ostler::engine::Scene;
+use ostler::engine::StartContext;
 use ostler_engine::session::Connection;
 use ostler_proto::RequestId;
 use ostler_proto::control::{AskHost, ControlRequest, ControlResponse};
@@ -26,7 +26,7 @@ use crate::spare::Spare;
 /// 130 when Ctrl-C stopped it; a program that speaks in frames knows that from the result, and gets 0.
 pub(crate) async fn run(
     args: &Args,
-    scene: Scene,
+    scene: StartContext,
     connection: Connection,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ostler::engine::{Scene, StartError};
+use ostler::engine::{StartContext, StartError};
 use ostler_engine::project_file::Boundary;
 use ostler_proto::permission::PermissionMode;
 
@@ -12,7 +12,7 @@ use crate::args::Args;
 const LONGEST_PROMPT: u64 = 4 * 1024 * 1024;
 
 /// The scene of a session.
-pub(crate) fn of(args: &Args) -> Result<Scene, StartError> {
+pub(crate) fn of(args: &Args) -> Result<StartContext, StartError> {
     let mut scene = at(args, folder(args)?);
     if let Some(path) = &args.wire.system_prompt_file {
         let text = Boundary::default().read_text(&scene.cwd.join(path), LONGEST_PROMPT);
@@ -25,12 +25,12 @@ pub(crate) fn of(args: &Args) -> Result<Scene, StartError> {
 }
 
 /// The same in a folder that is known.
-pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
+pub(crate) fn at(args: &Args, cwd: PathBuf) -> StartContext {
     let mut launch = args.launch();
     if args.more.skips_permissions() {
         launch.permission_mode = Some(PermissionMode::BypassPermissions);
     }
-    let mut scene = Scene::new(launch, cwd);
+    let mut scene = StartContext::new(launch, cwd);
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
     scene.is_conversation = scene.is_interactive && args.prompt.is_none();
@@ -44,7 +44,7 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
 ///
 /// # Errors
 /// When a mode that asks nothing is wanted, or may be chosen later, by root without a container.
-pub(crate) fn refuse_root(scene: &Scene) -> Result<(), StartError> {
+pub(crate) fn refuse_root(scene: &StartContext) -> Result<(), StartError> {
     let launch = &scene.launch;
     let wants_bypass = launch.permission_mode == Some(PermissionMode::BypassPermissions)
         || launch.allow_skip_permissions;

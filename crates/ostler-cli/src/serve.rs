@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use ostler::engine::Scene;
+use ostler::engine::StartContext;
 use ostler::engine::pick::OFFLINE;
 use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Sources};
@@ -142,7 +142,7 @@ fn settings(flag: &str) -> anyhow::Result<String> {
 }
 
 /// The mode of sessions that name none.
-fn permission_mode(scene: &Scene, serve: &Serve) -> anyhow::Result<Option<PermissionMode>> {
+fn permission_mode(scene: &StartContext, serve: &Serve) -> anyhow::Result<Option<PermissionMode>> {
     let mode = scene.launch.permission_mode.clone();
     if mode == Some(PermissionMode::BypassPermissions) {
         anyhow::ensure!(
@@ -170,7 +170,7 @@ pub(crate) fn data_folder(variable: impl Fn(&str) -> Option<String>) -> Option<P
     Some(shared?.join("ostler"))
 }
 
-fn has_key(scene: &Scene) -> bool {
+fn has_key(scene: &StartContext) -> bool {
     let is_set = |name: &str| scene.env.get(name).is_some_and(|value| !value.trim().is_empty());
     is_set("ANTHROPIC_API_KEY") || is_set("ANTHROPIC_AUTH_TOKEN")
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use ostler::engine::{self as host, Scene};
+use ostler::engine::{self as host, StartContext};
 use ostler_engine::session::Connection;
 use ostler_proto::control::{
     AskEngine, ClaimSession, ClaimSessionReply, ControlRequest, ControlResponse, Failure,
@@ -23,7 +23,7 @@ const AGAIN: &str = "spare-initialize";
 
 /// A process that nobody has claimed yet.
 pub(crate) struct Spare {
-    scene: Scene,
+    scene: StartContext,
     connection: Connection,
     /// What the host introduced itself with.
     introduced: Initialize,
@@ -31,7 +31,7 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    pub(crate) fn new(scene: Scene, connection: Connection) -> Self {
+    pub(crate) fn new(scene: StartContext, connection: Connection) -> Self {
         Self { scene, connection, introduced: Initialize::default(), since: Instant::now() }
     }
 
@@ -72,7 +72,7 @@ impl Spare {
     }
 
     /// The scene of the session that the host wants.
-    fn scene_of(&self, claim: &ClaimSession) -> Result<Scene, String> {
+    fn scene_of(&self, claim: &ClaimSession) -> Result<StartContext, String> {
         let odd = |reason: &str| format!("cannot work in {}: {reason}", claim.cwd);
         let cwd =
             PathBuf::from(&claim.cwd).canonicalize().map_err(|error| odd(&error.to_string()))?;
@@ -99,7 +99,7 @@ impl Spare {
     /// Ends what was there, and begins the session that the host wants. It hears the host's introduction first.
     async fn begin(
         self,
-        scene: Scene,
+        scene: StartContext,
         request: &ControlRequest<AskEngine>,
         claim: &ClaimSession,
     ) -> anyhow::Result<Connection> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use ostler::engine::kept::Kept;
+use ostler::engine::always::AlwaysRules;
 use ostler::{Answers, CancellationToken, Decision, Elicited};
 use ostler_proto::ToolUseId;
 use tokio::sync::oneshot;
@@ -24,7 +24,7 @@ pub(crate) struct Terminal<'a> {
     /// Whether a user is there to answer.
     pub(crate) can_ask: bool,
     pub(crate) cwd: PathBuf,
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<AlwaysRules>,
 }
 
 impl Terminal<'_> {

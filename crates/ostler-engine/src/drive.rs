@@ -1,10 +1,10 @@
 //! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
 
 pub(crate) mod display;
-mod shown;
-pub(crate) mod surroundings;
-pub(crate) mod switch;
-mod world;
+pub(crate) mod model_switch;
+mod open_stream;
+pub(crate) mod tool_session;
+mod turn_context;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,20 +22,20 @@ use ostler_proto::{Extra, Uuid};
 use serde_json::{Value, json};
 use tokio::task::{self, JoinError, JoinSet};
 
-use self::shown::Shown;
-use self::surroundings::Inside;
-use self::switch::tell_of_fallback;
-pub(crate) use self::world::{MAX_OUTPUT_TOKENS, World};
+use self::model_switch::tell_of_fallback;
+use self::open_stream::OpenStream;
+use self::tool_session::EngineToolSession;
+pub(crate) use self::turn_context::{MAX_OUTPUT_TOKENS, TurnContext};
 use crate::agents;
 use crate::call::{self, CallResult};
-use crate::compact::{self, Attempts, Compacted, Job, NotCompacted, Trigger};
+use crate::compact::{self, Attempts, CompactError, CompactJob, CompactedConversation, Trigger};
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
 use crate::limits::Limits;
 use crate::model::ledger::{add_usage, count_tokens};
-use crate::model::{EventStream, ModelError, ModelEvent, Said};
+use crate::model::{ChatMessage, EventStream, ModelError, ModelEvent};
 use crate::rescue::{LentConversation, LentTurn};
-use crate::response::{About, Envelope, Pace};
+use crate::response::{ResponseHeader, ResponseTiming, StreamEventMeta};
 use crate::structured;
 use crate::tool::ToolCx;
 use crate::turn::ids::CallIds;
@@ -46,9 +46,9 @@ use crate::turn::{
 
 /// What a turn leaves behind.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct TurnOutcome {
     pub(crate) ending: Ending,
-    pub(crate) conversation: Vec<Said>,
+    pub(crate) conversation: Vec<ChatMessage>,
     /// The last text of the model.
     pub(crate) text: String,
     /// What the user was shown in its place.
@@ -67,12 +67,12 @@ pub(crate) struct Finished {
     pub(crate) n_tool_calls: u64,
     /// How often a response was stopped as unsafe.
     pub(crate) n_safety_stops: u64,
-    pub(crate) pace: Pace,
+    pub(crate) timing: ResponseTiming,
 }
 
-impl Finished {
+impl TurnOutcome {
     /// A turn in which nothing happened.
-    pub(crate) fn new(ending: Ending, conversation: Vec<Said>) -> Self {
+    pub(crate) fn new(ending: Ending, conversation: Vec<ChatMessage>) -> Self {
         Self {
             ending,
             conversation,
@@ -87,29 +87,29 @@ impl Finished {
             n_user_messages: 0,
             n_tool_calls: 0,
             n_safety_stops: 0,
-            pace: Pace::default(),
+            timing: ResponseTiming::default(),
         }
     }
 }
 
 /// Runs a turn to its end. Should it panic, the conversation goes back to whoever lent it.
 pub(crate) async fn drive(
-    world: &World,
+    context: &TurnContext,
     conversation: LentConversation,
     prompt: Vec<ContentBlock>,
-) -> Finished {
-    let needs_answer = world.tools.contains_key(structured::NAME);
+) -> TurnOutcome {
+    let needs_answer = context.tools.contains_key(structured::NAME);
     let request: Vec<_> = prompt.iter().filter_map(ContentBlock::as_text).collect();
     let request = request.join("\n");
-    let tells_of_batch = world.host.hooks().any_for(&HookEvent::PostToolBatch);
+    let tells_of_batch = context.host.hooks().any_for(&HookEvent::PostToolBatch);
     let ids = CallIds::of(&conversation);
     let mut turn = conversation.begin(|conversation| {
-        Turn::new(conversation, prompt, world.limits.max_turns)
+        Turn::new(conversation, prompt, context.limits.max_turns)
             .needing_answer(needs_answer)
-            .going_on_after_answer(world.limits.goes_on_after_answer)
+            .going_on_after_answer(context.limits.goes_on_after_answer)
             .asking_after_tools(tells_of_batch)
     });
-    let mut driver = Driver { tells_of_batch, ..Driver::new(world, request, ids) };
+    let mut driver = Driver { tells_of_batch, ..Driver::new(context, request, ids) };
     loop {
         while let Some(output) = turn.poll() {
             match output {
@@ -131,7 +131,7 @@ pub(crate) async fn drive(
         tokio::select! {
             // An interruption comes first: it also ends tools, and their results must not start another round.
             biased;
-            () = world.cx.cancelled.cancelled() => driver.interrupt(&mut turn).await,
+            () = context.cx.cancelled.cancelled() => driver.interrupt(&mut turn).await,
             () = passed(driver.deadline) => turn.handle(Input::Deadline),
             event = next_event(&mut driver.stream) => driver.heard(event, &mut turn).await,
             Some(done) = driver.jobs.join_next_with_id() => driver.joined(done, &mut turn).await,
@@ -156,7 +156,7 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 }
 
 struct Driver<'a> {
-    world: &'a World,
+    context: &'a TurnContext,
     /// Names the turn.
     id: Uuid,
     stream: Option<EventStream>,
@@ -164,9 +164,9 @@ struct Driver<'a> {
     asked: Option<Instant>,
     response: Accumulator,
     /// What the host has seen of its events.
-    shown: Shown,
+    shown: OpenStream,
     /// What every `assistant` message of the response has.
-    frame: Option<Envelope>,
+    frame: Option<ResponseHeader>,
     /// The API's name for the request under way.
     request_id: Option<String>,
     /// The prompts that no frame has been said to answer yet.
@@ -186,56 +186,56 @@ struct Driver<'a> {
     /// What the user asked for, in words.
     request: String,
     attempts: Attempts,
-    finished: Finished,
+    finished: TurnOutcome,
 }
 
 impl<'a> Driver<'a> {
-    fn new(world: &'a World, request: String, ids: CallIds) -> Self {
+    fn new(context: &'a TurnContext, request: String, ids: CallIds) -> Self {
         let now = tokio::time::Instant::now();
         let finished =
-            Finished { n_user_messages: 1, ..Finished::new(Ending::Completed, Vec::new()) };
+            TurnOutcome { n_user_messages: 1, ..TurnOutcome::new(Ending::Completed, Vec::new()) };
         Self {
-            world,
+            context,
             id: fresh_uuid(),
             stream: None,
             asked: None,
             response: Accumulator::default(),
-            shown: Shown::default(),
+            shown: OpenStream::default(),
             frame: None,
             request_id: None,
-            answers: world.answering.to_vec(),
+            answers: context.answering.to_vec(),
             jobs: JoinSet::new(),
             running: HashMap::new(),
             ids,
             batch: Vec::new(),
             tells_of_batch: false,
-            deadline: world.limits.timeout.and_then(|timeout| now.checked_add(timeout)),
+            deadline: context.limits.timeout.and_then(|timeout| now.checked_add(timeout)),
             request,
             attempts: Attempts::default(),
             finished,
         }
     }
 
-    async fn ask(&mut self, messages: Arc<Vec<Said>>, whole: bool) {
-        self.world.host.tell_request(&self.world.answering).await;
+    async fn ask(&mut self, messages: Arc<Vec<ChatMessage>>, whole: bool) {
+        self.context.host.tell_request(&self.context.answering).await;
         self.response = Accumulator::default();
         self.asked = Some(Instant::now());
         self.request_id = None;
-        self.finished.pace.ask();
+        self.finished.timing.ask();
         self.attempts.ask();
-        self.stream = Some(self.world.model.respond(self.world.request(messages, whole)));
+        self.stream = Some(self.context.model.respond(self.context.request(messages, whole)));
     }
 
     /// Makes the conversation shorter, and returns what the turn is to hear; nothing when it stays as it is.
     async fn compact(&mut self, turn: &Turn, is_too_long: bool) -> Option<Input> {
-        let World { host, cx, .. } = self.world;
+        let TurnContext { host, cx, .. } = self.context;
         let (conversation, to) = (turn.conversation(), turn.unanswered());
         if to.0 == 0 {
             // The prompt is all there is.
             return None;
         }
         let is_answered = to == compact::cut::end(&conversation);
-        let job = Job {
+        let job = CompactJob {
             trigger: Trigger::Auto,
             conversation: &conversation,
             to,
@@ -251,13 +251,13 @@ impl<'a> Driver<'a> {
             }
         };
         // Rare and large: its place is not in every turn.
-        match Box::pin(compact::compact(self.world, job, stop)).await {
-            Ok(Compacted { conversation, prompt_from, .. }) => {
+        match Box::pin(compact::compact(self.context, job, stop)).await {
+            Ok(CompactedConversation { conversation, prompt_from, .. }) => {
                 self.attempts.succeed();
                 Some(Input::Compacted { conversation, prompt_from })
             }
-            Err(NotCompacted::Stopped) if cx.cancelled.is_cancelled() => Some(Input::Interrupt),
-            Err(NotCompacted::Stopped) => Some(Input::Deadline),
+            Err(CompactError::Stopped) if cx.cancelled.is_cancelled() => Some(Input::Interrupt),
+            Err(CompactError::Stopped) => Some(Input::Deadline),
             Err(why) => {
                 self.attempts.failed = true;
                 let text = format!("The conversation was not compacted: {}", why.reason());
@@ -268,11 +268,16 @@ impl<'a> Driver<'a> {
     }
 
     /// Asks the model, with a shorter conversation if this one would not fit.
-    async fn ask_if_it_fits(&mut self, messages: Arc<Vec<Said>>, whole: bool, turn: &mut Turn) {
+    async fn ask_if_it_fits(
+        &mut self,
+        messages: Arc<Vec<ChatMessage>>,
+        whole: bool,
+        turn: &mut Turn,
+    ) {
         if let Some(limit) = self.over_limit() {
             // Subagents have used up what is left, or earlier prompts: nothing more is paid for.
             turn.handle(Input::OverLimit(limit));
-        } else if !whole && self.attempts.is_due(self.world, &messages) {
+        } else if !whole && self.attempts.is_due(self.context, &messages) {
             match self.compact(turn, false).await {
                 Some(input) => turn.handle(input),
                 None => self.ask(messages, whole).await,
@@ -283,9 +288,9 @@ impl<'a> Driver<'a> {
     }
 
     fn run(&mut self, call: ToolUseBlock) {
-        let World { tools, cx, host, .. } = self.world.clone();
+        let TurnContext { tools, cx, host, .. } = self.context.clone();
         let call = agents::by_name(&call, &tools);
-        let session = Some(Inside::of(self.world));
+        let session = Some(EngineToolSession::of(self.context));
         let cx = ToolCx { call: call.id.clone(), session, ..cx };
         let call = Arc::new(call);
         let job = {
@@ -302,10 +307,10 @@ impl<'a> Driver<'a> {
             Some(Ok(ModelEvent::Stream(event))) => self.streamed(event, turn).await,
             Some(Ok(ModelEvent::Whole(message))) => self.whole(message, turn).await,
             Some(Ok(ModelEvent::Named(id))) => self.request_id = Some(id),
-            Some(Ok(ModelEvent::Retry(retry))) => self.world.host.retrying(&retry).await,
+            Some(Ok(ModelEvent::Retry(retry))) => self.context.host.retrying(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => {
-                tell_of_fallback(self.world, &fallback);
-                self.world.host.fell_back(fallback).await;
+                tell_of_fallback(self.context, &fallback);
+                self.context.host.fell_back(fallback).await;
             }
             Some(Err(error)) => self.fail(error, turn).await,
             None => {
@@ -316,10 +321,10 @@ impl<'a> Driver<'a> {
 
     async fn streamed(&mut self, event: StreamEvent, turn: &mut Turn) {
         if let StreamEvent::MessageStart(start) = &event {
-            self.frame = Some(Envelope::new(&start.message, self.request_id.clone()));
+            self.frame = Some(ResponseHeader::new(&start.message, self.request_id.clone()));
         }
         let is_token = matches!(event, StreamEvent::ContentBlockDelta(_));
-        let is_first = self.finished.pace.hear(is_token);
+        let is_first = self.finished.timing.hear(is_token);
         let folded = match self.response.push(&event) {
             Ok(folded) => folded,
             Err(error) => return self.fail(ModelError::Broken(error.to_string()), turn).await,
@@ -327,7 +332,7 @@ impl<'a> Driver<'a> {
         self.shown.saw(&event);
         match folded {
             // What hooks may show otherwise is not shown before they have seen it.
-            Folded::Nothing if display::is_text(&event) && display::is_judged(self.world) => {}
+            Folded::Nothing if display::is_text(&event) && display::is_judged(self.context) => {}
             Folded::Nothing => self.show(event, is_first).await,
             Folded::Block(block) => {
                 // The finished block goes before the event that finishes it; hosts rely on it.
@@ -344,16 +349,16 @@ impl<'a> Driver<'a> {
     /// Lets a host that follows the response see an event of it.
     async fn show(&mut self, event: StreamEvent, is_first: bool) {
         if matches!(event, StreamEvent::ContentBlockDelta(_)) {
-            self.finished.pace.show();
+            self.finished.timing.show();
         }
         let begins = matches!(event, StreamEvent::MessageStart(_));
-        let about = About {
+        let about = StreamEventMeta {
             message_id: self.message_id(),
             time_to_first: self.asked.filter(|_| begins).map(|asked| asked.elapsed()),
-            answers: if is_first { self.world.answering.to_vec() } else { Vec::new() },
+            answers: if is_first { self.context.answering.to_vec() } else { Vec::new() },
             abandoned_blocks: None,
         };
-        self.world.host.stream(event, about).await;
+        self.context.host.stream(event, about).await;
     }
 
     fn message_id(&self) -> Option<String> {
@@ -362,8 +367,8 @@ impl<'a> Driver<'a> {
 
     /// A response that came in one piece.
     async fn whole(&mut self, message: Message, turn: &mut Turn) {
-        self.frame = Some(Envelope::new(&message, self.request_id.clone()));
-        self.finished.pace.hear(true);
+        self.frame = Some(ResponseHeader::new(&message, self.request_id.clone()));
+        self.finished.timing.hear(true);
         for block in &message.content {
             self.block(block.clone(), None, turn).await;
         }
@@ -374,7 +379,7 @@ impl<'a> Driver<'a> {
     fn hang_up(&mut self) {
         self.stream = None;
         if let Some(asked) = self.asked.take() {
-            self.world.host.spent.add_time(asked.elapsed());
+            self.context.host.ledger.add_time(asked.elapsed());
         }
     }
 
@@ -382,31 +387,31 @@ impl<'a> Driver<'a> {
         self.hang_up();
         let usage = message.usage.clone().unwrap_or_default();
         // The model that answered, which after a fallback is not the one that was asked.
-        self.world.host.spent.add(&message.model, &usage);
-        self.world.gauge.measure(&usage);
-        if let Some(speaker) = &self.world.host.speaker {
-            speaker.spent(&usage);
+        self.context.host.ledger.add(&message.model, &usage);
+        self.context.context_usage.measure(&usage);
+        if let Some(subagent) = &self.context.host.subagent {
+            subagent.count(&usage);
         }
-        count_tokens(&self.world.tokens, &usage);
+        count_tokens(&self.context.tokens, &usage);
         add_usage(&mut self.finished.usage, &usage);
         self.finished.stop_reason.clone_from(&message.stop_reason);
         if message.stop_reason == Some(StopReason::Refusal) {
             self.finished.n_safety_stops += 1;
             // Its end says why.
-            self.frame = Some(Envelope::new(message, self.request_id.clone()));
+            self.frame = Some(ResponseHeader::new(message, self.request_id.clone()));
         }
-        self.finished.pace.first_usage.get_or_insert(usage);
+        self.finished.timing.first_usage.get_or_insert(usage);
         let over = self.over_limit();
         turn.handle(Input::Replied { stop_reason: message.stop_reason.clone(), over });
     }
 
     /// The limit that is reached, if one is.
     fn over_limit(&self) -> Option<Limit> {
-        let Limits { max_tokens, max_budget_usd, .. } = self.world.limits;
-        let tokens = self.world.tokens.load(Ordering::Relaxed);
-        let spent = &self.world.host.spent;
+        let Limits { max_tokens, max_budget_usd, .. } = self.context.limits;
+        let tokens = self.context.tokens.load(Ordering::Relaxed);
+        let ledger = &self.context.host.ledger;
         let dollars =
-            max_budget_usd.filter(|max| spent.dollars() >= *max || spent.unpriced().is_some());
+            max_budget_usd.filter(|max| ledger.dollars() >= *max || ledger.unpriced().is_some());
         let tokens = max_tokens.filter(|max| tokens >= *max);
         dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))
     }
@@ -414,33 +419,33 @@ impl<'a> Driver<'a> {
     /// A finished block; `end` is the event that finishes it.
     async fn block(&mut self, mut block: ContentBlock, end: Option<&StreamEvent>, turn: &mut Turn) {
         self.ids.settle(&mut block);
-        let shown = display::ask(self.world, &self.id, &block).await;
+        let shown = display::ask(self.context, &self.id, &block).await;
         if let Some(text) = block.as_text() {
             text.clone_into(&mut self.finished.text);
             self.finished.shown = shown.clone();
         }
-        if let Some(text) = end.and_then(|end| display::delta(self.world, end, &block, &shown)) {
+        if let Some(text) = end.and_then(|end| display::delta(self.context, end, &block, &shown)) {
             self.show(text, false).await;
         }
         if let Some(frame) = &mut self.frame {
             frame.answers = std::mem::take(&mut self.answers);
             frame.call = match &block {
-                ContentBlock::ToolUse(call) => display::of_call(self.world, call),
+                ContentBlock::ToolUse(call) => display::of_call(self.context, call),
                 _ => None,
             };
-            self.finished.pace.show();
+            self.finished.timing.show();
             match shown {
-                Some(text) => self.world.host.say_otherwise(frame, block.clone(), text).await,
-                None => self.world.host.say(frame, block.clone()).await,
+                Some(text) => self.context.host.say_otherwise(frame, block.clone(), text).await,
+                None => self.context.host.say(frame, block.clone()).await,
             }
         }
         turn.handle(match block {
             ContentBlock::ToolUse(call) => {
-                let meant = agents::by_name(&call, &self.world.tools);
-                let parallel = call::is_parallel(&self.world.tools, &self.world.cx, &meant);
+                let meant = agents::by_name(&call, &self.context.tools);
+                let parallel = call::is_parallel(&self.context.tools, &self.context.cx, &meant);
                 Input::Called { call, parallel }
             }
-            block => Input::Said(block),
+            block => Input::Block(block),
         });
     }
 
@@ -489,7 +494,7 @@ impl<'a> Driver<'a> {
                 extra: Extra::default(),
             });
         }
-        self.world.host.say_result(block.clone(), structured, meta).await;
+        self.context.host.say_result(block.clone(), structured, meta).await;
         let stop = match tool_name.as_str() {
             structured::NAME if block.is_error == Some(true) => {
                 self.finished.miss = block.content.as_ref().map(Content::text);
@@ -516,13 +521,13 @@ impl<'a> Driver<'a> {
             non_execution_kind: Some("user-rejected".to_owned()),
             ..ToolResultMeta::default()
         };
-        self.world.host.say_result(result, Some(structured), Some(meta)).await;
+        self.context.host.say_result(result, Some(structured), Some(meta)).await;
     }
 
     async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.hang_up();
         self.close_stream(false).await;
-        if self.attempts.helps_against(self.world, &error)
+        if self.attempts.helps_against(self.context, &error)
             && let Some(input) = self.compact(turn, true).await
         {
             return turn.handle(input);
@@ -533,12 +538,12 @@ impl<'a> Driver<'a> {
     /// The response will not be finished: a host that follows its events sees an end of them all the same.
     async fn close_stream(&mut self, kept: bool) {
         for (event, abandoned) in self.shown.close(kept) {
-            let about = About {
+            let about = StreamEventMeta {
                 message_id: self.message_id(),
                 abandoned_blocks: abandoned,
-                ..About::default()
+                ..StreamEventMeta::default()
             };
-            self.world.host.stream(event, about).await;
+            self.context.host.stream(event, about).await;
         }
     }
 
@@ -550,8 +555,8 @@ impl<'a> Driver<'a> {
             frame.answers = std::mem::take(&mut self.answers);
             text.clone_into(&mut self.finished.text);
             let block = ContentBlock::text(text);
-            self.world.host.say_cut_short(frame, block.clone()).await;
-            turn.handle(Input::Said(block));
+            self.context.host.say_cut_short(frame, block.clone()).await;
+            turn.handle(Input::Block(block));
         }
         self.close_stream(kept).await;
         turn.handle(Input::Interrupt);
@@ -559,7 +564,7 @@ impl<'a> Driver<'a> {
 
     /// Asks hooks whether the turn may end.
     async fn may_stop(&mut self, again: bool) -> Input {
-        let World { host, cx, .. } = self.world;
+        let TurnContext { host, cx, .. } = self.context;
         let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": self.finished.text,
@@ -572,7 +577,7 @@ impl<'a> Driver<'a> {
             Some(agent) => {
                 let path = host.transcript.as_ref().map(|transcript| transcript.path());
                 fields["agent_id"] = json!(agent);
-                fields["agent_type"] = json!(host.speaker.as_ref().map(|speaker| &speaker.kind));
+                fields["agent_type"] = json!(host.subagent.as_ref().map(|subagent| &subagent.kind));
                 fields["agent_transcript_path"] = json!(path.unwrap_or_default());
                 HookEvent::SubagentStop
             }
@@ -606,12 +611,12 @@ impl<'a> Driver<'a> {
     async fn overruled(&mut self) {
         let text =
             format!("Stop hooks wanted the turn to go on {MAX_REFUSALS} times; it ends now.");
-        self.world.host.inform(text, "warning", Some("stop_hooks_overruled")).await;
+        self.context.host.inform(text, "warning", Some("stop_hooks_overruled")).await;
     }
 
     /// Asks hooks whether the results of a response may go to the model.
     async fn may_go_on(&mut self) -> Input {
-        let World { host, cx, .. } = self.world;
+        let TurnContext { host, cx, .. } = self.context;
         let fields = json!({"tool_calls": std::mem::take(&mut self.batch)});
         let hooks = host.hooks();
         tokio::select! {
@@ -627,7 +632,7 @@ impl<'a> Driver<'a> {
 
     /// Tells hooks that the turn failed. What they say changes nothing.
     async fn tell_of_failure(&mut self, error: AssistantError, details: String) {
-        let World { host, cx, .. } = self.world;
+        let TurnContext { host, cx, .. } = self.context;
         if host.agent.is_some() {
             return;
         }
@@ -643,7 +648,7 @@ impl<'a> Driver<'a> {
 
     /// Says in the model's place why it has no answer.
     async fn apologise(&mut self, words: String, error: AssistantError) {
-        self.world.host.say_error(words.clone(), error.clone()).await;
+        self.context.host.say_error(words.clone(), error.clone()).await;
         self.tell_of_failure(error, words).await;
     }
 
@@ -652,7 +657,7 @@ impl<'a> Driver<'a> {
         match self.refused().cloned() {
             Some(refused) => {
                 self.finished.n_user_messages += 1;
-                self.world.host.refused_once(&refused, words).await;
+                self.context.host.refused_once(&refused, words).await;
             }
             None => self.prompt(words).await,
         }
@@ -667,14 +672,14 @@ impl<'a> Driver<'a> {
     /// Something the turn itself says on the user's side.
     async fn prompt(&mut self, words: String) {
         self.finished.n_user_messages += 1;
-        self.world.host.say_synthetic(words).await;
+        self.context.host.say_synthetic(words).await;
     }
 
-    async fn finish(mut self, ending: Ending, turn: LentTurn) -> Finished {
+    async fn finish(mut self, ending: Ending, turn: LentTurn) -> TurnOutcome {
         self.hang_up();
         self.close_stream(false).await;
         self.jobs.shutdown().await;
-        let World { host, .. } = self.world;
+        let TurnContext { host, .. } = self.context;
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
@@ -701,7 +706,7 @@ impl<'a> Driver<'a> {
             | Ending::SchemaMissed
             | Ending::OverLimit(_) => {}
         }
-        Finished { ending, conversation: turn.into_conversation(), ..self.finished }
+        TurnOutcome { ending, conversation: turn.into_conversation(), ..self.finished }
     }
 }
 

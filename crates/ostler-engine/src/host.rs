@@ -27,19 +27,19 @@ use ostler_proto::permission::{PermissionMode, PermissionResult, PermissionUpdat
 use ostler_proto::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::agents::Speaker;
+use crate::agents::SubagentIdentity;
 use crate::checkpoint::Checkpoints;
 use crate::disk::on_disk;
 use crate::hooks::Hooks;
 use crate::hooks::registry::Hook;
 use crate::ids::{fresh_uuid, timestamp};
-use crate::live::Live;
-use crate::model::ledger::{Spent, whole_usage};
+use crate::model::ledger::{Ledger, whole_usage};
 use crate::model::{Fallback, ModelError, Retry};
 use crate::permission::{Behavior, Decision, Narrowing, Policy, Rule, Source, UpdateError};
-use crate::record::Tape;
-use crate::response::{About, Envelope};
+use crate::record::Recording;
+use crate::response::{ResponseHeader, StreamEventMeta};
 use crate::settings::{Folders, KeepError, kept_in, write};
+use crate::settings_watcher::SettingsWatcher;
 use crate::store::SharedTranscript;
 use crate::store::{StoreError, TranscriptWriter};
 use crate::tasks::{TaskChange, TaskReporter};
@@ -59,7 +59,7 @@ pub(crate) struct Host {
     /// The subagent that speaks.
     pub(crate) agent: Option<AgentId>,
     /// What is known of it besides.
-    pub(crate) speaker: Option<Arc<Speaker>>,
+    pub(crate) subagent: Option<Arc<SubagentIdentity>>,
     /// What it may not do that its parent may.
     pub(crate) narrowing: Arc<Narrowing>,
     /// The mode that held before the model began to plan.
@@ -73,11 +73,11 @@ pub(crate) struct Host {
     /// Where changes of it are kept.
     pub(crate) folders: Arc<Folders>,
     /// What the session has cost so far.
-    pub(crate) spent: Spent,
+    pub(crate) ledger: Ledger,
     /// The hooks, to which the host may add its own.
     pub(crate) hooks: Arc<Mutex<Hooks>>,
     /// Settings that may change; `None` where nobody looks at them again.
-    pub(crate) live: Option<Arc<Live>>,
+    pub(crate) live: Option<Arc<SettingsWatcher>>,
     /// The environment of what hooks start.
     pub(crate) env: Arc<Environment>,
     /// Who answers permission questions.
@@ -87,7 +87,7 @@ pub(crate) struct Host {
     /// How files were before each prompt, if that is kept.
     pub(crate) checkpoints: Option<Checkpoints>,
     /// What calls are recorded on, or replayed from.
-    pub(crate) tape: Option<Tape>,
+    pub(crate) recording: Option<Recording>,
     /// What the user should know about the start, until the host has been told.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }
@@ -153,13 +153,13 @@ pub(crate) struct Question {
 }
 
 /// Withdraws a question when whoever asked it is gone before the answer came.
-struct Waiting<'a> {
+struct PendingQuestion<'a> {
     token: u64,
     calls: &'a Calls,
     answered: bool,
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         if !self.answered {
             // With a full line the host keeps a question nobody waits for; its answer will be ignored.
@@ -195,7 +195,7 @@ impl Host {
 
     /// Whether a subagent speaks that the conversation does not wait for.
     fn is_in_background(&self) -> bool {
-        self.speaker.as_ref().is_some_and(|speaker| speaker.is_in_background())
+        self.subagent.as_ref().is_some_and(|subagent| subagent.is_in_background())
     }
 
     pub(crate) fn mode(&self) -> PermissionMode {
@@ -338,11 +338,11 @@ impl Host {
 
     /// Lets the host see a frame, if it wants to see this speaker's.
     async fn show(&self, frame: ToHost) {
-        let Some(speaker) = &self.speaker else {
+        let Some(subagent) = &self.subagent else {
             let _ = self.frames.send(frame).await;
             return;
         };
-        if let Some(frame) = speaker.shown(frame) {
+        if let Some(frame) = subagent.shown(frame) {
             let _ = self.frames.send(frame).await;
         }
     }
@@ -372,19 +372,19 @@ impl Host {
     }
 
     /// Sends one finished block of a response.
-    pub(crate) async fn say(&self, response: &Envelope, block: ContentBlock) {
+    pub(crate) async fn say(&self, response: &ResponseHeader, block: ContentBlock) {
         self.say_block(response, block, None).await;
     }
 
     /// Sends what there is of a block that an interruption cut short.
-    pub(crate) async fn say_cut_short(&self, response: &Envelope, block: ContentBlock) {
+    pub(crate) async fn say_cut_short(&self, response: &ResponseHeader, block: ContentBlock) {
         self.say_block(response, block, Some(true)).await;
     }
 
     /// Sends one finished block with other words than the model's; the session's file keeps the model's.
     pub(crate) async fn say_otherwise(
         &self,
-        response: &Envelope,
+        response: &ResponseHeader,
         block: ContentBlock,
         text: String,
     ) {
@@ -398,9 +398,14 @@ impl Host {
         self.show(ToHost::Assistant(Box::new(said))).await;
     }
 
-    async fn say_block(&self, response: &Envelope, block: ContentBlock, aborted: Option<bool>) {
-        let progress = match (&self.speaker, &block) {
-            (Some(speaker), ContentBlock::ToolUse(call)) => speaker.progress(self, call),
+    async fn say_block(
+        &self,
+        response: &ResponseHeader,
+        block: ContentBlock,
+        aborted: Option<bool>,
+    ) {
+        let progress = match (&self.subagent, &block) {
+            (Some(subagent), ContentBlock::ToolUse(call)) => subagent.progress(self, call),
             _ => None,
         };
         let assistant = self.assistant(response, block, aborted);
@@ -412,11 +417,11 @@ impl Host {
 
     fn assistant(
         &self,
-        response: &Envelope,
+        response: &ResponseHeader,
         block: ContentBlock,
         aborted: Option<bool>,
     ) -> Assistant {
-        let Envelope { message, request_id, answers, call } = response.clone();
+        let ResponseHeader { message, request_id, answers, call } = response.clone();
         Assistant {
             message: Message { content: vec![block], ..message },
             request_id,
@@ -566,12 +571,12 @@ impl Host {
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves, and signs
     /// of life of the API are nobody's business.
-    pub(crate) async fn stream(&self, event: StreamEvent, about: About) {
+    pub(crate) async fn stream(&self, event: StreamEvent, about: StreamEventMeta) {
         if !self.partial_messages || self.parent.is_some() || matches!(event, StreamEvent::Ping(_))
         {
             return;
         }
-        let About { message_id, time_to_first, answers, abandoned_blocks } = about;
+        let StreamEventMeta { message_id, time_to_first, answers, abandoned_blocks } = about;
         let event = StreamEventMessage {
             api_message_id: message_id,
             ttft_ms: time_to_first.map(|time| Num::from(time.as_millis() as u64)),
@@ -669,7 +674,7 @@ pub(crate) async fn ask<Q: Ask>(
     if !calls.send(HostCall::Ask(question)).await {
         return Err(gone());
     }
-    let mut waiting = Waiting { token, calls, answered: false };
+    let mut waiting = PendingQuestion { token, calls, answered: false };
     let success = answered.await;
     waiting.answered = true;
     let success = success.map_err(|_| gone())?.map_err(|error| error.to_string())?;

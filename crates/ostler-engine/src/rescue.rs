@@ -6,20 +6,20 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::turn::Turn;
 
 /// Where a turn that panics leaves the conversation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rescue(Arc<Mutex<Vec<Said>>>);
+pub(crate) struct Rescue(Arc<Mutex<Vec<ChatMessage>>>);
 
 impl Rescue {
     /// The conversation that the turn left behind. Empty when the turn ended in the usual way.
-    pub(crate) fn take(&self) -> Vec<Said> {
+    pub(crate) fn take(&self) -> Vec<ChatMessage> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn put(&self, conversation: Vec<Said>) {
+    fn put(&self, conversation: Vec<ChatMessage>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = conversation;
     }
 }
@@ -27,31 +27,31 @@ impl Rescue {
 /// A conversation lent to a turn that has not begun. It goes to the rescue when it is dropped.
 #[derive(Debug)]
 pub(crate) struct LentConversation {
-    conversation: Vec<Said>,
+    conversation: Vec<ChatMessage>,
     rescue: Rescue,
 }
 
 impl LentConversation {
-    pub(crate) fn new(conversation: Vec<Said>, rescue: Rescue) -> Self {
+    pub(crate) fn new(conversation: Vec<ChatMessage>, rescue: Rescue) -> Self {
         Self { conversation, rescue }
     }
 
     /// The conversation, whose owner now answers for it.
-    pub(crate) fn take(mut self) -> Vec<Said> {
+    pub(crate) fn take(mut self) -> Vec<ChatMessage> {
         std::mem::take(&mut self.conversation)
     }
 
     /// The turn that continues the conversation.
-    pub(crate) fn begin(mut self, turn: impl FnOnce(Vec<Said>) -> Turn) -> LentTurn {
+    pub(crate) fn begin(mut self, turn: impl FnOnce(Vec<ChatMessage>) -> Turn) -> LentTurn {
         let turn = turn(std::mem::take(&mut self.conversation));
         LentTurn { turn: Some(turn), rescue: self.rescue.clone() }
     }
 }
 
 impl Deref for LentConversation {
-    type Target = [Said];
+    type Target = [ChatMessage];
 
-    fn deref(&self) -> &[Said] {
+    fn deref(&self) -> &[ChatMessage] {
         &self.conversation
     }
 }
@@ -74,7 +74,7 @@ pub(crate) struct LentTurn {
 
 impl LentTurn {
     /// The conversation after the turn.
-    pub(crate) fn into_conversation(mut self) -> Vec<Said> {
+    pub(crate) fn into_conversation(mut self) -> Vec<ChatMessage> {
         self.turn.take().map(Turn::into_conversation).unwrap_or_default()
     }
 }

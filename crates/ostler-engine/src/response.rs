@@ -8,7 +8,7 @@ use ostler_proto::message::{AbandonedBlocks, ToolUseMeta};
 
 /// What the `assistant` frames of a response have in common.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Envelope {
+pub(crate) struct ResponseHeader {
     /// The response without its blocks.
     pub(crate) message: Message,
     /// The API's name for the request.
@@ -19,7 +19,7 @@ pub(crate) struct Envelope {
     pub(crate) call: Option<ToolUseMeta>,
 }
 
-impl Envelope {
+impl ResponseHeader {
     pub(crate) fn new(message: &Message, request_id: Option<String>) -> Self {
         let message = Message { content: Vec::new(), ..message.clone() };
         Self { message, request_id, ..Self::default() }
@@ -28,7 +28,7 @@ impl Envelope {
 
 /// What is told with an event of a response.
 #[derive(Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct StreamEventMeta {
     /// The response.
     pub(crate) message_id: Option<String>,
     /// How long the API took to begin, with the first event.
@@ -41,7 +41,7 @@ pub(crate) struct About {
 
 /// How fast the first response of a turn came.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pace {
+pub(crate) struct ResponseTiming {
     /// When the model was first asked, by the clock on the wall too.
     pub(crate) asked: Option<(Instant, SystemTime)>,
     /// When anything of an answer came.
@@ -54,7 +54,7 @@ pub(crate) struct Pace {
     pub(crate) first_usage: Option<Usage>,
 }
 
-impl Pace {
+impl ResponseTiming {
     pub(crate) fn ask(&mut self) {
         self.asked.get_or_insert_with(|| (Instant::now(), SystemTime::now()));
     }

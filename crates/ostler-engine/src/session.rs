@@ -44,31 +44,31 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::disk_requests::DiskRequests;
 pub use self::options::{BACKGROUND_WAIT, Reload, SessionOptions};
-use self::prompt::Start;
+use self::prompt::SessionStartInfo;
 use self::queue::{Answers, Queue};
 use self::report::Totals;
-use self::requests::find::Walks;
+use self::requests::find::FileListCache;
 use self::setup::Setup;
+use self::state::ReportedState;
 pub use self::state::StateEvents;
-use self::state::Told;
-use self::switch::{Heard, Wanted};
+use self::switch::{ModelHookResult, ModelRequest};
 pub use crate::agents::Delegation;
 use crate::checkpoint::{self, Checkpoints};
-use crate::commands::{self, BuiltIn, Called};
+use crate::commands::{self, BuiltIn, CommandCall};
 pub use crate::compact::Compaction;
-use crate::drive::{Finished, World};
+use crate::drive::{TurnContext, TurnOutcome};
 use crate::hooks::elicit::elicit;
-use crate::hooks::{Event, Helpers, Hooks, Judge, occasions, registry};
+use crate::hooks::{Event, HookModel, HookServices, Hooks, registry, triggers};
 pub use crate::host::Notice;
 use crate::host::{Calls, Host, HostCall, Question};
 use crate::ids::fresh_uuid;
 pub use crate::limits::Limits;
-use crate::live::Live;
-use crate::model::Said;
-use crate::model::ledger::Spent;
+use crate::model::ChatMessage;
+use crate::model::ledger::Ledger;
 use crate::rescue::{LentConversation, Rescue};
 use crate::scratch::Scratch;
-use crate::store::Opened;
+use crate::settings_watcher::SettingsWatcher;
+use crate::store::OpenedSession;
 use crate::store::SharedTranscript;
 use crate::structured::StructuredOutput;
 use crate::turn::Ending;
@@ -98,7 +98,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let scratch = Scratch::default();
     let checkpoints = options.checkpoints.then(|| checkpoints(&options, &scratch));
     let (session_id, conversation, transcript, resumed) = match options.opened.take() {
-        Some(Opened { mut writer, conversation, resumed, is_in_use, .. }) => {
+        Some(OpenedSession { mut writer, conversation, resumed, is_in_use, .. }) => {
             if is_in_use {
                 options.notices.push(in_use(writer.session_id()));
             }
@@ -125,21 +125,21 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         calls: Calls::new(calls),
         partial_messages: options.partial_messages,
         agent: None,
-        speaker: None,
+        subagent: None,
         narrowing: Arc::default(),
         granted: Arc::default(),
         before_planning: Arc::default(),
         policy: Arc::new(Mutex::new(options.policy.clone())),
         keeping: Arc::default(),
         folders: Arc::new(options.folders.clone()),
-        spent: Spent::new(options.prices.clone()),
+        ledger: Ledger::new(options.prices.clone()),
         hooks: Arc::new(Mutex::new(hooks)),
-        live: options.live.clone().map(|live| Arc::new(Live::new(live))),
+        live: options.live.clone().map(|live| Arc::new(SettingsWatcher::new(live))),
         env: Arc::new(std::mem::take(&mut options.env)),
         answerer: Arc::new(options.answerer.clone()),
         replays: options.replay_user_messages,
         checkpoints,
-        tape: options.tape.take(),
+        recording: options.tape.take(),
         notices: Arc::new(Mutex::new(std::mem::take(&mut options.notices))),
     };
     for hooks in &options.hooks {
@@ -155,16 +155,20 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let source = if resumed { "resume" } else { "startup" };
     let memory = options.memory.iter().map(|file| file.path.clone()).collect();
     let (idle_notice, background_wait) = (options.idle_notice, options.background_wait);
-    let told = Told::new(options.state_events);
+    let reported_state = ReportedState::new(options.state_events);
     let own = options.aliases.for_mode(options.model.name(), false);
     let judge = options.small_model.take().unwrap_or(own);
     let (prepare, only_prepare) = (options.prepare.take(), options.only_prepare);
     let is_conversation = options.is_conversation;
     let setup = Setup::new(options, host, scratch, answer);
-    let World { host, servers, model, cx, aliases, .. } = &setup.base;
-    let judge = Judge { model: Arc::clone(model), name: judge, aliases: Arc::clone(aliases) };
-    host.hooks().equip(Helpers { judge, servers: servers.clone(), scratch: cx.scratch.clone() });
-    let watcher = tokio::spawn(occasions::keep_watch(host.clone(), cx.cwd.clone()));
+    let TurnContext { host, servers, model, cx, aliases, .. } = &setup.base;
+    let judge = HookModel { model: Arc::clone(model), name: judge, aliases: Arc::clone(aliases) };
+    host.hooks().equip(HookServices {
+        judge,
+        servers: servers.clone(),
+        scratch: cx.scratch.clone(),
+    });
+    let watcher = tokio::spawn(triggers::keep_watch(host.clone(), cx.cwd.clone()));
     let session = Session {
         watcher: AbortOnDropHandle::new(watcher),
         switches: JoinSet::new(),
@@ -172,18 +176,18 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         prepare,
         only_prepare,
         is_conversation,
-        world: setup.world(),
+        context: setup.context(),
         setup,
         peer: Peer::new("engine-"),
         asked: HashMap::new(),
         asked_person: HashMap::new(),
         asked_behind: HashSet::new(),
-        told,
+        reported_state,
         queue: Queue::default(),
         answering: Vec::new(),
         conversation,
         rescue: Rescue::default(),
-        start: Some(Start { source, memory, title: None }),
+        start: Some(SessionStartInfo { source, memory, title: None }),
         idle_notice,
         idle_since: None,
         turns: JoinSet::new(),
@@ -195,7 +199,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         asides: JoinSet::new(),
         answers: JoinSet::new(),
         disk: DiskRequests::default(),
-        walks: Walks::default(),
+        walks: FileListCache::default(),
         begun: Instant::now(),
         is_told_to_end: false,
         wants_suggestions: false,
@@ -235,7 +239,7 @@ fn hooks(options: &SessionOptions, transcript: Option<&SharedTranscript>) -> Hoo
 
 struct Session {
     setup: Setup,
-    world: World,
+    context: TurnContext,
     peer: Peer<oneshot::Sender<Result<ostler_proto::control::Success, CallError>>, ()>,
     /// The ids that questions of turns were sent under.
     asked: HashMap<u64, RequestId>,
@@ -243,20 +247,20 @@ struct Session {
     asked_person: HashMap<RequestId, ControlRequest<AskHost>>,
     /// Those of them that the turn does not wait for.
     asked_behind: HashSet<RequestId>,
-    told: Told,
+    reported_state: ReportedState,
     queue: Queue,
     /// The prompts that the running turn answers, as far as the host has given them names.
     answering: Vec<Uuid>,
-    conversation: Vec<Said>,
+    conversation: Vec<ChatMessage>,
     /// Where the turn that runs leaves the conversation if it panics.
     rescue: Rescue,
     /// What is told with the first prompt.
-    start: Option<Start>,
+    start: Option<SessionStartInfo>,
     idle_notice: Option<Duration>,
     /// When the last turn ended, unless hooks have heard that a prompt is awaited.
     idle_since: Option<Instant>,
     /// Holds at most one: the turn that runs.
-    turns: JoinSet<Finished>,
+    turns: JoinSet<TurnOutcome>,
     interrupt: CancellationToken,
     totals: Totals,
     background_wait: Option<Duration>,
@@ -267,9 +271,9 @@ struct Session {
     /// Looks at the files that hooks want to hear of.
     watcher: AbortOnDropHandle<()>,
     /// Hooks that hear of another model. No turn begins meanwhile.
-    switches: JoinSet<Heard>,
+    switches: JoinSet<ModelHookResult>,
     /// Requests for a model that wait for those.
-    wanted_models: VecDeque<Wanted>,
+    wanted_models: VecDeque<ModelRequest>,
     prepare: Option<SetupTrigger>,
     only_prepare: bool,
     is_conversation: bool,
@@ -280,7 +284,7 @@ struct Session {
     /// Requests of the host that work on files. No turn begins meanwhile.
     disk: DiskRequests,
     /// The files it has looked at for somebody who types.
-    walks: Walks,
+    walks: FileListCache,
     begun: Instant,
     /// The host wants no more of it.
     is_told_to_end: bool,
@@ -289,7 +293,7 @@ struct Session {
     /// Holds at most one: the guess that is being made.
     suggesting: JoinSet<()>,
     /// The conversation while a guess is made, with the question for it: shared, because it may be long.
-    guessing: Option<Arc<Vec<Said>>>,
+    guessing: Option<Arc<Vec<ChatMessage>>>,
 }
 
 impl Session {
@@ -301,20 +305,20 @@ impl Session {
         };
         self.watcher.abort();
         // The host may wait for the end of its line: that is when hooks have had their last word.
-        let World { host, cx, .. } = &self.world;
+        let TurnContext { host, cx, .. } = &self.context;
         host.hooks().finish(host, &cx.cwd, &reason).await;
     }
 
     /// Runs the hooks that come before everything else, if that is asked for. No host has registered any by then.
     async fn prepare(&mut self) {
-        let World { host, cx, .. } = &self.world;
+        let TurnContext { host, cx, .. } = &self.context;
         if let Some(trigger) = &self.prepare {
             host.hooks().prepare(host, &cx.cwd, trigger).await;
         }
         if self.only_prepare
             && let Some(start) = self.start.take()
         {
-            prompt::begin(&self.world, start).await;
+            prompt::begin(&self.context, start).await;
         }
     }
 
@@ -325,7 +329,7 @@ impl Session {
     ) -> ExitReason {
         let mut open = true;
         let mut reason = ExitReason::Other;
-        let frames = self.world.host.frames.clone();
+        let frames = self.context.host.frames.clone();
         // Since when nothing but background tasks can keep the session.
         let mut since = Instant::now();
         loop {
@@ -337,16 +341,16 @@ impl Session {
                 match self.queue.take() {
                     Some(prompts) => self.begin(prompts, open).await,
                     None if open
-                        || self.world.cx.tasks.are_open()
+                        || self.context.cx.tasks.are_open()
                         || !self.answers.is_empty()
                         || !self.suggesting.is_empty() => {}
                     None => {
-                        self.told.tell(&self.world.host, SessionState::Idle).await;
+                        self.reported_state.tell(&self.context.host, SessionState::Idle).await;
                         break;
                     }
                 }
             }
-            self.told.tell(&self.world.host, self.state()).await;
+            self.reported_state.tell(&self.context.host, self.state()).await;
             let is_waiting = !open && self.turns.is_empty();
             let end_of_wait = self.end_of_wait(since);
             tokio::select! {
@@ -385,10 +389,10 @@ impl Session {
                 }
             }
         }
-        self.world.cx.tasks.shutdown().await;
+        self.context.cx.tasks.shutdown().await;
         // Whoever waits for it gets no other.
         if let Some(result) = self.held.take() {
-            self.world.host.send(result).await;
+            self.context.host.send(result).await;
         }
         reason
     }
@@ -404,7 +408,7 @@ impl Session {
     /// What it is doing.
     fn state(&self) -> SessionState {
         // Subagents in the background count: they may still have questions, and a turn follows from them.
-        let is_quiet = self.turns.is_empty() && !self.world.cx.tasks.have_agents();
+        let is_quiet = self.turns.is_empty() && !self.context.cx.tasks.have_agents();
         match (is_quiet, self.asked_person.is_empty()) {
             (true, true) => SessionState::Idle,
             (_, false) => SessionState::RequiresAction,
@@ -438,7 +442,7 @@ impl Session {
 
     /// Gets an answer for an MCP server, unless it does not wait for it any more.
     fn elicit(&mut self, question: Elicitation, mut answer: oneshot::Sender<ElicitationReply>) {
-        let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
+        let (host, cwd) = (self.context.host.clone(), self.context.cx.cwd.clone());
         self.aside(async move {
             let reply = tokio::select! {
                 reply = elicit(&host, &cwd, question) => reply,
@@ -450,7 +454,7 @@ impl Session {
 
     /// A prompt of the engine itself.
     fn synthetic(&self, words: String) -> User {
-        let session_id = Some(self.world.host.session_id.clone());
+        let session_id = Some(self.context.host.session_id.clone());
         User { is_synthetic: Some(true), ..User::new(Content::Text(words), session_id) }
     }
 
@@ -469,7 +473,7 @@ impl Session {
                 if matches!(request.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
                     self.asked_person.insert(id, request.clone());
                 }
-                self.world.host.send(ToHost::ControlRequest(request)).await;
+                self.context.host.send(ToHost::ControlRequest(request)).await;
             }
             Err((waiting, error)) => _ = waiting.send(Err(error)),
         }
@@ -481,7 +485,7 @@ impl Session {
         if let Some((_, cancel)) = cancelled {
             self.asked_person.remove(&cancel.request_id);
             self.asked_behind.remove(&cancel.request_id);
-            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
+            self.context.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
     }
 
@@ -498,40 +502,40 @@ impl Session {
         self.idle_since = None;
         // The next turn has a result of its own.
         self.held = None;
-        self.told.tell(&self.world.host, SessionState::Running).await;
+        self.reported_state.tell(&self.context.host, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
         self.answering = queue::named(&prompts);
         self.end_guess().await;
-        self.totals.begin(&self.world.host, Answers::to(&prompts));
+        self.totals.begin(&self.context.host, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
         }
         self.interrupt = CancellationToken::new();
-        self.world.host.forget_grants();
-        let mut world = self.world.clone();
-        world.cx.cancelled = self.interrupt.clone();
-        world.answering = self.answering.as_slice().into();
+        self.context.host.forget_grants();
+        let mut context = self.context.clone();
+        context.cx.cancelled = self.interrupt.clone();
+        context.answering = self.answering.as_slice().into();
         // Not another counter: the tool that makes subagents has this one.
-        world.tokens.store(0, Ordering::Relaxed);
-        world.model.prompt_began();
+        context.tokens.store(0, Ordering::Relaxed);
+        context.model.prompt_began();
         self.rescue = Rescue::default();
         let conversation = std::mem::take(&mut self.conversation);
         let conversation = LentConversation::new(conversation, self.rescue.clone());
         // What begins a session belongs to its first prompt, which a command of the engine's own is not.
-        let called = prompts.iter().find_map(|prompt| commands::read(&world.library, prompt));
-        let is_own = matches!(called, Some(Called::BuiltIn(..)));
+        let called = prompts.iter().find_map(|prompt| commands::read(&context.library, prompt));
+        let is_own = matches!(called, Some(CommandCall::BuiltIn(..)));
         let start = if is_own { None } else { self.start.take() };
         let deadline = self.deadline_of(&prompts, is_host_there);
         self.turns.spawn(async move {
-            let world = waiting::with_server_tools(world, deadline).await;
-            prompt::answer(&world, conversation, prompts, start).await
+            let context = waiting::with_server_tools(context, deadline).await;
+            prompt::answer(&context, conversation, prompts, start).await
         });
     }
 
     /// Tells hooks that a prompt is awaited.
     fn tell_idle(&mut self) {
         self.idle_since = None;
-        let World { host, cx, .. } = &self.world;
+        let TurnContext { host, cx, .. } = &self.context;
         let fields = json!({
             "message": "Your next prompt is awaited",
             "notification_type": "idle_prompt",
@@ -539,15 +543,15 @@ impl Session {
         host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
     }
 
-    async fn end(&mut self, finished: Result<Finished, tokio::task::JoinError>) {
+    async fn end(&mut self, finished: Result<TurnOutcome, tokio::task::JoinError>) {
         self.idle_since = Some(Instant::now());
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
                 // A bug in the engine or in code of the host. The session goes on with what was said so far.
                 self.conversation = self.rescue.take();
-                let result = self.totals.broken(&self.world.host, &error.to_string());
-                self.world.host.send(result).await;
+                let result = self.totals.broken(&self.context.host, &error.to_string());
+                self.context.host.send(result).await;
                 return self.tell_of_end().await;
             }
         };
@@ -556,7 +560,7 @@ impl Session {
         {
             self.clear().await;
         }
-        let mut result = self.totals.result(&self.world, finished);
+        let mut result = self.totals.result(&self.context, finished);
         if let ToHost::Result(result) = &mut result {
             result.queued_turn_count = Some(self.queue.n_turns());
         }
@@ -568,9 +572,9 @@ impl Session {
 
     /// Sends the last result, unless the host would take it for the end of everything while subagents still work.
     async fn tell_result(&mut self) {
-        let waits = self.world.delegation.holds_results && self.world.cx.tasks.have_agents();
+        let waits = self.context.delegation.holds_results && self.context.cx.tasks.have_agents();
         if !waits && let Some(result) = self.held.take() {
-            self.world.host.send(result).await;
+            self.context.host.send(result).await;
         }
     }
 }

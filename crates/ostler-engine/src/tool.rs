@@ -65,11 +65,11 @@ pub struct ToolCx {
     /// The environment of what it starts.
     pub env: Arc<Environment>,
     /// The session it runs in; `None` for a tool that is run by itself.
-    pub session: Option<Arc<dyn Surroundings>>,
+    pub session: Option<Arc<dyn ToolSession>>,
 }
 
 /// What a tool may ask of the session it runs in.
-pub trait Surroundings: fmt::Debug + Send + Sync {
+pub trait ToolSession: fmt::Debug + Send + Sync {
     /// Whether a search may show what is in a file: no rule denies reading it, none says to ask first.
     fn may_show(&self, path: &Path) -> bool;
 
@@ -87,7 +87,7 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
     fn ask_model(&self, request: Request) -> BoxFuture<'static, Result<Message, ModelError>>;
 
     /// Tells hooks of something that a tool does. An objection is an error, in words for the model.
-    fn announce(&self, _: Happening) -> BoxFuture<'static, Result<(), String>> {
+    fn announce(&self, _: ToolEvent) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
 }
@@ -95,7 +95,7 @@ pub trait Surroundings: fmt::Debug + Send + Sync {
 /// Something a tool does that hooks want to hear of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Happening {
+pub enum ToolEvent {
     /// The shell has gone somewhere else. Nobody can object.
     Moved {
         /// Where it was.
@@ -135,7 +135,7 @@ impl ToolCx {
     ///
     /// # Errors
     /// Their objection, in words for the model.
-    pub async fn announce(&self, happening: Happening) -> Result<(), String> {
+    pub async fn announce(&self, happening: ToolEvent) -> Result<(), String> {
         match &self.session {
             Some(session) => session.announce(happening).await,
             None => Ok(()),

@@ -12,7 +12,7 @@ use futures::{StreamExt, stream};
 use ostler_proto::api::{Accumulator, Folded, Message, StreamEvent};
 
 use super::http::{Api, Attempt};
-use super::retry::{Failure, Tries, Verdict};
+use super::retry::{AttemptCounter, FailedAttempt, RetryDecision};
 use super::{EventStream, Fallback, ModelError, ModelEvent, Request, Retry, pricing};
 
 /// Answers a request.
@@ -22,9 +22,9 @@ pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
     {
         request.model = fallback.to_owned();
     }
-    let tries = Tries::new(api.config.retry, api.fallback_for(&request.model).is_some());
+    let tries = AttemptCounter::new(api.config.retry, api.fallback_for(&request.model).is_some());
     let max_tokens = api.config.max_output_tokens.unwrap_or(request.max_tokens);
-    let answer = Answer {
+    let answer = RetriedResponse {
         api,
         request,
         max_tokens,
@@ -41,12 +41,12 @@ pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
     stream::unfold(answer, async |mut answer| Some((answer.next().await?, answer))).boxed()
 }
 
-struct Answer {
+struct RetriedResponse {
     api: Arc<Api>,
     request: Request,
     /// The most tokens wanted; the model at hand may allow less.
     max_tokens: u64,
-    tries: Tries,
+    tries: AttemptCounter,
     phase: Phase,
     /// Follows the events only to see that they make sense.
     order: Accumulator,
@@ -70,7 +70,7 @@ enum Phase {
     Done,
 }
 
-impl Answer {
+impl RetriedResponse {
     async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -120,7 +120,7 @@ impl Answer {
         self.phase = Phase::Read(self.api.send(&self.request, headers, patience));
     }
 
-    fn heard(&mut self, event: ModelEvent) -> Result<(), Failure> {
+    fn heard(&mut self, event: ModelEvent) -> Result<(), FailedAttempt> {
         let event = match event {
             ModelEvent::Stream(event) => event,
             ModelEvent::Named(_) => {
@@ -154,16 +154,16 @@ impl Answer {
     }
 
     /// Prepares the next attempt, or says why there is none.
-    fn failed(&mut self, failure: Failure) -> Result<(), ModelError> {
+    fn failed(&mut self, failure: FailedAttempt) -> Result<(), ModelError> {
         if self.begun {
             let is_final = failure.error.status().is_some_and(|status| status < 429)
                 || matches!(failure.error, ModelError::TooLarge(_));
-            let Failure { error, .. } = failure;
+            let FailedAttempt { error, .. } = failure;
             return Err(if is_final { error } else { ModelError::Broken(error.reason()) });
         }
         match self.tries.failed(&failure, chance()) {
-            Verdict::GiveUp => Err(failure.error),
-            Verdict::Retry { delay } => {
+            RetryDecision::GiveUp => Err(failure.error),
+            RetryDecision::Retry { delay } => {
                 self.ready.push_back(ModelEvent::Retry(Retry {
                     attempt: self.tries.n_failed().into(),
                     max_retries: self.api.config.retry.max_retries.into(),
@@ -175,14 +175,14 @@ impl Answer {
                 self.phase = Phase::Wait(delay);
                 Ok(())
             }
-            Verdict::FallBack => {
+            RetryDecision::FallBack => {
                 let Some(to) = self.api.fallback_for(&self.request.model).map(str::to_owned) else {
                     return Err(failure.error);
                 };
                 self.api.give_up(&self.request.model);
                 let from = std::mem::replace(&mut self.request.model, to.clone());
                 self.ready.push_back(ModelEvent::Fallback(Fallback { from, to }));
-                self.tries = Tries::new(self.api.config.retry, false);
+                self.tries = AttemptCounter::new(self.api.config.retry, false);
                 self.phase = Phase::Send;
                 Ok(())
             }

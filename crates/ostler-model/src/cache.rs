@@ -10,7 +10,7 @@ use ostler_proto::api::{ContentBlock, Role};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Said;
+use super::ChatMessage;
 
 /// How long the vendor keeps the beginning of a conversation ready after its last use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,8 +55,11 @@ pub(crate) struct CacheControl {
 const MARKED_MESSAGES: usize = 2;
 
 /// The messages with our marks, and with nobody else's: too many are an error.
-pub(crate) fn marked(messages: &[Said], mark: Option<CacheControl>) -> Vec<Cow<'_, Said>> {
-    let mut marked: Vec<Cow<'_, Said>> = messages.iter().map(unmarked).collect();
+pub(crate) fn marked(
+    messages: &[ChatMessage],
+    mark: Option<CacheControl>,
+) -> Vec<Cow<'_, ChatMessage>> {
+    let mut marked: Vec<Cow<'_, ChatMessage>> = messages.iter().map(unmarked).collect();
     let Some(mark) = mark else { return marked };
     let mark = match mark.ttl {
         None => json!({"type": mark.r#type}),
@@ -75,7 +78,7 @@ pub(crate) fn marked(messages: &[Said], mark: Option<CacheControl>) -> Vec<Cow<'
     marked
 }
 
-fn unmarked(said: &Said) -> Cow<'_, Said> {
+fn unmarked(said: &ChatMessage) -> Cow<'_, ChatMessage> {
     // Cloned only when there is something to take away.
     let has_mark = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => block.cache_control.is_some(),
@@ -147,8 +150,8 @@ mod tests {
         }
     }
 
-    fn user(content: Vec<ContentBlock>) -> Said {
-        Said { role: Role::User, content }
+    fn user(content: Vec<ContentBlock>) -> ChatMessage {
+        ChatMessage { role: Role::User, content }
     }
 
     fn arb_text() -> impl Strategy<Value = ContentBlock> {
@@ -186,11 +189,11 @@ mod tests {
         ]
     }
 
-    fn arb_round() -> impl Strategy<Value = [Said; 2]> {
+    fn arb_round() -> impl Strategy<Value = [ChatMessage; 2]> {
         let prompt = prop::collection::vec(prop_oneof![arb_text(), arb_result()], 1..4);
         let answer = prop::collection::vec(arb_answer(), 1..4);
         (prompt, answer).prop_map(|(prompt, answer)| {
-            [user(prompt), Said { role: Role::Assistant, content: answer }]
+            [user(prompt), ChatMessage { role: Role::Assistant, content: answer }]
         })
     }
 
@@ -237,7 +240,7 @@ mod tests {
     #[test]
     fn the_last_two_user_messages_are_marked_at_their_last_block() {
         let text = |text: &str| ContentBlock::text(text);
-        let answer = Said { role: Role::Assistant, content: vec![text("a")] };
+        let answer = ChatMessage { role: Role::Assistant, content: vec![text("a")] };
         let messages = [
             user(vec![text("1")]),
             answer.clone(),

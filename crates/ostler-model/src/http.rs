@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::alias::LARGE_CONTEXT;
 use super::config::{Header, Timeouts, read_base_url};
 use super::credential::Keyring;
-use super::retry::{self, Failure};
+use super::retry::{self, FailedAttempt};
 use super::size::ResponseSize;
 use super::sse::SseDecoder;
 use super::{ApiConfig, ModelError, ModelEvent, Request};
@@ -76,7 +76,7 @@ impl Api {
 }
 
 /// What comes of one attempt: events, one failure at most, and that last.
-pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, Failure>>;
+pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, FailedAttempt>>;
 
 impl Api {
     /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
@@ -125,7 +125,7 @@ async fn open(
     sent: RequestBuilder,
     deadline: Instant,
     timeouts: Timeouts,
-) -> Result<Attempt, Failure> {
+) -> Result<Attempt, FailedAttempt> {
     let response = tokio::time::timeout_at(deadline, sent.send())
         .await
         .map_err(|_| silent("no answer in time"))?
@@ -148,7 +148,7 @@ async fn open(
     Ok(stream::iter(named).chain(events).boxed())
 }
 
-async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, Failure> {
+async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, FailedAttempt> {
     let response = accepted(sent.send().await.map_err(connection)?, deadline).await?;
     let named = name(&response).map(ModelEvent::Named);
     let body = read_whole(response).await?;
@@ -159,7 +159,7 @@ async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, Failu
 }
 
 /// Reads a body to its end, unless it is larger than any response. A compressed one counts as what comes out of it.
-async fn read_whole(response: Response) -> Result<Vec<u8>, Failure> {
+async fn read_whole(response: Response) -> Result<Vec<u8>, FailedAttempt> {
     let mut size = ResponseSize::default();
     let (mut body, mut read) = (response.bytes_stream(), Vec::new());
     while let Some(bytes) = body.next().await {
@@ -190,7 +190,7 @@ struct Reader {
 }
 
 impl Reader {
-    async fn next(&mut self) -> Option<Result<StreamEvent, Failure>> {
+    async fn next(&mut self) -> Option<Result<StreamEvent, FailedAttempt>> {
         loop {
             if let Some(data) = self.data.pop_front() {
                 return Some(self.event(&data));
@@ -206,7 +206,7 @@ impl Reader {
         }
     }
 
-    fn event(&mut self, data: &str) -> Result<StreamEvent, Failure> {
+    fn event(&mut self, data: &str) -> Result<StreamEvent, FailedAttempt> {
         let event = read_event(data)?;
         self.size.add(&event, data.len())?;
         if !matches!(event, StreamEvent::Ping(_) | StreamEvent::Unknown(_)) {
@@ -215,7 +215,7 @@ impl Reader {
         Ok(event)
     }
 
-    async fn read(&mut self) -> Option<Result<Vec<String>, Failure>> {
+    async fn read(&mut self) -> Option<Result<Vec<String>, FailedAttempt>> {
         let deadline = self.deadline.min(self.content_deadline);
         let Ok(bytes) = tokio::time::timeout_at(deadline, self.body.next()).await else {
             return Some(Err(match Instant::now() >= self.content_deadline {
@@ -230,12 +230,12 @@ impl Reader {
         })
     }
 
-    fn decode(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
+    fn decode(&mut self, bytes: &[u8]) -> Result<Vec<String>, FailedAttempt> {
         self.size.add_raw(bytes.len())?;
         self.decoder.push(bytes).map_err(|error| ModelError::TooLarge(error.to_string()).into())
     }
 
-    fn stalled(&self) -> Failure {
+    fn stalled(&self) -> FailedAttempt {
         let seconds = self.timeouts.content.as_secs_f64();
         silent(&format!(
             "the model sent nothing but pings for {seconds} s (OSTLER_CONTENT_TIMEOUT_MS sets this limit)"
@@ -243,7 +243,7 @@ impl Reader {
     }
 }
 
-fn read_event(data: &str) -> Result<StreamEvent, Failure> {
+fn read_event(data: &str) -> Result<StreamEvent, FailedAttempt> {
     let event = serde_json::from_str(data)
         .map_err(|error| ModelError::Protocol(format!("{error}: {data:.200}")))?;
     match event {
@@ -289,7 +289,7 @@ async fn words(response: Response, deadline: Instant) -> String {
 }
 
 /// The response, unless it is a refusal.
-async fn accepted(response: Response, deadline: Instant) -> Result<Response, Failure> {
+async fn accepted(response: Response, deadline: Instant) -> Result<Response, FailedAttempt> {
     let status = response.status();
     if status.is_success() {
         return Ok(response);
@@ -308,7 +308,7 @@ async fn accepted(response: Response, deadline: Instant) -> Result<Response, Fai
         kind: text("type").unwrap_or_else(|| "unknown".to_owned()),
         message: text("message").unwrap_or_else(|| body.chars().take(500).collect()),
     };
-    Err(Failure { error, retry_after, should_retry })
+    Err(FailedAttempt { error, retry_after, should_retry })
 }
 
 /// What the published documentation names for a context window of a million tokens.
@@ -356,11 +356,11 @@ pub fn is_loopback(url: &Url) -> bool {
         || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn silent(what: &str) -> Failure {
+fn silent(what: &str) -> FailedAttempt {
     ModelError::Connection(what.to_owned()).into()
 }
 
-fn connection(error: reqwest::Error) -> Failure {
+fn connection(error: reqwest::Error) -> FailedAttempt {
     // What was never sent will not be sent the next time either.
     let should_retry = error.is_builder().then_some(false);
     // reqwest's own text stops at "error sending request"; what helps is at the end of the chain.
@@ -370,7 +370,7 @@ fn connection(error: reqwest::Error) -> Failure {
         text = format!("{text}: {error}");
         cause = error.source();
     }
-    Failure { should_retry, ..ModelError::Connection(text).into() }
+    FailedAttempt { should_retry, ..ModelError::Connection(text).into() }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{Prices, pricing};
 
 /// Tokens, dollars and time.
 #[derive(Clone, Debug, Default)]
-pub struct Spent {
+pub struct Ledger {
     /// What models cost.
     prices: Prices,
     /// Tokens and dollars per model.
@@ -28,7 +28,7 @@ pub struct Spent {
     lines: Arc<(AtomicU64, AtomicU64)>,
 }
 
-impl Spent {
+impl Ledger {
     /// Nothing so far.
     pub fn new(prices: Prices) -> Self {
         Self { prices, ..Self::default() }
@@ -253,7 +253,7 @@ mod tests {
             "cache_creation": {"ephemeral_5m_input_tokens": most, "ephemeral_1h_input_tokens": most},
         }))
         .unwrap();
-        let (mut total, spent) = (Usage::default(), Spent::default());
+        let (mut total, spent) = (Usage::default(), Ledger::default());
         for _ in 0..3 {
             add_usage(&mut total, &one);
             spent.add("claude-sonnet-4-5", &one);

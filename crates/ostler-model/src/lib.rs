@@ -44,7 +44,7 @@ pub use self::credential::{Credential, Renewal};
 pub use self::error::ModelError;
 pub use self::http::is_loopback;
 pub use self::prices::Prices;
-pub use self::request::{Request, Said, Sampling, ToolSpec};
+pub use self::request::{ChatMessage, Request, Sampling, ToolSpec};
 pub use self::retry::RetryPolicy;
 pub use self::server_tool::{ServerTool, WebSearch};
 pub use self::size::MAX_RESPONSE_BYTES;

@@ -34,7 +34,7 @@ pub struct Request {
     /// The system prompt.
     pub system: Arc<str>,
     /// The conversation so far, user first.
-    pub messages: Arc<Vec<Said>>,
+    pub messages: Arc<Vec<ChatMessage>>,
     /// How to answer.
     pub sampling: Sampling,
 }
@@ -44,7 +44,7 @@ const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
 impl Request {
     /// A streaming request without tools and system prompt, with the usual limit.
-    pub fn new(model: impl Into<String>, messages: Vec<Said>) -> Self {
+    pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>) -> Self {
         Self {
             model: model.into(),
             max_tokens: MAX_OUTPUT_TOKENS,
@@ -77,7 +77,7 @@ pub struct Sampling {
 
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Said {
+pub struct ChatMessage {
     /// Who.
     pub role: Role,
     /// What.
@@ -113,10 +113,10 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Marked<Offered<'a>>>,
+    tools: Vec<Cacheable<OfferedTool<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    system: Option<[Marked<Text<'a>>; 1]>,
-    messages: Vec<Cow<'a, Said>>,
+    system: Option<[Cacheable<TextBody<'a>>; 1]>,
+    messages: Vec<Cow<'a, ChatMessage>>,
 }
 
 impl<'a> Body<'a> {
@@ -127,13 +127,13 @@ impl<'a> Body<'a> {
         let (thinking, effort) = thinking::fit(sampling, model, request.max_tokens);
         let mark = sampling.cache.mark();
         let last = (tools.len() + request.server_tools.len()).saturating_sub(1);
-        let server_tools = request.server_tools.iter().map(Offered::Server);
-        let tools = tools.iter().map(Offered::Client).chain(server_tools);
-        let tools = tools.enumerate().map(|(number, tool)| Marked {
+        let server_tools = request.server_tools.iter().map(OfferedTool::Server);
+        let tools = tools.iter().map(OfferedTool::Client).chain(server_tools);
+        let tools = tools.enumerate().map(|(number, tool)| Cacheable {
             content: tool,
             cache_control: mark.filter(|_| number == last),
         });
-        let text = Text { r#type: "text", text: system };
+        let text = TextBody { r#type: "text", text: system };
         Self {
             model,
             max_tokens: request.max_tokens,
@@ -143,7 +143,8 @@ impl<'a> Body<'a> {
             metadata: sampling.user_id.as_deref().map(|user_id| Metadata { user_id }),
             tools: tools.collect(),
             // The API refuses an empty text.
-            system: (!system.is_empty()).then_some([Marked { content: text, cache_control: mark }]),
+            system: (!system.is_empty())
+                .then_some([Cacheable { content: text, cache_control: mark }]),
             messages: cache::marked(messages, mark),
         }
     }
@@ -152,7 +153,7 @@ impl<'a> Body<'a> {
 /// A tool, whoever runs it.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Offered<'a> {
+enum OfferedTool<'a> {
     Client(&'a ToolSpec),
     Server(&'a ServerTool),
 }
@@ -184,14 +185,14 @@ struct Metadata<'a> {
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct TextBody<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
 /// Something that may be the end of what the vendor caches.
 #[derive(Serialize)]
-struct Marked<T> {
+struct Cacheable<T> {
     #[serde(flatten)]
     content: T,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -205,7 +206,7 @@ mod tests {
     use super::*;
 
     fn request() -> Request {
-        let said = Said { role: Role::User, content: vec![ContentBlock::text("hi")] };
+        let said = ChatMessage { role: Role::User, content: vec![ContentBlock::text("hi")] };
         Request::new("claude-opus-5", vec![said])
     }
 

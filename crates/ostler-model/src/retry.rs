@@ -37,7 +37,7 @@ const OVERLOADS_BEFORE_FALLBACK: u32 = 3;
 
 /// A failed attempt, and what the API advises to do about it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Failure {
+pub(crate) struct FailedAttempt {
     pub(crate) error: ModelError,
     /// The pause the API asks for.
     pub(crate) retry_after: Option<Duration>,
@@ -45,7 +45,7 @@ pub(crate) struct Failure {
     pub(crate) should_retry: Option<bool>,
 }
 
-impl From<ModelError> for Failure {
+impl From<ModelError> for FailedAttempt {
     fn from(error: ModelError) -> Self {
         Self { error, retry_after: None, should_retry: None }
     }
@@ -53,7 +53,7 @@ impl From<ModelError> for Failure {
 
 /// What to do after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum RetryDecision {
     Retry { delay: Duration },
     FallBack,
     GiveUp,
@@ -61,7 +61,7 @@ pub(crate) enum Verdict {
 
 /// The attempts at one request with one model.
 #[derive(Clone, Debug)]
-pub(crate) struct Tries {
+pub(crate) struct AttemptCounter {
     policy: RetryPolicy,
     has_fallback: bool,
     n_failed: u32,
@@ -69,7 +69,7 @@ pub(crate) struct Tries {
     n_overloads: u32,
 }
 
-impl Tries {
+impl AttemptCounter {
     pub(crate) fn new(policy: RetryPolicy, has_fallback: bool) -> Self {
         Self { policy, has_fallback, n_failed: 0, n_unauthorized: 0, n_overloads: 0 }
     }
@@ -79,29 +79,29 @@ impl Tries {
     }
 
     /// An attempt failed. `jitter` is a random number from 0 to 1.
-    pub(crate) fn failed(&mut self, failure: &Failure, jitter: f64) -> Verdict {
+    pub(crate) fn failed(&mut self, failure: &FailedAttempt, jitter: f64) -> RetryDecision {
         self.n_failed += 1;
         let is_overloaded = failure.error.is_overloaded();
         self.n_overloads = if is_overloaded { self.n_overloads + 1 } else { 0 };
         self.n_unauthorized += u32::from(failure.error.status() == Some(401));
         if !self.can_help(failure) {
-            return Verdict::GiveUp;
+            return RetryDecision::GiveUp;
         }
         let delay = self.delay(failure.retry_after, jitter);
         let exhausted = self.n_failed > self.policy.max_retries || delay.is_none();
         let may_fall_back = self.has_fallback && failure.error.status() >= Some(500);
         match delay {
             _ if may_fall_back && self.n_overloads >= OVERLOADS_BEFORE_FALLBACK => {
-                Verdict::FallBack
+                RetryDecision::FallBack
             }
-            _ if may_fall_back && exhausted => Verdict::FallBack,
-            Some(delay) if !exhausted => Verdict::Retry { delay },
-            _ => Verdict::GiveUp,
+            _ if may_fall_back && exhausted => RetryDecision::FallBack,
+            Some(delay) if !exhausted => RetryDecision::Retry { delay },
+            _ => RetryDecision::GiveUp,
         }
     }
 
     /// Whether the same request could have a better end.
-    fn can_help(&self, failure: &Failure) -> bool {
+    fn can_help(&self, failure: &FailedAttempt) -> bool {
         match (&failure.error, failure.should_retry) {
             (ModelError::Status { status: 401, .. }, advice) => {
                 advice != Some(false) && self.n_unauthorized <= MAX_RETRIES_UNAUTHORIZED

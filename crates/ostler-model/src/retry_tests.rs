@@ -4,24 +4,24 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn status(status: u16) -> Failure {
+fn status(status: u16) -> FailedAttempt {
     ModelError::Status { status, kind: "x".into(), message: "y".into() }.into()
 }
 
-fn tries() -> Tries {
-    Tries::new(RetryPolicy::default(), false)
+fn tries() -> AttemptCounter {
+    AttemptCounter::new(RetryPolicy::default(), false)
 }
 
-fn retry(milliseconds: u64) -> Verdict {
-    Verdict::Retry { delay: Duration::from_millis(milliseconds) }
+fn retry(milliseconds: u64) -> RetryDecision {
+    RetryDecision::Retry { delay: Duration::from_millis(milliseconds) }
 }
 
 /// The verdicts on the same failure again and again, to the first that is no retry.
-fn run(mut tries: Tries, failure: &Failure) -> (usize, Verdict) {
+fn run(mut tries: AttemptCounter, failure: &FailedAttempt) -> (usize, RetryDecision) {
     let verdicts = std::iter::repeat_with(|| tries.failed(failure, 0.0));
     let (n, last) = verdicts
         .enumerate()
-        .find(|(_, verdict)| !matches!(verdict, Verdict::Retry { .. }))
+        .find(|(_, verdict)| !matches!(verdict, RetryDecision::Retry { .. }))
         .expect("retries come to an end");
     (n, last)
 }
@@ -44,13 +44,13 @@ fn each_status_is_retried_as_often_as_it_may_help() {
         (504, 10),
         (529, 10),
     ] {
-        assert_eq!(run(tries(), &status(code)), (retries, Verdict::GiveUp), "{code}");
+        assert_eq!(run(tries(), &status(code)), (retries, RetryDecision::GiveUp), "{code}");
     }
     let connection = ModelError::Connection("reset".into()).into();
-    assert_eq!(run(tries(), &connection), (10, Verdict::GiveUp));
+    assert_eq!(run(tries(), &connection), (10, RetryDecision::GiveUp));
     let protocol = ModelError::Protocol("not JSON".into()).into();
-    assert_eq!(run(tries(), &protocol), (10, Verdict::GiveUp));
-    assert_eq!(run(tries(), &ModelError::Broken("cut".into()).into()), (0, Verdict::GiveUp));
+    assert_eq!(run(tries(), &protocol), (10, RetryDecision::GiveUp));
+    assert_eq!(run(tries(), &ModelError::Broken("cut".into()).into()), (0, RetryDecision::GiveUp));
 }
 
 #[test]
@@ -62,52 +62,53 @@ fn pauses_double_up_to_a_limit_and_vary_by_a_quarter() {
     }
     assert_eq!(delays, [500, 1000, 2000, 4000, 8000, 16000, 32000, 32000].map(retry));
     let once = |jitter| self::tries().failed(&status(500), jitter);
-    let half = Verdict::Retry { delay: Duration::from_micros(562_500) };
+    let half = RetryDecision::Retry { delay: Duration::from_micros(562_500) };
     assert_eq!([once(0.5), once(1.0), once(7.0)], [half, retry(625), retry(625)]);
 }
 
 #[test]
 fn the_api_says_how_long_to_wait_but_not_for_ever() {
     let asked =
-        |seconds| Failure { retry_after: Some(Duration::from_secs(seconds)), ..status(429) };
+        |seconds| FailedAttempt { retry_after: Some(Duration::from_secs(seconds)), ..status(429) };
     assert_eq!(tries().failed(&asked(7), 1.0), retry(7000));
     assert_eq!(tries().failed(&asked(0), 1.0), retry(0));
-    assert_eq!(tries().failed(&asked(61), 1.0), Verdict::GiveUp);
+    assert_eq!(tries().failed(&asked(61), 1.0), RetryDecision::GiveUp);
 }
 
 #[test]
 fn the_api_may_say_whether_to_retry() {
-    let advised = |code, advice| Failure { should_retry: Some(advice), ..status(code) };
-    assert_eq!(tries().failed(&advised(500, false), 0.0), Verdict::GiveUp);
+    let advised = |code, advice| FailedAttempt { should_retry: Some(advice), ..status(code) };
+    assert_eq!(tries().failed(&advised(500, false), 0.0), RetryDecision::GiveUp);
     assert_eq!(tries().failed(&advised(400, true), 0.0), retry(500));
-    assert_eq!(run(tries(), &advised(401, true)), (2, Verdict::GiveUp));
+    assert_eq!(run(tries(), &advised(401, true)), (2, RetryDecision::GiveUp));
 }
 
 #[test]
 fn the_third_overload_in_a_row_brings_the_fallback() {
-    let with_fallback = || Tries::new(RetryPolicy::default(), true);
-    assert_eq!(run(with_fallback(), &status(529)), (2, Verdict::FallBack));
-    assert_eq!(run(tries(), &status(529)), (10, Verdict::GiveUp));
+    let with_fallback = || AttemptCounter::new(RetryPolicy::default(), true);
+    assert_eq!(run(with_fallback(), &status(529)), (2, RetryDecision::FallBack));
+    assert_eq!(run(tries(), &status(529)), (10, RetryDecision::GiveUp));
     let mut mixed = with_fallback();
     for code in [529, 529, 500, 529, 529] {
-        assert!(matches!(mixed.failed(&status(code), 0.0), Verdict::Retry { .. }), "{code}");
+        assert!(matches!(mixed.failed(&status(code), 0.0), RetryDecision::Retry { .. }), "{code}");
     }
-    assert_eq!(mixed.failed(&status(529), 0.0), Verdict::FallBack);
+    assert_eq!(mixed.failed(&status(529), 0.0), RetryDecision::FallBack);
 }
 
 #[test]
 fn a_model_that_goes_on_failing_is_replaced_and_a_bad_request_is_not() {
-    let with_fallback =
-        |max_retries| Tries::new(RetryPolicy { max_retries, ..RetryPolicy::default() }, true);
-    assert_eq!(run(with_fallback(0), &status(529)), (0, Verdict::FallBack));
-    assert_eq!(run(with_fallback(4), &status(500)), (4, Verdict::FallBack));
-    let long = Failure { retry_after: Some(Duration::from_secs(3600)), ..status(529) };
-    assert_eq!(run(with_fallback(10), &long), (0, Verdict::FallBack));
-    assert_eq!(run(with_fallback(4), &status(400)), (0, Verdict::GiveUp));
-    assert_eq!(run(with_fallback(4), &status(429)), (4, Verdict::GiveUp));
+    let with_fallback = |max_retries| {
+        AttemptCounter::new(RetryPolicy { max_retries, ..RetryPolicy::default() }, true)
+    };
+    assert_eq!(run(with_fallback(0), &status(529)), (0, RetryDecision::FallBack));
+    assert_eq!(run(with_fallback(4), &status(500)), (4, RetryDecision::FallBack));
+    let long = FailedAttempt { retry_after: Some(Duration::from_secs(3600)), ..status(529) };
+    assert_eq!(run(with_fallback(10), &long), (0, RetryDecision::FallBack));
+    assert_eq!(run(with_fallback(4), &status(400)), (0, RetryDecision::GiveUp));
+    assert_eq!(run(with_fallback(4), &status(429)), (4, RetryDecision::GiveUp));
     assert_eq!(
         run(with_fallback(4), &ModelError::Connection("x".into()).into()),
-        (4, Verdict::GiveUp),
+        (4, RetryDecision::GiveUp),
         "another model is behind the same connection"
     );
 }
@@ -147,24 +148,24 @@ proptest! {
         asked in prop::option::of(0_u64..200),
     ) {
         let policy = RetryPolicy { max_retries, ..RetryPolicy::default() };
-        let mut tries = Tries::new(policy, has_fallback);
+        let mut tries = AttemptCounter::new(policy, has_fallback);
         let mut n_retries = 0;
         for code in codes {
-            let failure = Failure {
+            let failure = FailedAttempt {
                 retry_after: asked.map(Duration::from_secs),
                 ..if code == 0 { ModelError::Connection("x".into()).into() } else { status(code) }
             };
             match tries.failed(&failure, jitter) {
-                Verdict::Retry { delay } => {
+                RetryDecision::Retry { delay } => {
                     n_retries += 1;
                     prop_assert!(n_retries <= max_retries);
                     prop_assert!(delay <= Duration::from_secs(60));
                 }
-                Verdict::FallBack => {
+                RetryDecision::FallBack => {
                     prop_assert!(has_fallback && code >= 500);
                     break;
                 }
-                Verdict::GiveUp => break,
+                RetryDecision::GiveUp => break,
             }
         }
     }

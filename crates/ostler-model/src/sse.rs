@@ -21,11 +21,11 @@ pub(crate) struct SseDecoder {
 /// An event that is too long to be one.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event of more than {MAX_EVENT} bytes")]
-pub(crate) struct TooLong;
+pub(crate) struct EventTooLong;
 
 impl SseDecoder {
     /// Takes more bytes and returns the data of the events they complete.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, EventTooLong> {
         let mut events = Vec::new();
         let mut rest = bytes;
         if std::mem::take(&mut self.after_cr) {
@@ -71,9 +71,9 @@ impl SseDecoder {
         None
     }
 
-    fn check_length(&self) -> Result<(), TooLong> {
+    fn check_length(&self) -> Result<(), EventTooLong> {
         let length = self.line.len() + self.data.as_ref().map_or(0, String::len);
-        if length > MAX_EVENT { Err(TooLong) } else { Ok(()) }
+        if length > MAX_EVENT { Err(EventTooLong) } else { Ok(()) }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Args {
     questions: Vec<Asked>,
     /// By the question's text. The host fills it in.
     #[schemars(skip)]
-    answers: Option<BTreeMap<String, Answer>>,
+    answers: Option<BTreeMap<String, GivenAnswer>>,
     #[schemars(skip)]
     annotations: Option<BTreeMap<String, AnswerNote>>,
     #[schemars(skip)]
@@ -59,7 +59,7 @@ struct Choice {
 /// One answer, or several chosen ones.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer {
+enum GivenAnswer {
     One(String),
     Several(Vec<String>),
 }
@@ -134,11 +134,11 @@ impl From<Choice> for QuestionOption {
     }
 }
 
-impl From<Answer> for String {
-    fn from(answer: Answer) -> Self {
+impl From<GivenAnswer> for String {
+    fn from(answer: GivenAnswer) -> Self {
         match answer {
-            Answer::One(answer) => answer,
-            Answer::Several(answers) => answers.join(", "),
+            GivenAnswer::One(answer) => answer,
+            GivenAnswer::Several(answers) => answers.join(", "),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use ostler_engine::scratch::Scratch;
-use ostler_engine::tasks::{Ended, Task};
+use ostler_engine::tasks::{Task, TaskResult};
 use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
 use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::tool::BashOutput;
@@ -29,13 +29,13 @@ pub(crate) async fn start(
     let cannot = |error: io::Error| cannot_run(cwd, &error);
     let mut group = Group::spawn(command, cwd, &cx.env).await.map_err(cannot)?;
     let pipes = group.pipes().map_err(cannot)?;
-    let running = Running { group, pipes, written: String::new() };
+    let running = RunningCommand { group, pipes, written: String::new() };
     let task = leave(cx, cwd, command, description, running).await?;
     Ok(output(&task, None))
 }
 
 /// A running command, and its output so far.
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     pub(crate) group: Group,
     pub(crate) pipes: Pipes,
     pub(crate) written: String,
@@ -47,7 +47,7 @@ pub(crate) async fn move_to_background(
     cwd: &Path,
     command: &str,
     description: &str,
-    running: Running,
+    running: RunningCommand,
 ) -> Result<ToolOutput, ToolError> {
     let task = leave(cx, cwd, command, description, running).await?;
     Ok(output(&task, Some(true)))
@@ -59,7 +59,7 @@ async fn leave(
     cwd: &Path,
     command: &str,
     description: &str,
-    running: Running,
+    running: RunningCommand,
 ) -> Result<Task, ToolError> {
     let cannot = |error: io::Error| cannot_run(cwd, &error);
     let task = Task::command(&cx.call, &cx.scratch, command, description).map_err(cannot)?;
@@ -92,9 +92,14 @@ fn output(task: &Task, by_user: Option<bool>) -> ToolOutput {
     ToolOutput::new(text, structured)
 }
 
-async fn follow(mut group: Group, mut pipes: Pipes, mut log: Log, description: String) -> Ended {
+async fn follow(
+    mut group: Group,
+    mut pipes: Pipes,
+    mut log: Log,
+    description: String,
+) -> TaskResult {
     let failed = |error: io::Error| {
-        Ended::new(TaskOutcome::Failed, format!("\"{description}\" got lost: {error}"))
+        TaskResult::new(TaskOutcome::Failed, format!("\"{description}\" got lost: {error}"))
     };
     let status = match copy(&mut group, &mut pipes, &mut log).await {
         Ok(()) => group.wait().await,
@@ -107,7 +112,7 @@ async fn follow(mut group: Group, mut pipes: Pipes, mut log: Log, description: S
                 false => (TaskOutcome::Failed, "failed"),
             };
             let summary = format!("\"{description}\" {word} (exit code {})", code(status));
-            Ended::new(outcome, summary)
+            TaskResult::new(outcome, summary)
         }
         Err(error) => failed(error),
     }

@@ -7,17 +7,17 @@ use std::time::Duration;
 use std::{io, pin::pin};
 
 use ostler_engine::scratch::Scratch;
-use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
 use ostler_proto::tool::BashOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep};
 
-use crate::background::{self, Running};
+use crate::background::{self, RunningCommand};
 use crate::output::Output;
 use crate::process::{GRACE, Group, Pipes, cannot_run, code};
-use crate::shell::{Call, Shell};
+use crate::shell::{Shell, ShellCall};
 
 #[derive(Default)]
 pub(crate) struct Bash {
@@ -85,7 +85,7 @@ impl Tool for Bash {
             end = follow(&mut group, &mut pipes, &mut outputs, limit) => end.map_err(cannot)?,
             () = promotion.wanted() => {
                 let description = args.description.as_deref().unwrap_or(&args.command);
-                let running = Running { group, pipes, written: outputs.text() };
+                let running = RunningCommand { group, pipes, written: outputs.text() };
                 return background::move_to_background(cx, &start, &args.command, description, running).await;
             }
         };
@@ -94,7 +94,7 @@ impl Tool for Bash {
         let moved = self.shell.moved(&call);
         if let Some(to) = moved.clone() {
             // Hooks are only notified; the shell has changed its folder already.
-            let _ = cx.announce(Happening::Moved { from: call.cwd.clone(), to }).await;
+            let _ = cx.announce(ToolEvent::Moved { from: call.cwd.clone(), to }).await;
         }
         let moved = moved.map(|cwd| format!("[the working directory is now {}]", cwd.display()));
         let text = paragraphs(&[&outputs.text(), &moved.unwrap_or_default()]);
@@ -139,7 +139,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    fn new(call: &Call, scratch: &Scratch) -> Self {
+    fn new(call: &ShellCall, scratch: &Scratch) -> Self {
         let output = |path: &Path| Output::new(path.to_owned(), scratch);
         Self { stdout: output(&call.stdout), stderr: output(&call.stderr) }
     }

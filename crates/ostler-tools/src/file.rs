@@ -15,13 +15,13 @@ use crate::similar;
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// A file as read.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedFile {
     pub(crate) bytes: Vec<u8>,
     pub(crate) metadata: Metadata,
 }
 
 /// Reads a regular file.
-pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
+pub(crate) fn load(path: &Path) -> Result<LoadedFile, ToolError> {
     let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     refuse_other_kinds(path, &found)?;
     let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
@@ -36,7 +36,7 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large(path, bytes.len() as u64));
     }
-    Ok(Loaded { bytes, metadata })
+    Ok(LoadedFile { bytes, metadata })
 }
 
 /// Opens a file without ever blocking on a pipe.

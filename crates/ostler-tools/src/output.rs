@@ -17,13 +17,13 @@ pub(crate) struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     n_cut: u64,
-    whole: Whole,
+    whole: WholeOutputFile,
     /// The scratch folder whose quota the file uses.
     scratch: Scratch,
 }
 
 /// The file with the whole output.
-enum Whole {
+enum WholeOutputFile {
     /// Not needed yet; its path.
     Unneeded(PathBuf),
     Written {
@@ -43,7 +43,7 @@ impl Output {
             head: Vec::new(),
             tail: VecDeque::new(),
             n_cut: 0,
-            whole: Whole::Unneeded(path),
+            whole: WholeOutputFile::Unneeded(path),
             scratch: scratch.clone(),
         }
     }
@@ -69,18 +69,20 @@ impl Output {
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&tail));
         let rest = match &self.whole {
-            Whole::Written { path, is_cut: false, .. } => {
+            WholeOutputFile::Written { path, is_cut: false, .. } => {
                 format!("all of it is in {}", path.display())
             }
-            Whole::Written { path, len: MAX_FILE_BYTES, .. } => {
+            WholeOutputFile::Written { path, len: MAX_FILE_BYTES, .. } => {
                 let size = MAX_FILE_BYTES / (1024 * 1024);
                 format!("the first {size} MiB are in {}", path.display())
             }
-            Whole::Written { path, len, .. } => {
+            WholeOutputFile::Written { path, len, .. } => {
                 let path = path.display();
                 format!("the first {len} bytes are in {path}, and the session may keep no more")
             }
-            Whole::Unneeded(_) | Whole::Failed => "they could not be kept".to_owned(),
+            WholeOutputFile::Unneeded(_) | WholeOutputFile::Failed => {
+                "they could not be kept".to_owned()
+            }
         };
         format!("{head}\n[{} bytes cut; {rest}]\n{tail}", self.n_cut)
     }
@@ -88,17 +90,19 @@ impl Output {
     /// The file with the whole output, and its size, if not all is shown.
     pub(crate) fn whole(&self) -> Option<(&Path, u64)> {
         match &self.whole {
-            Whole::Written { path, len, .. } => Some((path, *len)),
-            Whole::Unneeded(_) | Whole::Failed => None,
+            WholeOutputFile::Written { path, len, .. } => Some((path, *len)),
+            WholeOutputFile::Unneeded(_) | WholeOutputFile::Failed => None,
         }
     }
 
     fn open(&mut self) {
-        let Whole::Unneeded(path) = &mut self.whole else { return };
+        let WholeOutputFile::Unneeded(path) = &mut self.whole else { return };
         // The folder is the session's own; an existing name is not followed.
         self.whole = match File::create_new(&path) {
-            Ok(file) => Whole::Written { path: std::mem::take(path), file, len: 0, is_cut: false },
-            Err(_) => Whole::Failed,
+            Ok(file) => {
+                WholeOutputFile::Written { path: std::mem::take(path), file, len: 0, is_cut: false }
+            }
+            Err(_) => WholeOutputFile::Failed,
         };
         let (front, back) = self.tail.as_slices();
         for bytes in [&self.head, front, back] {
@@ -107,7 +111,7 @@ impl Output {
     }
 }
 
-impl Whole {
+impl WholeOutputFile {
     fn append(&mut self, bytes: &[u8], scratch: &Scratch) {
         let Self::Written { file, len, is_cut, .. } = self else { return };
         let room = scratch.take_room((MAX_FILE_BYTES - *len).min(bytes.len() as u64));

@@ -34,9 +34,9 @@ pub(crate) fn show(
     pages: Option<&str>,
 ) -> Result<ToolOutput, ToolError> {
     let text = child::read(bytes, pages).map_err(|problem| match problem {
-        Problem::Refused(why) => ToolError::Refused(why),
-        Problem::NoPage(why) => ToolError::Refused(format!("{}: {why}", path.display())),
-        Problem::Broken(what) => broken(path, &what),
+        ExtractError::Refused(why) => ToolError::Refused(why),
+        ExtractError::NoPage(why) => ToolError::Refused(format!("{}: {why}", path.display())),
+        ExtractError::Broken(what) => broken(path, &what),
     })?;
     let n_lines = text.lines().count() as u64;
     let file = TextFile {
@@ -52,7 +52,7 @@ pub(crate) fn show(
 
 /// Why there is no text.
 #[derive(Debug, Deserialize, Serialize)]
-enum Problem {
+enum ExtractError {
     /// The arguments are invalid.
     Refused(String),
     /// The page does not exist.
@@ -62,15 +62,15 @@ enum Problem {
 }
 
 /// The text of some pages.
-fn extract(bytes: &[u8], pages: Option<&str>) -> Result<String, Problem> {
+fn extract(bytes: &[u8], pages: Option<&str>) -> Result<String, ExtractError> {
     let wanted = pages.map(|pages| range(pages).ok_or_else(|| not_pages(pages))).transpose()?;
     let opened = catch_unwind(|| open(bytes)).unwrap_or_else(|_| Err("its structure".to_owned()));
-    let opened = opened.map_err(Problem::Broken)?;
+    let opened = opened.map_err(ExtractError::Broken)?;
     let n_pages = opened.document.get_pages().len() as u32;
     let (first, last) = wanted.unwrap_or(1..=n_pages.max(1)).into_inner();
     if first > n_pages {
         let why = format!("page {first} does not exist, the document has {n_pages}");
-        return Err(Problem::NoPage(why));
+        return Err(ExtractError::NoPage(why));
     }
     let last = last.min(n_pages).min(first.saturating_add(MAX_PAGES - 1));
     Ok(ShownPages::of(&opened, first..=last).text(n_pages))
@@ -87,7 +87,7 @@ fn range(pages: &str) -> Option<RangeInclusive<u32>> {
     (first <= last).then_some(first..=last)
 }
 
-fn open(bytes: &[u8]) -> Result<Opened, String> {
+fn open(bytes: &[u8]) -> Result<OpenedDocument, String> {
     let mut document = bounded::load(bytes)?;
     if document.is_encrypted() {
         let opened = document.decrypt("");
@@ -95,11 +95,11 @@ fn open(bytes: &[u8]) -> Result<Opened, String> {
     }
     let emptied = bounded::limit_streams(&mut document);
     sanitize::sanitize(&mut document)?;
-    Ok(Opened { document, emptied })
+    Ok(OpenedDocument { document, emptied })
 }
 
 /// A document that is safe to read.
-struct Opened {
+struct OpenedDocument {
     document: Document,
     /// Streams that were too large and have been emptied.
     emptied: HashSet<ObjectId>,
@@ -119,7 +119,7 @@ struct ShownPages {
 }
 
 impl ShownPages {
-    fn of(opened: &Opened, wanted: RangeInclusive<u32>) -> Self {
+    fn of(opened: &OpenedDocument, wanted: RangeInclusive<u32>) -> Self {
         let first = *wanted.start();
         let mut shown = Self { first, last: first, pages: Vec::new() };
         let mut n_bytes = 0;
@@ -160,8 +160,8 @@ impl ShownPages {
     }
 }
 
-fn page_text(opened: &Opened, page: u32) -> Result<String, &'static str> {
-    let Opened { document, emptied } = opened;
+fn page_text(opened: &OpenedDocument, page: u32) -> Result<String, &'static str> {
+    let OpenedDocument { document, emptied } = opened;
     let id = document.get_pages().get(&page).copied().ok_or(BROKEN_PAGE)?;
     if !bounded::is_page_within_limit(document, emptied, id) {
         return Err(LARGE_PAGE);
@@ -172,8 +172,10 @@ fn page_text(opened: &Opened, page: u32) -> Result<String, &'static str> {
     Ok(text)
 }
 
-fn not_pages(pages: &str) -> Problem {
-    Problem::Refused(format!("pages is \"{pages}\"; it must be like \"3\", \"1-5\" or \"10-\""))
+fn not_pages(pages: &str) -> ExtractError {
+    ExtractError::Refused(format!(
+        "pages is \"{pages}\"; it must be like \"3\", \"1-5\" or \"10-\""
+    ))
 }
 
 fn broken(path: &Path, what: &str) -> ToolError {

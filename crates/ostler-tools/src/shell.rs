@@ -18,7 +18,7 @@ pub(crate) struct Shell {
 }
 
 /// The paths of one call.
-pub(crate) struct Call {
+pub(crate) struct ShellCall {
     /// The working directory.
     pub(crate) cwd: PathBuf,
     /// The file in which the command records its last directory.
@@ -30,10 +30,10 @@ pub(crate) struct Call {
 
 impl Shell {
     /// Prepares a call in a folder.
-    pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<Call> {
+    pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<ShellCall> {
         let folder = cx.scratch.folder()?;
         let n = self.n_calls.fetch_add(1, Ordering::Relaxed);
-        Ok(Call {
+        Ok(ShellCall {
             cwd,
             cwd_note: folder.join(format!("cwd-{n}")),
             stdout: folder.join(format!("output-{n}.txt")),
@@ -48,7 +48,7 @@ impl Shell {
     }
 
     /// Adopts the directory in which a command ended; returns it if it changed.
-    pub(crate) fn moved(&self, call: &Call) -> Option<PathBuf> {
+    pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
         // The command may have put anything in its place: a pipe, a device, a file without end.
         let note = ostler_files::read_bytes(&call.cwd_note, LONGEST_NOTE);
         let _ = fs::remove_file(&call.cwd_note);

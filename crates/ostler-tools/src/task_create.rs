@@ -1,6 +1,6 @@
 //! `TaskCreate`: adds an entry to the session's task list, unless a hook objects.
 
-use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
 use ostler_proto::Extra;
 use ostler_proto::tool::{CreatedTask, TaskCreateOutput};
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ impl Tool for TaskCreate {
         let id = self.0.lock().next_id();
         let entry = Entry { id, subject, description, active_form, metadata, ..Entry::default() };
         // Before the entry is added: a refused entry was never on the list.
-        let announced = cx.announce(Happening::TaskCreated(entry.for_hooks())).await;
+        let announced = cx.announce(ToolEvent::TaskCreated(entry.for_hooks())).await;
         announced.map_err(ToolError::Refused)?;
         let mut list = self.0.lock();
         if list.entries.len() >= MAX_ENTRIES {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ostler_engine::tasks::{Ended, Task, output};
+use ostler_engine::tasks::{Task, TaskResult, output};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::message::system::TaskOutcome;
 use schemars::JsonSchema;
@@ -58,17 +58,17 @@ impl Tool for TaskOutput {
     }
 }
 
-fn show(task: &Task, ended: Option<&Ended>) -> Result<ToolOutput, ToolError> {
+fn show(task: &Task, ended: Option<&TaskResult>) -> Result<ToolOutput, ToolError> {
     let file = task.output_file.display();
     let end = output::end(&task.output_file, SHOWN)
         .map_err(|error| ToolError::Failed(format!("{file} cannot be read: {error}")))?;
     let (status, words) = match ended {
         None => ("running", "it still runs".to_owned()),
         // The last message of an agent is in its output already.
-        Some(Ended { outcome, .. }) if task.agent.is_some() => {
+        Some(TaskResult { outcome, .. }) if task.agent.is_some() => {
             (status_name(outcome), status_name(outcome).into())
         }
-        Some(Ended { outcome, summary, .. }) => (status_name(outcome), summary.clone()),
+        Some(TaskResult { outcome, summary, .. }) => (status_name(outcome), summary.clone()),
     };
     let cut = match end.is_cut() {
         true => format!("[the end of {} bytes; all of it is in {file}]\n", end.total),

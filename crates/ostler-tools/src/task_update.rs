@@ -1,6 +1,6 @@
 //! `TaskUpdate`: changes an entry of the session's task list. A hook may object to completing it.
 
-use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
 use ostler_proto::Extra;
 use ostler_proto::tool::{StatusChange, TaskStatus, TaskUpdateOutput};
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ impl Tool for TaskUpdate {
             entry.subject = args.subject.clone().unwrap_or(entry.subject);
             entry.description = args.description.clone().unwrap_or(entry.description);
             // Before the change: if it is refused, nothing is changed.
-            let announced = cx.announce(Happening::TaskCompleted(entry.for_hooks())).await;
+            let announced = cx.announce(ToolEvent::TaskCompleted(entry.for_hooks())).await;
             announced.map_err(ToolError::Refused)?;
         }
         Ok(change(&mut self.0.lock(), args))

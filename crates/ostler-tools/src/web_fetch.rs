@@ -18,7 +18,7 @@ use ostler_proto::tool::WebFetchOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::visit::{Clients, FetchedContent, LIMITS, Visit, visit};
+use self::visit::{Clients, FetchResult, FetchedContent, LIMITS, visit};
 use crate::blocking::blocking;
 use crate::overflow::OverflowFiles;
 use crate::text;
@@ -55,7 +55,7 @@ impl Tool for WebFetch {
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
         let url = location::read(&args.url)?;
-        let Visit { url, status, found } = visit(&self.clients, cx, url, &LIMITS).await?;
+        let FetchResult { url, status, found } = visit(&self.clients, cx, url, &LIMITS).await?;
         let reason = status.canonical_reason().unwrap_or_default();
         let title = format!("[{} {reason}, {url}", status.as_u16());
         let (text, n_bytes) = match found {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use ostler_engine::model::{Request, Said, ServerTool, WebSearch as Searching};
+use ostler_engine::model::{ChatMessage, Request, ServerTool, WebSearch as Searching};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::api::{ContentBlock, Message, Role, ServerToolResultBlock, StopReason};
 use ostler_proto::tool::{WebSearchHit, WebSearchHits, WebSearchOutput, WebSearchResult};
@@ -61,7 +61,7 @@ impl Tool for WebSearch {
                 break;
             }
             Arc::make_mut(&mut request.messages)
-                .push(Said { role: Role::Assistant, content: message.content });
+                .push(ChatMessage { role: Role::Assistant, content: message.content });
         }
         found.output(args.query, started)
     }
@@ -81,7 +81,7 @@ fn check(args: &Args) -> Result<(), ToolError> {
 
 fn request(args: &Args) -> Request {
     let text = format!("Search the web for: {}", args.query);
-    let said = Said { role: Role::User, content: vec![ContentBlock::text(text)] };
+    let said = ChatMessage { role: Role::User, content: vec![ContentBlock::text(text)] };
     let searching = Searching {
         max_uses: Some(MAX_SEARCHES),
         allowed_domains: args.allowed_domains.clone(),

@@ -107,7 +107,7 @@ impl<'a> Tree<'a> {
         let owners = self.owners();
         let mut answered: HashSet<&ToolUseId> =
             chain.iter().flat_map(|at| answers(&self.lines[*at])).map(|(id, _)| id).collect();
-        let mut missing: HashMap<usize, Missing> = HashMap::new();
+        let mut missing: HashMap<usize, MissingBlocks> = HashMap::new();
         for (at, node) in self.tree() {
             if seen.contains(&at) || node.sidechain != self.sidechain {
                 continue;
@@ -158,12 +158,12 @@ impl<'a> Tree<'a> {
 
 /// What a walk left out of one response.
 #[derive(Default)]
-struct Missing {
+struct MissingBlocks {
     calls: Vec<usize>,
     results: Vec<usize>,
 }
 
-impl Missing {
+impl MissingBlocks {
     fn in_order(mut self, lines: &[TranscriptLine]) -> impl Iterator<Item = usize> {
         self.calls.sort_by_key(|at| written_at(&lines[*at]));
         self.results.sort_by_key(|at| written_at(&lines[*at]));

@@ -12,14 +12,16 @@ use ostler_proto::transcript::TranscriptLine;
 use serde_json::json;
 
 use super::line::answers;
-use ostler_model::Said;
+use ostler_model::ChatMessage;
 use ostler_model::{INTERRUPTED_CALL, sayable};
 
 /// Stands for the beginning of a conversation of which only the model's part is left.
 pub const LOST_BEGINNING: &str = "[The beginning of this conversation is lost.]";
 
 /// Turns lines, in the order in which they were said, into messages.
-pub(super) fn conversation<'a>(lines: impl Iterator<Item = &'a TranscriptLine>) -> Vec<Said> {
+pub(super) fn conversation<'a>(
+    lines: impl Iterator<Item = &'a TranscriptLine>,
+) -> Vec<ChatMessage> {
     let mut rounds = vec![Round::default()];
     for line in accepted(lines) {
         match line {
@@ -159,7 +161,7 @@ impl Round<'_> {
             && self.results.iter().all(|result| result.tool_use_id != *id)
     }
 
-    fn write(mut self, messages: &mut Vec<Said>) {
+    fn write(mut self, messages: &mut Vec<ChatMessage>) {
         sayable::tidy_end(&mut self.said);
         let ids: Vec<ToolUseId> = self.calls().cloned().collect();
         let results = ids.into_iter().map(|id| {
@@ -174,7 +176,7 @@ impl Round<'_> {
     }
 }
 
-fn push(messages: &mut Vec<Said>, role: Role, content: Vec<ContentBlock>) {
+fn push(messages: &mut Vec<ChatMessage>, role: Role, content: Vec<ContentBlock>) {
     match messages.last_mut() {
         _ if content.is_empty() => {}
         Some(last) if last.role == role => last.content.extend(content),
@@ -182,7 +184,7 @@ fn push(messages: &mut Vec<Said>, role: Role, content: Vec<ContentBlock>) {
             push(messages, Role::User, vec![ContentBlock::text(LOST_BEGINNING)]);
             push(messages, role, content);
         }
-        _ => messages.push(Said { role, content }),
+        _ => messages.push(ChatMessage { role, content }),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{Clock, StoreError, io_error};
 use crate::ids::fresh_uuid;
 
 /// What a copy has become.
-pub(super) struct Copied {
+pub(super) struct ForkedSession {
     pub(super) leaf: Option<Uuid>,
     /// How files were before its prompts.
     pub(super) snapshots: Vec<FileSnapshot>,
@@ -30,7 +30,7 @@ pub(super) fn write(
     to: &SessionId,
     title: &str,
     clock: &mut Clock,
-) -> Result<Copied, StoreError> {
+) -> Result<ForkedSession, StoreError> {
     // Progress is only for whoever watched.
     let lines: Vec<_> =
         lines.iter().filter(|line| !matches!(line, TranscriptLine::Progress(_))).collect();
@@ -85,7 +85,7 @@ pub(super) fn write(
         let _ = fs::remove_file(path);
         return Err(io_error("write", path)(error));
     }
-    Ok(Copied { leaf: leaf.map(Uuid::from), snapshots })
+    Ok(ForkedSession { leaf: leaf.map(Uuid::from), snapshots })
 }
 
 /// The snapshots of prompts that were copied, under the names that hosts know and under those they have in the copy.

@@ -36,11 +36,11 @@ pub use self::conversation::LOST_BEGINNING;
 pub use self::folder::{Projects, folder_name};
 pub use self::list::SessionInfo;
 pub use self::reader::Transcript;
-pub use self::resume::{Begin, Opened, SessionStart};
+pub use self::resume::{OpenedSession, SessionStart, StartFrom};
 pub use self::session_file::SessionFile;
 pub use self::shared::SharedTranscript;
 pub use self::worktrees::worktrees;
-pub use self::writer::{AgentMeta, Scene, TranscriptWriter};
+pub use self::writer::{AgentMeta, LineContext, TranscriptWriter};
 
 /// Why a session could not be found, read or written. The texts are meant for users; hosts match on some of them.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use ostler_proto::SessionId;
 
 use super::folder::is_uuid;
-use super::scan::Ends;
+use super::scan::FileEnds;
 use super::{Projects, StoreError};
 
 /// What a listing shows of a session.
@@ -98,7 +98,7 @@ impl SessionInfo {
         if path.extension()? != "jsonl" || !is_uuid(id) {
             return None;
         }
-        let ends = Ends::read(path).ok()?;
+        let ends = FileEnds::read(path).ok()?;
         if ends.is_sidechain() {
             return None;
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::chain::Tree;
 use super::conversation::conversation;
 use super::{StoreError, io_error};
-use ostler_model::Said;
+use ostler_model::ChatMessage;
 
 /// The longest line that is read. The longest that an engine writes holds a response or a tool result with pictures,
 /// and is far shorter; a longer one is damage or an attack, and counts as a line that cannot be read.
@@ -52,7 +52,7 @@ impl Transcript {
     pub fn from_reader(mut reader: impl BufRead) -> io::Result<Self> {
         let mut transcript = Self::default();
         let mut line = Vec::new();
-        while let Some(Read { is_whole, .. }) = read_line(&mut reader, &mut line)? {
+        while let Some(LineRead { is_whole, .. }) = read_line(&mut reader, &mut line)? {
             let torn = is_whole && !line.ends_with(b"\n");
             let text = if is_whole { line.trim_ascii() } else { &b"too long"[..] };
             match serde_json::from_slice(text).ok().or_else(|| completed(text)) {
@@ -96,12 +96,12 @@ impl Transcript {
 
     /// The conversation as the API accepts it. Unlike [`Transcript::messages`] it has also what was said to the
     /// model alone (`isMeta`), and nothing the API would refuse.
-    pub fn conversation(&self) -> Vec<Said> {
+    pub fn conversation(&self) -> Vec<ChatMessage> {
         let tree = self.tree();
         tree.leaf().map(|leaf| self.conversation_to(&tree, leaf)).unwrap_or_default()
     }
 
-    pub(super) fn conversation_to(&self, tree: &Tree<'_>, leaf: usize) -> Vec<Said> {
+    pub(super) fn conversation_to(&self, tree: &Tree<'_>, leaf: usize) -> Vec<ChatMessage> {
         let chain = tree.chain(leaf);
         conversation(chain.into_iter().filter(|at| tree.is_ours(*at)).map(|at| &self.lines[at]))
     }
@@ -112,7 +112,7 @@ impl Transcript {
 }
 
 /// A line that was read.
-pub(super) struct Read {
+pub(super) struct LineRead {
     /// Whether it is short enough to be held.
     pub(super) is_whole: bool,
     /// With its end.
@@ -121,9 +121,12 @@ pub(super) struct Read {
 
 /// Reads the next line into `line`. `None` at the end. The rest of a line that is too long is passed over without being
 /// held.
-pub(super) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<Read>> {
+pub(super) fn read_line(
+    reader: &mut impl BufRead,
+    line: &mut Vec<u8>,
+) -> io::Result<Option<LineRead>> {
     line.clear();
-    let mut read = Read { is_whole: true, n_bytes: 0 };
+    let mut read = LineRead { is_whole: true, n_bytes: 0 };
     loop {
         let bytes = reader.fill_buf()?;
         if bytes.is_empty() {

@@ -18,7 +18,9 @@ const PORTION: usize = 1024 * 1024;
 /// something after the last boundary hangs under something before it.
 pub(super) fn read(path: &Path) -> io::Result<Option<Transcript>> {
     let mut file = ostler_files::open(path)?;
-    let Some(Beginning { offset, snapshots }) = look_through(&file)? else { return Ok(None) };
+    let Some(BoundaryPosition { offset, snapshots }) = look_through(&file)? else {
+        return Ok(None);
+    };
     file.seek(SeekFrom::Start(offset))?;
     let transcript = Transcript::from_reader(BufReader::with_capacity(PORTION, file))?;
     let is_whole = {
@@ -30,12 +32,12 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Transcript>> {
 }
 
 /// Where the last boundary is, and the copies of files that were noted before it.
-struct Beginning {
+struct BoundaryPosition {
     offset: u64,
     snapshots: Vec<TranscriptLine>,
 }
 
-fn look_through(file: &std::fs::File) -> io::Result<Option<Beginning>> {
+fn look_through(file: &std::fs::File) -> io::Result<Option<BoundaryPosition>> {
     let (boundary, snapshot) =
         (Finder::new("compact_boundary"), Finder::new("file-history-snapshot"));
     let mut reader = BufReader::with_capacity(PORTION, file);
@@ -55,7 +57,7 @@ fn look_through(file: &std::fs::File) -> io::Result<Option<Beginning>> {
     }
     // Those behind the boundary are read with everything else there.
     snapshots.truncate(n_before);
-    Ok(last.map(|offset| Beginning { offset, snapshots }))
+    Ok(last.map(|offset| BoundaryPosition { offset, snapshots }))
 }
 
 /// Whether a line is where the conversation begins again, and not one that only speaks of it.

@@ -6,22 +6,23 @@ use ostler_proto::transcript::FileSnapshot;
 use ostler_proto::{SessionId, Uuid};
 
 use super::folder::{is_uuid, session_file};
-use super::fork::Copied;
+use super::fork::ForkedSession;
 use super::line::written_at;
 use super::list::fork_title;
 use super::{
-    Clock, Projects, Scene, StoreError, Transcript, TranscriptWriter, fork, guard, io_error, recent,
+    Clock, LineContext, Projects, StoreError, Transcript, TranscriptWriter, fork, guard, io_error,
+    recent,
 };
 use crate::checkpoint;
 use crate::ids::fresh_uuid;
-use ostler_model::Said;
+use ostler_model::ChatMessage;
 
 /// How a session begins, as `--resume`, `--continue`, `--fork-session`, `--resume-session-at`,
 /// `--resume-drops-turn` and `--session-id` say it.
 #[derive(Clone, Debug, Default)]
 pub struct SessionStart {
     /// With which conversation.
-    pub begin: Begin,
+    pub begin: StartFrom,
     /// Whether to leave the old session as it is and go on in a copy.
     pub fork: bool,
     /// The last message to keep.
@@ -34,7 +35,7 @@ pub struct SessionStart {
 
 /// With which conversation a session begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Begin {
+pub enum StartFrom {
     /// None.
     #[default]
     New,
@@ -46,11 +47,11 @@ pub enum Begin {
 
 /// A session that has been opened.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedSession {
     /// Where to write what is said from now on. It knows the session's id and file.
     pub writer: TranscriptWriter,
     /// What was said so far, ready for the API.
-    pub conversation: Vec<Said>,
+    pub conversation: Vec<ChatMessage>,
     /// Whether there was a conversation before: the source of `SessionStart` hooks is `resume` then.
     pub resumed: bool,
     /// How many lines of it could not be read.
@@ -67,12 +68,16 @@ impl Projects {
     /// # Errors
     /// When there is no such session or message, the id is taken, more would be dropped than the caller said, or
     /// the disk says no.
-    pub fn open(&self, scene: Scene, start: &SessionStart) -> Result<Opened, StoreError> {
+    pub fn open(
+        &self,
+        scene: LineContext,
+        start: &SessionStart,
+    ) -> Result<OpenedSession, StoreError> {
         let old = match &start.begin {
-            Begin::New => {
+            StartFrom::New => {
                 let id = self.new_id(start)?;
                 let writer = TranscriptWriter::create(&self.folder(&scene.cwd), id, scene)?;
-                return Ok(Opened {
+                return Ok(OpenedSession {
                     writer,
                     conversation: Vec::new(),
                     resumed: false,
@@ -81,8 +86,8 @@ impl Projects {
                     is_in_use: false,
                 });
             }
-            Begin::Latest => self.latest(&scene.cwd).ok_or(StoreError::NothingToContinue)?.id,
-            Begin::Resume(key) => self.find(&scene.cwd, key)?,
+            StartFrom::Latest => self.latest(&scene.cwd).ok_or(StoreError::NothingToContinue)?.id,
+            StartFrom::Resume(key) => self.find(&scene.cwd, key)?,
         };
         if start.session_id.is_some() && !start.fork {
             return Err(StoreError::IdNeedsFork);
@@ -121,7 +126,7 @@ impl Projects {
         };
         let n_skipped = transcript.n_skipped();
         let is_in_use = writer.claim();
-        Ok(Opened { writer, conversation, resumed: true, n_skipped, snapshots, is_in_use })
+        Ok(OpenedSession { writer, conversation, resumed: true, n_skipped, snapshots, is_in_use })
     }
 
     fn fork(
@@ -130,7 +135,7 @@ impl Projects {
         chain: &[usize],
         source: PathBuf,
         old: SessionId,
-        scene: Scene,
+        scene: LineContext,
         start: &SessionStart,
     ) -> Result<(TranscriptWriter, Vec<FileSnapshot>), StoreError> {
         let id = self.new_id(start)?;
@@ -139,7 +144,7 @@ impl Projects {
         let lines: Vec<_> = chain.iter().map(|at| &transcript.lines()[*at]).collect();
         let mut clock = clock(transcript);
         let snapshots = checkpoint::snapshots(transcript.lines());
-        let Copied { leaf, snapshots } =
+        let ForkedSession { leaf, snapshots } =
             fork::write(&path, &lines, snapshots, &old, &id, &title, &mut clock)?;
         checkpoint::copy_backups(&source, &path, &snapshots);
         Ok((TranscriptWriter::go_on(path, id, scene, leaf, clock), snapshots))

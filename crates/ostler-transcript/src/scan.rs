@@ -15,14 +15,14 @@ const SHORT: usize = 200;
 
 /// Both ends of a file.
 #[derive(Debug)]
-pub(super) struct Ends {
+pub(super) struct FileEnds {
     pub(super) head: String,
     pub(super) tail: String,
     pub(super) size: u64,
     pub(super) modified: SystemTime,
 }
 
-impl Ends {
+impl FileEnds {
     pub(super) fn read(path: &Path) -> io::Result<Self> {
         let mut file = ostler_files::open(path)?;
         let meta = file.metadata()?;

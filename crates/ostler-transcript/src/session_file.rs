@@ -11,7 +11,8 @@ use super::folder::{is_uuid, session_file};
 use super::list::{files_in, fork_title, newest};
 use super::resume::clock;
 use super::{
-    Clock, Projects, Scene, SessionInfo, StoreError, Transcript, TranscriptWriter, fork, io_error,
+    Clock, LineContext, Projects, SessionInfo, StoreError, Transcript, TranscriptWriter, fork,
+    io_error,
 };
 use crate::ids::fresh_uuid;
 
@@ -175,8 +176,11 @@ impl SessionFile {
 
     /// Writes small lines only: these do not say where they were written.
     fn appender(&self) -> TranscriptWriter {
-        let nowhere =
-            Scene { cwd: Path::new("/").to_owned(), version: String::new(), entrypoint: None };
+        let nowhere = LineContext {
+            cwd: Path::new("/").to_owned(),
+            version: String::new(),
+            entrypoint: None,
+        };
         TranscriptWriter::go_on(self.path.clone(), self.id.clone(), nowhere, None, Clock::default())
     }
 }

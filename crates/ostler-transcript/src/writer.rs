@@ -29,7 +29,7 @@ use crate::ids::fresh_uuid;
 
 /// Under which circumstances lines are written.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct LineContext {
     /// The working directory.
     pub cwd: PathBuf,
     /// The engine's version.
@@ -43,7 +43,7 @@ pub struct Scene {
 pub struct TranscriptWriter {
     file: LineFile,
     pub(super) session_id: SessionId,
-    scene: Scene,
+    scene: LineContext,
     git_branch: Option<String>,
     agent: Option<AgentId>,
     /// The line the next one hangs under.
@@ -65,7 +65,11 @@ impl TranscriptWriter {
     ///
     /// # Errors
     /// When the id is taken, or is none.
-    pub fn create(folder: &Path, session_id: SessionId, scene: Scene) -> Result<Self, StoreError> {
+    pub fn create(
+        folder: &Path,
+        session_id: SessionId,
+        scene: LineContext,
+    ) -> Result<Self, StoreError> {
         if !is_uuid(session_id.as_str()) {
             return Err(StoreError::NotAUuid(session_id.to_string()));
         }
@@ -80,7 +84,7 @@ impl TranscriptWriter {
     pub(super) fn go_on(
         path: PathBuf,
         id: SessionId,
-        scene: Scene,
+        scene: LineContext,
         leaf: Option<Uuid>,
         clock: Clock,
     ) -> Self {
@@ -93,8 +97,8 @@ impl TranscriptWriter {
         self.file.claim().unwrap_or(false)
     }
 
-    fn new(file: LineFile, session_id: SessionId, scene: Scene) -> Self {
-        let scene = Scene { cwd: real_path(&scene.cwd), ..scene };
+    fn new(file: LineFile, session_id: SessionId, scene: LineContext) -> Self {
+        let scene = LineContext { cwd: real_path(&scene.cwd), ..scene };
         Self {
             file,
             session_id,

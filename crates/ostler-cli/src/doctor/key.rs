@@ -4,11 +4,11 @@ use ostler_engine::model::ApiConfig;
 use ostler_engine::settings::Settings;
 
 use super::Finding;
-use ostler::engine::Scene;
-use ostler::engine::pick::{self, OFFLINE, Reached};
+use ostler::engine::StartContext;
+use ostler::engine::pick::{self, ApiAccess, OFFLINE};
 
 /// What is wrong with the key, and how the API would be reached.
-pub(super) fn check(scene: &Scene, settings: &Settings) -> (Finding, Option<ApiConfig>) {
+pub(super) fn check(scene: &StartContext, settings: &Settings) -> (Finding, Option<ApiConfig>) {
     let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return (Finding::good(format!("model: {OFFLINE}, as you asked; it needs no key")), None);
@@ -28,12 +28,12 @@ pub(super) fn check(scene: &Scene, settings: &Settings) -> (Finding, Option<ApiC
         (Ok(None), Some(name)) => {
             (Finding::bad(format!("key: none is set, but {name} needs one"), fix), None)
         }
-        (Ok(Some(Reached { config, .. })), _) if both => {
+        (Ok(Some(ApiAccess { config, .. })), _) if both => {
             let text =
                 "key: ANTHROPIC_API_KEY and ANTHROPIC_AUTH_TOKEN are both set, and both are sent";
             (Finding::odd(text, "unset the one you do not mean"), Some(config))
         }
-        (Ok(Some(Reached { config, key, .. })), _) => {
+        (Ok(Some(ApiAccess { config, key, .. })), _) => {
             (Finding::good(format!("key: {key}")), Some(config))
         }
     }

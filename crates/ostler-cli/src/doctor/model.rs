@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use ostler_engine::model::{ApiConfig, ApiModel, Model, ModelError, Request, Said};
+use ostler_engine::model::{ApiConfig, ApiModel, ChatMessage, Model, ModelError, Request};
 use ostler_proto::api::{ContentBlock, Role};
 
 use super::Finding;
@@ -30,7 +30,7 @@ pub(super) async fn check(mut config: ApiConfig) -> Finding {
 async fn ask(config: ApiConfig) -> Result<(), ModelError> {
     let name = config.model.clone();
     let model = ApiModel::new(config)?;
-    let question = Said { role: Role::User, content: vec![ContentBlock::text("Say yes.")] };
+    let question = ChatMessage { role: Role::User, content: vec![ContentBlock::text("Say yes.")] };
     let mut request = Request::new(name, vec![question]);
     request.max_tokens = 1;
     match model.respond(request).next().await {

@@ -1,8 +1,8 @@
 //! The settings files: which there are, and what in them cannot be used.
 
-use ostler::engine::kept::Kept;
+use ostler::engine::always::AlwaysRules;
 use ostler::engine::pick::OFFLINE;
-use ostler::engine::{self as host, Scene, rules};
+use ostler::engine::{self as host, StartContext, rules};
 use ostler_engine::permission::Source;
 use ostler_engine::settings::{self, Folders, Sources};
 use ostler_proto::launch::SessionChoice;
@@ -10,7 +10,7 @@ use ostler_proto::launch::SessionChoice;
 use super::{Finding, Health};
 
 /// Looks at each file by itself, and then at all of them as a session would.
-pub(super) fn check(scene: &Scene) -> Vec<Finding> {
+pub(super) fn check(scene: &StartContext) -> Vec<Finding> {
     let folders = rules::folders(scene);
     let files = [Source::User, Source::Project, Source::Local];
     let mut findings: Vec<_> =
@@ -36,7 +36,7 @@ pub(super) fn check(scene: &Scene) -> Vec<Finding> {
 }
 
 /// The same session without a model, a conversation or anything on disk.
-fn trial(scene: &Scene) -> Scene {
+fn trial(scene: &StartContext) -> StartContext {
     let mut trial = scene.clone();
     trial.launch.model = Some(OFFLINE.to_owned());
     trial.launch.session = SessionChoice::default();
@@ -44,7 +44,7 @@ fn trial(scene: &Scene) -> Scene {
     trial
 }
 
-fn check_file(scene: &Scene, folders: &Folders, source: Source) -> Vec<Finding> {
+fn check_file(scene: &StartContext, folders: &Folders, source: Source) -> Vec<Finding> {
     let Some(path) = folders.file(source).filter(|path| path.exists()) else { return Vec::new() };
     let only = Sources {
         user: source == Source::User,
@@ -58,7 +58,9 @@ fn check_file(scene: &Scene, folders: &Folders, source: Source) -> Vec<Finding> 
         Err(error) => (|text, fix| Finding::bad(text, fix), error.problems),
         Ok(mut settings) => {
             if source == Source::Local {
-                Kept::of(folders).iter().for_each(|kept| kept.confirm(folders, &mut settings));
+                AlwaysRules::of(folders)
+                    .iter()
+                    .for_each(|kept| kept.confirm(folders, &mut settings));
             }
             (|text, fix| Finding::odd(text, fix), settings.warnings)
         }

@@ -5,19 +5,19 @@
 //! further subagents. Every one is a task (`tasks/`): the conversation waits for it or goes on without it, and the host
 //! can stop it either way.
 
-mod past;
+mod finished;
+mod identity;
 mod report;
 mod run;
-mod speaker;
 mod tool;
 
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::AgentInfo;
 
-pub(crate) use self::past::Past;
-pub(crate) use self::run::{has_tool, world_of};
-pub(crate) use self::speaker::Speaker;
+pub(crate) use self::finished::FinishedSubagents;
+pub(crate) use self::identity::SubagentIdentity;
+pub(crate) use self::run::{context_of, has_tool};
 pub(crate) use self::tool::Agent;
 use crate::call::Tools;
 use crate::library::{AgentKind, Library, Origin};

@@ -5,10 +5,10 @@ use ostler_proto::api::{ContentBlock, Usage};
 use ostler_proto::message::system::TaskOutcome;
 use serde_json::json;
 
-use super::speaker::Speaker;
-use crate::drive::Finished;
+use super::identity::SubagentIdentity;
+use crate::drive::TurnOutcome;
 use crate::model::ledger::whole_usage;
-use crate::tasks::Ended;
+use crate::tasks::TaskResult;
 use crate::tool::{ToolError, ToolOutput};
 use crate::turn::Ending;
 
@@ -20,7 +20,7 @@ pub(super) struct Report {
 
 impl Report {
     /// What a finished turn means.
-    pub(super) fn of(finished: &Finished) -> Self {
+    pub(super) fn of(finished: &TurnOutcome) -> Self {
         let text = &finished.text;
         let failed = |text: String| Self { outcome: TaskOutcome::Failed, text };
         match &finished.ending {
@@ -43,16 +43,16 @@ impl Report {
     }
 
     /// The same for the host.
-    pub(super) fn ended(&self, speaker: &Speaker) -> Ended {
+    pub(super) fn ended(&self, subagent: &SubagentIdentity) -> TaskResult {
         let (outcome, summary) = (self.outcome.clone(), self.text.clone());
-        Ended { outcome, summary, effort: Some(speaker.effort()) }
+        TaskResult { outcome, summary, effort: Some(subagent.effort()) }
     }
 }
 
 /// Who made the report.
 pub(super) struct Author<'a> {
     pub(super) id: &'a AgentId,
-    pub(super) speaker: &'a Speaker,
+    pub(super) subagent: &'a SubagentIdentity,
     pub(super) prompt: &'a str,
     pub(super) model: &'a str,
 }
@@ -63,18 +63,18 @@ pub(super) fn output(
     author: &Author<'_>,
     usage: &Usage,
 ) -> Result<ToolOutput, ToolError> {
-    let Author { id, speaker, prompt, model } = author;
+    let Author { id, subagent, prompt, model } = author;
     let Report { outcome, text } = report;
     if outcome != TaskOutcome::Completed {
-        return Err(ToolError::Failed(format!("the subagent ({}): {text}", speaker.description)));
+        return Err(ToolError::Failed(format!("the subagent ({}): {text}", subagent.description)));
     }
-    let effort = speaker.effort();
+    let effort = subagent.effort();
     let millis = u64::try_from(effort.duration.as_millis()).unwrap_or(u64::MAX);
     let structured = json!({
         "status": "completed",
         "prompt": prompt,
         "agentId": id,
-        "agentType": speaker.kind,
+        "agentType": subagent.kind,
         "content": [{"type": "text", "text": text}],
         "resolvedModel": model,
         "totalDurationMs": millis,

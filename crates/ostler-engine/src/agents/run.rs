@@ -7,9 +7,9 @@ use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
 use crate::agents::{NAME, OLD_NAME};
-use crate::compact::Gauge;
+use crate::compact::ContextUsage;
 use crate::context;
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::hooks::registry;
 use crate::library::{AgentKind, Origin};
 use crate::permission::{Narrowing, Rule};
@@ -20,7 +20,7 @@ const NOT_BELOW: &[&str] =
 
 /// What the caller of a subagent may choose beside its kind.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct SubagentOverrides {
     pub(super) model: Option<String>,
     pub(super) effort: Option<String>,
     pub(super) mode: Option<PermissionMode>,
@@ -28,49 +28,53 @@ pub(super) struct Wishes {
 }
 
 /// The world of a subagent. Waits for servers that still connect.
-pub(super) async fn below(parent: &World, kind: &AgentKind, wishes: &Wishes) -> World {
-    let world = world_of(parent, kind).with_server_tools().await;
+pub(super) async fn below(
+    parent: &TurnContext,
+    kind: &AgentKind,
+    wishes: &SubagentOverrides,
+) -> TurnContext {
+    let context = context_of(parent, kind).with_server_tools().await;
     let own = parent.servers.apart();
     own_servers(&kind.definition)
         .for_each(|(name, config)| _ = own.add(name, config.clone().into()));
-    let world = world.with_tools_of(&own).await;
+    let context = context.with_tools_of(&own).await;
     let is_out = |name: &str| NOT_BELOW.contains(&name) || !has_tool(&kind.definition, name);
-    let mut world = without_tools(&world, is_out);
+    let mut context = without_tools(&context, is_out);
     let wanted = wishes.model.as_deref().or(kind.definition.model.as_deref());
-    world.model_name = world.aliases.of_subagent(wanted, &parent.model_name).into();
+    context.model_name = context.aliases.of_subagent(wanted, &parent.model_name).into();
     if let Some(effort) = wishes.effort.as_deref().and_then(|word| word.parse().ok()) {
-        world.sampling.effort = Some(effort);
+        context.sampling.effort = Some(effort);
     }
     let limits = [parent.limits.max_turns, kind.definition.max_turns, wishes.max_turns];
-    world.limits.max_turns = limits.into_iter().flatten().min();
-    let mut narrowing = (*world.host.narrowing).clone();
+    context.limits.max_turns = limits.into_iter().flatten().min();
+    let mut narrowing = (*context.host.narrowing).clone();
     narrowing.mode = wishes.mode.clone().or_else(|| kind.definition.permission_mode.clone());
-    world.host.narrowing = Arc::new(narrowing);
-    world.gauge = Gauge::default();
+    context.host.narrowing = Arc::new(narrowing);
+    context.context_usage = ContextUsage::default();
     // Its caller has told the host what it answers.
-    world.answering = Arc::default();
-    world
+    context.answering = Arc::default();
+    context
 }
 
 /// The world as a kind of agent has it, whoever it works for: system prompt, tools, effort, hooks.
-pub(crate) fn world_of(parent: &World, kind: &AgentKind) -> World {
+pub(crate) fn context_of(parent: &TurnContext, kind: &AgentKind) -> TurnContext {
     let AgentKind { definition, origin, hooks, .. } = kind;
-    let mut world = parent.clone();
+    let mut context = parent.clone();
     if *origin != Origin::BuiltIn {
-        world.system = system(parent, definition).into();
+        context.system = system(parent, definition).into();
     }
     if let Some(effort) = definition.effort.as_ref().and_then(Value::as_str) {
-        world.sampling.effort = effort.parse().ok().or(world.sampling.effort);
+        context.sampling.effort = effort.parse().ok().or(context.sampling.effort);
     }
     if let Some(window) = definition.auto_compact_window.filter(|window| *window > 0) {
-        world.compaction.window = Some(window);
+        context.compaction.window = Some(window);
     }
     // Malformed hooks have been told of when the file was read, or come from a host that can look.
     if let Some(Ok(hooks)) = hooks.as_ref().map(registry::commands_of_agent) {
-        world.host = world.host.with_hooks(hooks);
+        context.host = context.host.with_hooks(hooks);
     }
-    world.host.narrowing = Arc::new(narrowed(&parent.host.narrowing, definition));
-    without_tools(&world, |name| !has_tool(definition, name))
+    context.host.narrowing = Arc::new(narrowed(&parent.host.narrowing, definition));
+    without_tools(&context, |name| !has_tool(definition, name))
 }
 
 fn own_servers(
@@ -83,7 +87,7 @@ fn own_servers(
     own.flatten()
 }
 
-fn system(parent: &World, definition: &AgentDefinition) -> String {
+fn system(parent: &TurnContext, definition: &AgentDefinition) -> String {
     let reminder = definition.critical_system_reminder.as_deref();
     let memory = match definition.omit_claude_md {
         Some(true) => &[][..],
@@ -93,12 +97,12 @@ fn system(parent: &World, definition: &AgentDefinition) -> String {
 }
 
 /// The same without some of the tools.
-fn without_tools(world: &World, is_out: impl Fn(&str) -> bool) -> World {
-    let mut tools = (*world.tools).clone();
+fn without_tools(context: &TurnContext, is_out: impl Fn(&str) -> bool) -> TurnContext {
+    let mut tools = (*context.tools).clone();
     tools.retain(|name, _| !is_out(name));
-    let mut specs = world.specs.to_vec();
+    let mut specs = context.specs.to_vec();
     specs.retain(|spec| !is_out(&spec.name));
-    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world.clone() }
+    TurnContext { tools: Arc::new(tools), specs: Arc::new(specs), ..context.clone() }
 }
 
 /// Whether an agent has a tool, as far as its definition says.

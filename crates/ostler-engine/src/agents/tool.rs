@@ -14,30 +14,32 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::finished::FinishedSubagent;
+use super::identity::SubagentIdentity;
 use super::report::{Author, Report, output};
-use super::run::{Wishes, below};
-use super::{GENERAL, kind, kinds, past, speaker::Speaker};
+use super::run::{SubagentOverrides, below};
+use super::{GENERAL, kind, kinds};
 use crate::disk::on_disk;
-use crate::drive::{World, drive};
+use crate::drive::{TurnContext, drive};
 use crate::hooks::Event;
 use crate::library::{AgentKind, Library};
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::rescue::{LentConversation, Rescue};
 use crate::store::AgentMeta;
-use crate::tasks::{AgentTask, Ended, Task};
+use crate::tasks::{AgentTask, Task, TaskResult};
 use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
 
 /// What is shown of a kind's description: it is paid for with every request.
 const MAX_DESCRIPTION: usize = 300;
 
 /// The tool, with the world its subagents live in.
-pub(crate) struct Agent(World);
+pub(crate) struct Agent(TurnContext);
 
 impl Agent {
     /// The tool as the model sees it, with the kinds of subagents there are.
-    pub(crate) fn offered(world: World) -> Arc<dyn AnyTool> {
-        let description = description(&world.library);
-        Arc::new(Described::new(Self(world), description))
+    pub(crate) fn offered(context: TurnContext) -> Arc<dyn AnyTool> {
+        let description = description(&context.library);
+        Arc::new(Described::new(Self(context), description))
     }
 }
 
@@ -92,7 +94,7 @@ impl Tool for Agent {
             )));
         }
         let work = self.prepare(cx, args).await?;
-        match work.speaker().is_in_background() {
+        match work.subagent().is_in_background() {
             true => work.launch().await,
             false => work.carry_out().await,
         }
@@ -100,19 +102,19 @@ impl Tool for Agent {
 }
 
 impl Agent {
-    async fn prepare(&self, cx: &ToolCx, args: Args) -> Result<Work, ToolError> {
-        let parent = World { cx: cx.clone(), ..self.0.clone() };
+    async fn prepare(&self, cx: &ToolCx, args: Args) -> Result<SubagentRun, ToolError> {
+        let parent = TurnContext { cx: cx.clone(), ..self.0.clone() };
         let earlier = args.resume.as_deref().map(|id| self.earlier(id)).transpose()?;
         let name = args.subagent_type.as_deref();
         let name = earlier.as_ref().map(|it| it.kind.as_str()).or(name).unwrap_or(GENERAL);
         let kind = kind(&parent.library, name).ok_or_else(|| self.no_such_kind(name))?;
-        let wishes = Wishes {
+        let wishes = SubagentOverrides {
             model: args.model,
             effort: args.effort,
             mode: args.mode,
             max_turns: args.max_turns,
         };
-        let mut world = below(&parent, &kind, &wishes).await;
+        let mut context = below(&parent, &kind, &wishes).await;
         let in_background = args.run_in_background.or(kind.definition.background);
         let in_background = in_background.unwrap_or(parent.delegation.in_background);
         let id = earlier.as_ref().map_or_else(|| new_id(cx), |it| it.id.clone());
@@ -124,9 +126,9 @@ impl Agent {
             })?;
         let (conversation, transcript) =
             earlier.map_or_else(Default::default, |it| (it.conversation, it.transcript));
-        let host = &mut world.host;
+        let host = &mut context.host;
         let shows_text = in_background || parent.delegation.forwards_text;
-        host.speaker = Some(Arc::new(Speaker::new(
+        host.subagent = Some(Arc::new(SubagentIdentity::new(
             &kind.name,
             &args.description,
             in_background,
@@ -145,12 +147,12 @@ impl Agent {
         (host.parent, host.agent) = (Some(cx.call.clone()), Some(id.clone()));
         // What goes on in the background goes on when the turn is interrupted. What is waited for ends with the call
         // that waits, and may be put into the background.
-        world.cx.cancelled = CancellationToken::new();
-        Ok(Work { id, world, kind, prompt, conversation, task })
+        context.cx.cancelled = CancellationToken::new();
+        Ok(SubagentRun { id, context, kind, prompt, conversation, task })
     }
 
-    fn earlier(&self, id: &str) -> Result<past::Finished, ToolError> {
-        self.0.past.take(id).ok_or_else(|| {
+    fn earlier(&self, id: &str) -> Result<FinishedSubagent, ToolError> {
+        self.0.finished_subagents.take(id).ok_or_else(|| {
             let words =
                 format!("there is no finished subagent {id} to go on with; start a new one");
             ToolError::Refused(words)
@@ -165,18 +167,18 @@ impl Agent {
 }
 
 /// A subagent that is about to begin.
-struct Work {
+struct SubagentRun {
     id: AgentId,
-    world: World,
+    context: TurnContext,
     kind: AgentKind,
     prompt: String,
-    conversation: Vec<Said>,
+    conversation: Vec<ChatMessage>,
     task: Task,
 }
 
-impl Work {
-    fn speaker(&self) -> &Speaker {
-        self.world.host.speaker.as_ref().expect("a subagent speaks as one")
+impl SubagentRun {
+    fn subagent(&self) -> &SubagentIdentity {
+        self.context.host.subagent.as_ref().expect("a subagent speaks as one")
     }
 
     /// What the conversation reads that does not wait.
@@ -187,7 +189,7 @@ impl Work {
             "status": "async_launched",
             "agentId": self.id,
             "description": self.task.description,
-            "resolvedModel": self.world.model_name.as_ref(),
+            "resolvedModel": self.context.model_name.as_ref(),
             "prompt": self.prompt,
             "outputFile": output_file,
             "canReadOutputFile": true,
@@ -202,7 +204,7 @@ impl Work {
 
     /// Begins, and does not wait.
     async fn launch(self) -> Result<ToolOutput, ToolError> {
-        let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
+        let (stop, tasks) = (self.context.cx.cancelled.clone(), self.context.cx.tasks.clone());
         let (task, launched) = (self.task.clone(), self.launched());
         let work = async move { self.work().await.0 };
         tasks.start_agent(task, stop, work).await?;
@@ -212,10 +214,10 @@ impl Work {
     /// Begins, and waits for the end, unless the host wants it to go on in the background. Dropping the future stops
     /// the subagent, which then says no more.
     async fn carry_out(self) -> Result<ToolOutput, ToolError> {
-        let (stop, tasks) = (self.world.cx.cancelled.clone(), self.world.cx.tasks.clone());
+        let (stop, tasks) = (self.context.cx.cancelled.clone(), self.context.cx.tasks.clone());
         let guard = stop.clone().drop_guard();
         // Dropped before the guard: what it says about being stopped is for nobody.
-        let mut hush = Hush(self.world.host.speaker.clone());
+        let mut hush = Hush(self.context.host.subagent.clone());
         let (task, launched) = (self.task.clone(), self.launched());
         let promotion = tasks.promotion(&task.call);
         let (answer, answered) = oneshot::channel();
@@ -230,8 +232,8 @@ impl Work {
             _ = tasks.wait(&task.id) => {}
             () = promotion.wanted() => {
                 if tasks.put_behind(&task.id).await {
-                    if let Some(speaker) = hush.0.take() {
-                        speaker.put_behind();
+                    if let Some(subagent) = hush.0.take() {
+                        subagent.put_behind();
                     }
                     guard.disarm();
                     return Ok(launched);
@@ -244,37 +246,42 @@ impl Work {
         answered.await.unwrap_or_else(|_| lost())
     }
 
-    async fn work(self) -> (Ended, Result<ToolOutput, ToolError>) {
-        let Self { id, world, kind, prompt, conversation, .. } = self;
-        let host = &world.host;
+    async fn work(self) -> (TaskResult, Result<ToolOutput, ToolError>) {
+        let Self { id, context, kind, prompt, conversation, .. } = self;
+        let host = &context.host;
         let mut blocks = match conversation.is_empty() {
-            true => preloaded(&world.library, &kind).await,
+            true => preloaded(&context.library, &kind).await,
             false => Vec::new(),
         };
         blocks.push(ContentBlock::text(prompt.as_str()));
-        let speaker = host.speaker.clone().expect("a subagent speaks as one");
+        let subagent = host.subagent.clone().expect("a subagent speaks as one");
         // Hosts that wait see what was asked; the others have been told with the task.
-        match speaker.is_in_background() {
+        match subagent.is_in_background() {
             true => host.note_prompt(blocks.clone()).await,
             false => host.say_as_user(blocks.clone()).await,
         }
-        let fields = json!({"agent_id": host.agent, "agent_type": speaker.kind});
+        let fields = json!({"agent_id": host.agent, "agent_type": subagent.kind});
         let event = Event::new(HookEvent::SubagentStart, fields);
-        let verdict = host.hooks().run(host, &world.cx.cwd, event).await;
+        let verdict = host.hooks().run(host, &context.cx.cwd, event).await;
         blocks.extend(verdict.context.into_iter().map(ContentBlock::text));
         // The type of this future would contain itself without the box.
         let conversation = LentConversation::new(conversation, Rescue::default());
-        let mut finished = Box::pin(drive(&world, conversation, blocks)).await;
+        let mut finished = Box::pin(drive(&context, conversation, blocks)).await;
         let conversation = std::mem::take(&mut finished.conversation);
         let report = Report::of(&finished);
-        let ended = report.ended(&speaker);
+        let ended = report.ended(&subagent);
         let author =
-            Author { id: &id, speaker: &speaker, prompt: &prompt, model: &world.model_name };
+            Author { id: &id, subagent: &subagent, prompt: &prompt, model: &context.model_name };
         let output = output(report, &author, &finished.usage);
         if ended.outcome != TaskOutcome::Failed {
             let transcript = host.transcript.clone();
             let kind = kind.name;
-            world.past.remember(past::Finished { id, kind, conversation, transcript });
+            context.finished_subagents.remember(FinishedSubagent {
+                id,
+                kind,
+                conversation,
+                transcript,
+            });
         }
         (ended, output)
     }
@@ -302,12 +309,12 @@ async fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
 }
 
 /// Silences a subagent once nobody waits for it.
-struct Hush(Option<Arc<Speaker>>);
+struct Hush(Option<Arc<SubagentIdentity>>);
 
 impl Drop for Hush {
     fn drop(&mut self) {
-        if let Some(speaker) = &self.0 {
-            speaker.silence();
+        if let Some(subagent) = &self.0 {
+            subagent.silence();
         }
     }
 }

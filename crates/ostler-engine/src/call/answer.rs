@@ -15,27 +15,27 @@ use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
 use ostler_proto::quirks;
 use serde_json::{Value, json};
 
-use super::judge::Judge;
-use super::permit::{self, At, Refusal, needs_person};
+use super::decision_source::DecisionSource;
+use super::permit::{self, CallContext, Refusal, needs_person};
 use super::{prompt_tool, question};
 use crate::hooks::Event;
-use crate::hooks::verdict::Word;
+use crate::hooks::verdict::HookPermission;
 use crate::host::Host;
 use crate::permission::{Decision, Outcome};
 use crate::tool::{Effect, Prepared};
 
 /// A call that requires approval.
-pub(super) struct Asked {
+pub(super) struct PendingCall {
     pub(super) input: Value,
     pub(super) prepared: Prepared,
     pub(super) decision: Decision,
 }
 
 /// A call that was approved.
-pub(super) struct Permitted {
+pub(super) struct ApprovedCall {
     pub(super) input: Value,
     pub(super) prepared: Prepared,
-    pub(super) by: Judge,
+    pub(super) by: DecisionSource,
     pub(super) remarks: Remarks,
 }
 
@@ -51,7 +51,7 @@ const MOST_CHANGES: usize = 3;
 
 /// Who gave an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum AnsweredBy {
     Host,
     Hook,
 }
@@ -60,8 +60,11 @@ enum By {
 ///
 /// # Errors
 /// When the answer, a rule or the mode refuses it.
-pub(super) async fn ask_until_settled(at: &At<'_>, asked: Asked) -> Result<Permitted, Refusal> {
-    let Asked { mut input, mut prepared, mut decision } = asked;
+pub(super) async fn ask_until_settled(
+    at: &CallContext<'_>,
+    asked: PendingCall,
+) -> Result<ApprovedCall, Refusal> {
+    let PendingCall { mut input, mut prepared, mut decision } = asked;
     let mut hooks_answer = true;
     let mut remarks = Remarks::default();
     for _ in 0..=MOST_CHANGES {
@@ -69,7 +72,11 @@ pub(super) async fn ask_until_settled(at: &At<'_>, asked: Asked) -> Result<Permi
         let request = question::request(at, input.clone(), &decision, &effect);
         let (answer, by) = ask(at, &request, &effect, &decision, hooks_answer).await?;
         let allow = allowed(answer, by)?;
-        let mut judge = if by == By::Hook { Judge::hook() } else { Judge::host(&allow) };
+        let mut judge = if by == AnsweredBy::Hook {
+            DecisionSource::hook()
+        } else {
+            DecisionSource::host(&allow)
+        };
         let updates = allow.updated_permissions.clone();
         let answered = quirks::input_to_run(&request, allow);
         let is_changed = answered != input;
@@ -82,13 +89,13 @@ pub(super) async fn ask_until_settled(at: &At<'_>, asked: Asked) -> Result<Permi
             }
         }
         let mut again = at.decide(&input, &prepared.effect).await;
-        if let Some(HookWord::Changed) = hook
+        if let Some(HookReaction::Changed) = hook
             && again.outcome == Outcome::Ask
         {
             decision = again;
             continue;
         }
-        if let (Some(HookWord::Asks(reason)), By::Hook, Outcome::Ask | Outcome::Allow) =
+        if let (Some(HookReaction::Asks(reason)), AnsweredBy::Hook, Outcome::Ask | Outcome::Allow) =
             (&hook, by, again.outcome)
         {
             let reason_type = DecisionReasonType::Hook;
@@ -103,17 +110,19 @@ pub(super) async fn ask_until_settled(at: &At<'_>, asked: Asked) -> Result<Permi
                 return Err(refuse_answer(at, &input, &prepared.effect, again).await);
             }
             Outcome::Ask
-                if is_changed && by == By::Hook && needs_person(&again, &prepared.effect) =>
+                if is_changed
+                    && by == AnsweredBy::Hook
+                    && needs_person(&again, &prepared.effect) =>
             {
                 decision = again;
                 hooks_answer = false;
             }
             _ => {
-                if let Some(HookWord::Changed) = hook {
-                    judge = Judge::hook();
+                if let Some(HookReaction::Changed) = hook {
+                    judge = DecisionSource::hook();
                 }
                 apply_updates(at.host, updates.as_deref().unwrap_or_default()).await;
-                return Ok(Permitted { input, prepared, by: judge, remarks });
+                return Ok(ApprovedCall { input, prepared, by: judge, remarks });
             }
         }
     }
@@ -123,7 +132,7 @@ pub(super) async fn ask_until_settled(at: &At<'_>, asked: Asked) -> Result<Permi
 }
 
 /// What PreToolUse hooks say to a call that an answer changed, if it is not a no.
-enum HookWord {
+enum HookReaction {
     /// They changed it once more.
     Changed,
     /// They want a person to be asked.
@@ -135,18 +144,18 @@ enum HookWord {
 /// # Errors
 /// When they deny it, or change it into one that the tool cannot read.
 async fn show_hooks(
-    at: &At<'_>,
+    at: &CallContext<'_>,
     input: &mut Value,
     prepared: &mut Prepared,
     remarks: &mut Remarks,
-) -> Result<Option<HookWord>, Refusal> {
+) -> Result<Option<HookReaction>, Refusal> {
     let mut verdict = permit::ask_hooks(at, input, &prepared.effect).await;
     let word = match verdict.decision.take() {
-        Some((Word::Deny, reason)) => {
+        Some((HookPermission::Deny, reason)) => {
             return Err(permit::denied_by_hook(at.call, &verdict, &reason));
         }
-        Some((Word::Ask, reason)) => Some(HookWord::Asks(reason)),
-        Some((Word::Allow, _)) | None => None,
+        Some((HookPermission::Ask, reason)) => Some(HookReaction::Asks(reason)),
+        Some((HookPermission::Allow, _)) | None => None,
     };
     remarks.context.append(&mut verdict.context);
     remarks.stop = verdict.stop.take().or(remarks.stop.take());
@@ -154,15 +163,20 @@ async fn show_hooks(
         Some(updated) => {
             *prepared = at.read(&updated)?;
             *input = updated;
-            Ok(Some(HookWord::Changed))
+            Ok(Some(HookReaction::Changed))
         }
         None => Ok(word),
     }
 }
 
 /// The answer changed the call into one that is denied, or it is denied since.
-async fn refuse_answer(at: &At<'_>, input: &Value, effect: &Effect, decision: Decision) -> Refusal {
-    let by = Judge::config(&decision.reason_type);
+async fn refuse_answer(
+    at: &CallContext<'_>,
+    input: &Value,
+    effect: &Effect,
+    decision: Decision,
+) -> Refusal {
+    let by = DecisionSource::config(&decision.reason_type);
     let reason =
         format!("It was approved, but the call as it would run is denied: {}", decision.reason);
     at.refuse(input, effect, Decision { reason, ..decision }, by).await
@@ -170,12 +184,12 @@ async fn refuse_answer(at: &At<'_>, input: &Value, effect: &Effect, decision: De
 
 /// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer wins.
 async fn ask(
-    at: &At<'_>,
+    at: &CallContext<'_>,
     request: &CanUseTool,
     effect: &Effect,
     decision: &Decision,
     hooks_answer: bool,
-) -> Result<(PermissionResult, By), Refusal> {
+) -> Result<(PermissionResult, AnsweredBy), Refusal> {
     let hooks = async {
         match hooks_answer {
             true => ask_hooks(at, request, effect).await,
@@ -184,23 +198,23 @@ async fn ask(
     };
     let answer = match &*at.host.answerer {
         Answerer::NoOne => match hooks.await {
-            Some(answer) => return Ok((answer, By::Hook)),
+            Some(answer) => return Ok((answer, AnsweredBy::Hook)),
             None => return Err(refuse_unasked(at, request, effect, decision).await),
         },
         Answerer::Tool(name) => tokio::select! {
             answer = prompt_tool::ask(at.tools, at.cx, name, request) => answer,
-            Some(answer) = hooks => return Ok((answer, By::Hook)),
+            Some(answer) = hooks => return Ok((answer, AnsweredBy::Hook)),
         },
         _ => {
             tell_of_question(at, &request.tool_name);
             tokio::select! {
                 answer = at.host.may_use(request.clone()) => answer,
-                Some(answer) = hooks => return Ok((answer, By::Hook)),
+                Some(answer) = hooks => return Ok((answer, AnsweredBy::Hook)),
             }
         }
     };
     match answer {
-        Ok(answer) => Ok((answer, By::Host)),
+        Ok(answer) => Ok((answer, AnsweredBy::Host)),
         Err(error) => {
             // The model reads it as a refusal; whoever wrote the host must learn that its answer does not arrive.
             let call = request.tool_use_id.clone().unwrap_or_default();
@@ -215,15 +229,15 @@ async fn ask(
 }
 
 /// The yes in an answer.
-fn allowed(answer: PermissionResult, by: By) -> Result<Allow, Refusal> {
+fn allowed(answer: PermissionResult, by: AnsweredBy) -> Result<Allow, Refusal> {
     match answer {
         PermissionResult::Allow(allow) => Ok(allow),
         PermissionResult::Deny(deny) => {
             let interrupt = deny.interrupt.unwrap_or(false);
             let by = match (by, interrupt) {
-                (By::Hook, _) => Judge::hook(),
-                (By::Host, true) => Judge::stopping_host(),
-                (By::Host, false) => Judge::refusing_host(),
+                (AnsweredBy::Hook, _) => DecisionSource::hook(),
+                (AnsweredBy::Host, true) => DecisionSource::stopping_host(),
+                (AnsweredBy::Host, false) => DecisionSource::refusing_host(),
             };
             Err(Refusal::Denied { message: deny.message, interrupt, by })
         }
@@ -233,7 +247,7 @@ fn allowed(answer: PermissionResult, by: By) -> Result<Allow, Refusal> {
 
 /// Nobody answers questions: what would have to be asked does not run.
 async fn refuse_unasked(
-    at: &At<'_>,
+    at: &CallContext<'_>,
     request: &CanUseTool,
     effect: &Effect,
     decision: &Decision,
@@ -244,11 +258,11 @@ async fn refuse_unasked(
         at.call.name, decision.reason
     );
     let decision = Decision { reason, ..decision.clone() };
-    at.refuse(&request.input, effect, decision, Judge::nobody()).await
+    at.refuse(&request.input, effect, decision, DecisionSource::nobody()).await
 }
 
 /// Tells hooks that somebody has to answer. They are not waited for: the question is there already.
-fn tell_of_question(at: &At<'_>, tool: &str) {
+fn tell_of_question(at: &CallContext<'_>, tool: &str) {
     let fields = json!({
         "message": format!("Your permission is needed to use {tool}"),
         "title": "Permission needed",
@@ -258,7 +272,11 @@ fn tell_of_question(at: &At<'_>, tool: &str) {
 }
 
 /// What hooks answer to a permission question; `None` when they leave it to the host.
-async fn ask_hooks(at: &At<'_>, request: &CanUseTool, effect: &Effect) -> Option<PermissionResult> {
+async fn ask_hooks(
+    at: &CallContext<'_>,
+    request: &CanUseTool,
+    effect: &Effect,
+) -> Option<PermissionResult> {
     let mut fields = json!({"tool_name": request.tool_name, "tool_input": request.input});
     if let Some(suggestions) = &request.permission_suggestions {
         fields["permission_suggestions"] = json!(suggestions);
@@ -287,7 +305,7 @@ async fn ask_hooks(at: &At<'_>, request: &CanUseTool, effect: &Effect) -> Option
 
 fn unanswered(why: &str) -> Refusal {
     let message = format!("Tool permission request failed: {why}");
-    let by = Judge::config(&DecisionReasonType::Unspecified);
+    let by = DecisionSource::config(&DecisionReasonType::Unspecified);
     Refusal::Denied { message, interrupt: false, by }
 }
 

@@ -1,7 +1,7 @@
 //! One tool call: read its input, decide whether it may run, run it, hear what hooks say. Whatever happens, one result.
 
 mod answer;
-mod judge;
+mod decision_source;
 mod permit;
 mod progress;
 mod prompt_tool;
@@ -20,9 +20,9 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ToolResultMeta;
 use serde_json::{Value, json};
 
-use self::judge::Judge;
+use self::decision_source::DecisionSource;
 use self::permit::{Permit, Refusal};
-use self::recorded::Permitted;
+use self::recorded::PermittedCall;
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
 use crate::host::Host;
@@ -89,7 +89,8 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
             return CallResult { denied: true, stop, meta, ..failed(&call, message) };
         }
         Err(Refusal::Stopped { message, reason }) => {
-            let (stop, meta) = (Some(StopAfter::Hook), Some(Judge::hook().rejects(&call.id)));
+            let (stop, meta) =
+                (Some(StopAfter::Hook), Some(DecisionSource::hook().rejects(&call.id)));
             let result = failed(&call, message);
             return CallResult { denied: true, stop, stop_reason: Some(reason), meta, ..result };
         }
@@ -105,9 +106,9 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
     let effect = prepared.effect.clone();
     let begun = Instant::now();
     let permitted =
-        Permitted { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
+        PermittedCall { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
     let run = prepared.run;
-    let running = recorded::run(host.tape.as_ref(), permitted, || run(cx.clone()));
+    let running = recorded::run(host.recording.as_ref(), permitted, || run(cx.clone()));
     let running = AssertUnwindSafe(running).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
@@ -118,14 +119,14 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
     let mut result = match outcome {
         Ok(output) => {
             if let Some(structured) = &output.structured {
-                host.spent.add_lines(structured);
+                host.ledger.add_lines(structured);
             }
             succeeded(&call, output)
         }
         Err(error) => failed(&call, error.to_string()),
     };
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let ran = Ran { input: &input, effect: &effect, duration };
+    let ran = FinishedCall { input: &input, effect: &effect, duration };
     let verdict = tell_hooks(&cx, host, &call, ran, &result).await;
     let stop_reason = verdict.stop.clone().or(stop);
     remark(&mut result, &call.name, context, verdict);
@@ -135,7 +136,7 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
 }
 
 /// A call that has run.
-struct Ran<'a> {
+struct FinishedCall<'a> {
     input: &'a Value,
     effect: &'a Effect,
     /// In milliseconds.
@@ -147,10 +148,10 @@ async fn tell_hooks(
     cx: &ToolCx,
     host: &Host,
     call: &ToolUseBlock,
-    ran: Ran<'_>,
+    ran: FinishedCall<'_>,
     result: &CallResult,
 ) -> Verdict {
-    let Ran { input, effect, duration } = ran;
+    let FinishedCall { input, effect, duration } = ran;
     let mut fields = json!({
         "tool_name": call.name, "tool_input": input, "tool_use_id": call.id, "duration_ms": duration,
     });

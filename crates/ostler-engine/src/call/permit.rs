@@ -9,12 +9,12 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::launch::Answerer;
 use serde_json::{Value, json};
 
-use super::answer::{self, Asked};
-use super::judge::Judge;
+use super::answer::{self, PendingCall};
+use super::decision_source::DecisionSource;
 use super::{Tools, prepare};
 use crate::disk::on_disk;
 use crate::hooks::Event;
-use crate::hooks::verdict::{Verdict, Word};
+use crate::hooks::verdict::{HookPermission, Verdict};
 use crate::host::Host;
 use crate::permission::{CallFacts, Decision, Outcome, Policy, Step};
 use crate::tool::{Effect, Prepared, ToolCx};
@@ -29,7 +29,7 @@ pub(super) struct Permit {
     /// Why a hook wants the turn to end after it; the reason may be empty.
     pub(super) stop: Option<String>,
     /// Who said that it may run.
-    pub(super) by: Judge,
+    pub(super) by: DecisionSource,
     /// A command that was called harmless: it runs with a reduced environment.
     pub(super) is_harmless: bool,
 }
@@ -39,21 +39,21 @@ pub(super) enum Refusal {
     /// The call itself is wrong.
     Mistake(String),
     /// Somebody said no.
-    Denied { message: String, interrupt: bool, by: Judge },
+    Denied { message: String, interrupt: bool, by: DecisionSource },
     /// A hook said no, and that the turn is to end with it.
     Stopped { message: String, reason: String },
 }
 
 /// A call, and those who are asked about it.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
+pub(super) struct CallContext<'a> {
     pub(super) tools: &'a Tools,
     pub(super) cx: &'a ToolCx,
     pub(super) host: &'a Host,
     pub(super) call: &'a ToolUseBlock,
 }
 
-impl At<'_> {
+impl CallContext<'_> {
     /// Reads an input of the call.
     pub(super) fn read(&self, input: &Value) -> Result<Prepared, Refusal> {
         prepare(self.tools, self.cx, &self.call.name, input).map_err(Refusal::Mistake)
@@ -100,7 +100,7 @@ impl At<'_> {
         input: &Value,
         effect: &Effect,
         decision: Decision,
-        by: Judge,
+        by: DecisionSource,
     ) -> Refusal {
         self.host.denied(self.call, &decision).await;
         let reason = decision.reason;
@@ -125,14 +125,14 @@ pub(super) async fn permit(
     host: &Host,
     call: &ToolUseBlock,
 ) -> Result<Permit, Refusal> {
-    let at = At { tools, cx, host, call };
+    let at = CallContext { tools, cx, host, call };
     let mut input =
         tools.get(&call.name).map_or(Value::Null, |tool| tool.without_host_only(&call.input));
     let mut prepared = at.read(&input)?;
 
     let mut verdict = ask_hooks(&at, &input, &prepared.effect).await;
     let hook = verdict.decision.take();
-    if let Some((Word::Deny, reason)) = hook {
+    if let Some((HookPermission::Deny, reason)) = hook {
         return Err(denied_by_hook(call, &verdict, &reason));
     }
     if let Some(updated) = verdict.updated_input {
@@ -143,67 +143,74 @@ pub(super) async fn permit(
     let decision = at.decide(&input, &prepared.effect).await;
     let is_harmless = decision.outcome == Outcome::Allow && decision.is_harmless;
     let decision = match settle(&at, &input, &prepared.effect, decision, hook).await? {
-        Settled::Runs(by) => {
+        PreliminaryDecision::Runs(by) => {
             return Ok(Permit { prepared, input, context, stop, by, is_harmless });
         }
-        Settled::Asks(decision) => decision,
+        PreliminaryDecision::Asks(decision) => decision,
     };
     if !matches!(*host.answerer, Answerer::NoOne) {
-        host.spent.ask();
+        host.ledger.ask();
     }
-    let permitted = answer::ask_until_settled(&at, Asked { input, prepared, decision }).await?;
-    let answer::Permitted { input, prepared, by, remarks } = permitted;
+    let permitted =
+        answer::ask_until_settled(&at, PendingCall { input, prepared, decision }).await?;
+    let answer::ApprovedCall { input, prepared, by, remarks } = permitted;
     context.extend(remarks.context);
     stop = remarks.stop.or(stop);
     Ok(Permit { prepared, input, context, stop, by, is_harmless: false })
 }
 
 /// What rules, mode and PreToolUse hooks say together.
-enum Settled {
-    Runs(Judge),
+enum PreliminaryDecision {
+    Runs(DecisionSource),
     Asks(Decision),
 }
 
 async fn settle(
-    at: &At<'_>,
+    at: &CallContext<'_>,
     input: &Value,
     effect: &Effect,
     decision: Decision,
-    hook: Option<(Word, String)>,
-) -> Result<Settled, Refusal> {
+    hook: Option<(HookPermission, String)>,
+) -> Result<PreliminaryDecision, Refusal> {
     let host = at.host;
     Ok(match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
-            let by = Judge::config(&decision.reason_type);
+            let by = DecisionSource::config(&decision.reason_type);
             return Err(at.refuse(input, effect, decision, by).await);
         }
-        (_, Some((Word::Ask, reason))) => {
+        (_, Some((HookPermission::Ask, reason))) => {
             let mut chain = decision.chain;
             chain.push(Step::hooks(format!("say to ask: {reason}")));
             let reason_type = DecisionReasonType::Hook;
             // The hook asks every time, so no rule makes the question unnecessary.
             let suggestions = Vec::new();
-            Settled::Asks(Decision { reason, reason_type, chain, suggestions, ..decision })
+            PreliminaryDecision::Asks(Decision {
+                reason,
+                reason_type,
+                chain,
+                suggestions,
+                ..decision
+            })
         }
-        (Outcome::Ask, Some((Word::Allow, _))) if !needs_person(&decision, effect) => {
-            host.spent.spare();
-            Settled::Runs(Judge::hook())
+        (Outcome::Ask, Some((HookPermission::Allow, _))) if !needs_person(&decision, effect) => {
+            host.ledger.spare();
+            PreliminaryDecision::Runs(DecisionSource::hook())
         }
         (Outcome::Allow, hook) => {
             if at.ask_policy(input, effect, Policy::would_ask_by_default).await {
-                host.spent.spare();
+                host.ledger.spare();
             }
-            Settled::Runs(match hook {
-                Some((Word::Allow, _)) => Judge::hook(),
-                _ => Judge::config(&decision.reason_type),
+            PreliminaryDecision::Runs(match hook {
+                Some((HookPermission::Allow, _)) => DecisionSource::hook(),
+                _ => DecisionSource::config(&decision.reason_type),
             })
         }
-        (Outcome::Ask, Some((Word::Allow, _))) => {
+        (Outcome::Ask, Some((HookPermission::Allow, _))) => {
             let mut chain = vec![Step::hooks("say yes, which does not count for this")];
             chain.extend(decision.chain);
-            Settled::Asks(Decision { chain, ..decision })
+            PreliminaryDecision::Asks(Decision { chain, ..decision })
         }
-        (Outcome::Ask, _) => Settled::Asks(decision),
+        (Outcome::Ask, _) => PreliminaryDecision::Asks(decision),
     })
 }
 
@@ -212,7 +219,7 @@ pub(super) fn needs_person(decision: &Decision, effect: &Effect) -> bool {
     *effect == Effect::AskUser || !decision.can_be_granted()
 }
 
-pub(super) async fn ask_hooks(at: &At<'_>, input: &Value, effect: &Effect) -> Verdict {
+pub(super) async fn ask_hooks(at: &CallContext<'_>, input: &Value, effect: &Effect) -> Verdict {
     let call = at.call;
     let fields = json!({"tool_name": call.name, "tool_input": input, "tool_use_id": call.id});
     let event = at.event(HookEvent::PreToolUse, effect, fields);
@@ -224,5 +231,5 @@ pub(super) fn denied_by_hook(call: &ToolUseBlock, verdict: &Verdict, reason: &st
     if let Some(reason) = verdict.stop.clone() {
         return Refusal::Stopped { message, reason };
     }
-    Refusal::Denied { message, interrupt: false, by: Judge::hook() }
+    Refusal::Denied { message, interrupt: false, by: DecisionSource::hook() }
 }

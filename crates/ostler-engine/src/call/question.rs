@@ -4,14 +4,14 @@ use ostler_proto::Extra;
 use ostler_proto::control::{CanUseTool, DECISION_STEPS};
 use serde_json::Value;
 
-use super::permit::At;
+use super::permit::CallContext;
 use crate::mcp::for_people;
 use crate::permission::Effect;
 use crate::permission::{Decision, Step};
 
 /// The question that a host is asked.
 pub(super) fn request(
-    at: &At<'_>,
+    at: &CallContext<'_>,
     input: Value,
     decision: &Decision,
     effect: &Effect,

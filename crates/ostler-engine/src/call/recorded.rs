@@ -5,14 +5,14 @@
 
 use serde_json::Value;
 
-use crate::record::{Outcome, Recorder, Tape, ToolsFrom};
+use crate::record::{CallOutcome, Recorder, Recording, ToolsFrom};
 use crate::tool::{Effect, RunFuture, ToolError, ToolOutput};
 
 /// These touch nothing outside, but ask about what does.
 const ABOUT_TASKS: [&str; 2] = ["TaskOutput", "TaskStop"];
 
 /// A call that is permitted.
-pub(crate) struct Permitted<'a> {
+pub(crate) struct PermittedCall<'a> {
     pub(crate) id: &'a str,
     pub(crate) name: &'a str,
     pub(crate) input: &'a Value,
@@ -21,15 +21,15 @@ pub(crate) struct Permitted<'a> {
 
 /// Runs a call, or has the recording answer it.
 pub(crate) async fn run(
-    tape: Option<&Tape>,
-    call: Permitted<'_>,
+    recording: Option<&Recording>,
+    call: PermittedCall<'_>,
     run: impl FnOnce() -> RunFuture,
 ) -> Result<ToolOutput, ToolError> {
     let is_inside = matches!(call.effect, Effect::Nothing | Effect::AskUser)
         && !ABOUT_TASKS.contains(&call.name);
-    match tape {
-        Some(Tape::Record(recorder)) if !is_inside => record(recorder, call, run()).await,
-        Some(Tape::Replay(player)) if !is_inside && player.tools() == ToolsFrom::Recording => {
+    match recording {
+        Some(Recording::Record(recorder)) if !is_inside => record(recorder, call, run()).await,
+        Some(Recording::Replay(player)) if !is_inside && player.tools() == ToolsFrom::Recording => {
             player.call(call.id, call.name, call.input).await
         }
         _ => run().await,
@@ -38,35 +38,35 @@ pub(crate) async fn run(
 
 async fn record(
     recorder: &Recorder,
-    call: Permitted<'_>,
+    call: PermittedCall<'_>,
     running: RunFuture,
 ) -> Result<ToolOutput, ToolError> {
-    let mut take = Take { recorder, call, is_written: false };
+    let mut take = CallRecorder { recorder, call, is_written: false };
     let result = running.await;
-    take.write(Outcome::of(&result)).map_err(ToolError::Failed)?;
+    take.write(CallOutcome::of(&result)).map_err(ToolError::Failed)?;
     result
 }
 
 /// A call that runs. It is written when it ends, in whatever way.
-struct Take<'a> {
+struct CallRecorder<'a> {
     recorder: &'a Recorder,
-    call: Permitted<'a>,
+    call: PermittedCall<'a>,
     is_written: bool,
 }
 
-impl Take<'_> {
-    fn write(&mut self, outcome: Outcome) -> Result<(), String> {
+impl CallRecorder<'_> {
+    fn write(&mut self, outcome: CallOutcome) -> Result<(), String> {
         if std::mem::replace(&mut self.is_written, true) {
             return Ok(());
         }
-        let Permitted { id, name, input, .. } = self.call;
+        let PermittedCall { id, name, input, .. } = self.call;
         self.recorder.write_call(id, name, input, outcome)
     }
 }
 
-impl Drop for Take<'_> {
+impl Drop for CallRecorder<'_> {
     fn drop(&mut self) {
         // Whoever stopped the call does not want to hear of a full disk either.
-        let _ = self.write(Outcome::Abandoned);
+        let _ = self.write(CallOutcome::Abandoned);
     }
 }

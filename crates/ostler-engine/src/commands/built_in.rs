@@ -7,10 +7,10 @@ use ostler_proto::message::Assistant;
 use serde_json::json;
 
 use super::listed;
-use crate::compact::by_hand;
-use crate::drive::{Finished, World};
+use crate::compact::manual;
+use crate::drive::{TurnContext, TurnOutcome};
 use crate::ids::fresh_uuid;
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::rescue::LentConversation;
 use crate::session::report;
 use crate::turn::Ending;
@@ -80,36 +80,36 @@ impl BuiltIn {
 
 /// Carries a command out.
 pub(crate) async fn obey(
-    world: &World,
+    context: &TurnContext,
     conversation: LentConversation,
     command: BuiltIn,
     arguments: &str,
-) -> Finished {
+) -> TurnOutcome {
     let text = match command {
-        BuiltIn::Compact => return by_hand::run(world, conversation, arguments).await,
+        BuiltIn::Compact => return manual::run(context, conversation, arguments).await,
         // The session does it once the turn is over: nothing of the old conversation may go on then.
         BuiltIn::Clear => {
             drop(conversation.take());
             return finished(command, String::new(), Vec::new());
         }
-        BuiltIn::Context => context(world, &conversation),
-        BuiltIn::Cost => cost(world),
-        BuiltIn::Help => help(world),
+        BuiltIn::Context => context_report(context, &conversation),
+        BuiltIn::Cost => cost(context),
+        BuiltIn::Help => help(context),
     };
-    world.host.send(report::init(world)).await;
-    show(world, command, arguments, &text).await;
+    context.host.send(report::init(context)).await;
+    show(context, command, arguments, &text).await;
     finished(command, text, conversation.take())
 }
 
-fn finished(command: BuiltIn, text: String, conversation: Vec<Said>) -> Finished {
-    Finished::new(
+fn finished(command: BuiltIn, text: String, conversation: Vec<ChatMessage>) -> TurnOutcome {
+    TurnOutcome::new(
         Ending::Command { name: command.name().to_owned(), outcome: Ok(text) },
         conversation,
     )
 }
 
 /// Shows what a command prints. It is no part of the conversation, and not kept.
-async fn show(world: &World, command: BuiltIn, arguments: &str, text: &str) {
+async fn show(context: &TurnContext, command: BuiltIn, arguments: &str, text: &str) {
     let message = Message {
         id: Some(fresh_uuid().to_string()),
         r#type: Some("message".to_owned()),
@@ -122,36 +122,36 @@ async fn show(world: &World, command: BuiltIn, arguments: &str, text: &str) {
     let source = format!("<local-command-stdout>{text}</local-command-stdout>");
     let said = Assistant {
         message,
-        session_id: world.host.session_id.clone(),
+        session_id: context.host.session_id.clone(),
         uuid: fresh_uuid(),
         local_command_source: Some(json!(source)),
         local_command_run: Some(json!({"command": command.name(), "args": arguments})),
         ..Assistant::default()
     };
     // A host that is gone misses nothing it could use.
-    let _ = world.host.frames.send(ToHost::Assistant(Box::new(said))).await;
+    let _ = context.host.frames.send(ToHost::Assistant(Box::new(said))).await;
 }
 
-fn context(world: &World, conversation: &[Said]) -> String {
-    let used = world.gauge.tokens(world, conversation);
-    let full = world.compaction.threshold(&world.asked_model());
+fn context_report(context: &TurnContext, conversation: &[ChatMessage]) -> String {
+    let used = context.context_usage.tokens(context, conversation);
+    let full = context.compaction.threshold(&context.asked_model());
     let percent = used.saturating_mul(100) / full.max(1);
     format!(
         "## Context\n\n- Model: {}\n- Tokens: about {used} ({percent} % of the {full} at which the conversation is compacted)\n- Messages: {}\n- Tools: {}",
-        world.model_name,
+        context.model_name,
         conversation.len(),
-        world.specs.len()
+        context.specs.len()
     )
 }
 
-fn cost(world: &World) -> String {
-    let spent = &world.host.spent;
+fn cost(context: &TurnContext) -> String {
+    let ledger = &context.host.ledger;
     let mut text = format!(
         "Cost so far: ${:.4}, {:.1} s of waiting for models",
-        spent.dollars(),
-        spent.time().as_secs_f64()
+        ledger.dollars(),
+        ledger.time().as_secs_f64()
     );
-    for (model, usage) in spent.models() {
+    for (model, usage) in ledger.models() {
         text.push_str(&format!(
             "\n- {model}: {} tokens in, {} out, {} read from the cache, {} written to it",
             usage.input_tokens,
@@ -163,11 +163,11 @@ fn cost(world: &World) -> String {
     text
 }
 
-fn help(world: &World) -> String {
+fn help(context: &TurnContext) -> String {
     let line = |command: SlashCommand| {
         let hint = command.argument_hint.unwrap_or_default();
         let hint = if hint.is_empty() { hint } else { format!(" {hint}") };
         format!("- `/{}{hint}`: {}", command.name, command.description)
     };
-    listed(&world.library).into_iter().map(line).collect::<Vec<_>>().join("\n")
+    listed(&context.library).into_iter().map(line).collect::<Vec<_>>().join("\n")
 }

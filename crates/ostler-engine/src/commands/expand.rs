@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::mention;
 use crate::call;
 use crate::disk::on_disk;
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::hooks::verdict::Verdict;
 use crate::ids::fresh_uuid;
 use crate::library::{Command, Origin, Sort};
@@ -16,7 +16,7 @@ use crate::tool::ToolCx;
 
 /// A command that has become a prompt.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Expanded {
+pub(crate) struct ExpandedCommand {
     /// What the model reads.
     pub(crate) blocks: Vec<ContentBlock>,
     /// The model the command wants.
@@ -28,38 +28,40 @@ pub(crate) struct Expanded {
 /// # Errors
 /// Why it does not become one.
 pub(crate) async fn expand(
-    world: &World,
+    context: &TurnContext,
     command: &Command,
     arguments: &str,
     prompt: &str,
-) -> Result<Expanded, String> {
-    let Verdict { context, hides_prompt, .. } = hear(world, command, arguments, prompt).await?;
+) -> Result<ExpandedCommand, String> {
+    let Verdict { context: added_context, hides_prompt, .. } =
+        hear(context, command, arguments, prompt).await?;
     if hides_prompt {
         // The model reads what the hook has to say in place of the command, and nothing runs for it.
-        let blocks = context.into_iter().map(ContentBlock::text).collect();
-        return Ok(Expanded { blocks, model: None });
+        let blocks = added_context.into_iter().map(ContentBlock::text).collect();
+        return Ok(ExpandedCommand { blocks, model: None });
     }
-    grant(world, command).await;
+    grant(context, command).await;
     let name = &command.name;
     let call = format!(
         "<command-message>{name}</command-message>\n<command-name>/{name}</command-name>\n<command-args>{arguments}</command-args>"
     );
     if let Origin::Server(server) = &command.origin {
-        let filled = world.servers.fill_in(server, name, &words(arguments)).await?;
-        let context = context.into_iter().map(ContentBlock::text);
-        let blocks = [ContentBlock::text(call)].into_iter().chain(filled).chain(context).collect();
-        return Ok(Expanded { blocks, model: None });
+        let filled = context.servers.fill_in(server, name, &words(arguments)).await?;
+        let added_context = added_context.into_iter().map(ContentBlock::text);
+        let blocks =
+            [ContentBlock::text(call)].into_iter().chain(filled).chain(added_context).collect();
+        return Ok(ExpandedCommand { blocks, model: None });
     }
-    let text = text(world, command, arguments).await?;
-    let files = mention::files(world, &text).await;
-    let texts = [call, text].into_iter().chain(files).chain(context);
+    let text = text(context, command, arguments).await?;
+    let files = mention::files(context, &text).await;
+    let texts = [call, text].into_iter().chain(files).chain(added_context);
     let blocks = texts.filter(|text| !text.is_empty()).map(ContentBlock::text).collect();
-    Ok(Expanded { blocks, model: command.model.clone() })
+    Ok(ExpandedCommand { blocks, model: command.model.clone() })
 }
 
 /// Tells hooks that a command is about to become a prompt; what they say to it.
 async fn hear(
-    world: &World,
+    context: &TurnContext,
     command: &Command,
     arguments: &str,
     prompt: &str,
@@ -71,7 +73,7 @@ async fn hear(
         "command_source": source(&command.origin),
         "prompt": prompt,
     });
-    world.host.hooks().expanding(&world.host, &world.cx.cwd, fields).await
+    context.host.hooks().expanding(&context.host, &context.cx.cwd, fields).await
 }
 
 /// Where a command comes from, in the words of the wire.
@@ -84,13 +86,13 @@ fn source(origin: &Origin) -> &'static str {
 }
 
 /// Lets run without approval, for this turn, what the command says. Files of a project nobody trusts say nothing here.
-pub(super) async fn grant(world: &World, command: &Command) {
+pub(super) async fn grant(context: &TurnContext, command: &Command) {
     for text in &command.allowed_tools {
         match text.parse::<Rule>() {
-            Ok(rule) => world.host.grant(rule),
+            Ok(rule) => context.host.grant(rule),
             Err(error) => {
                 let words = format!("/{}: {error}", command.name);
-                world.host.inform(words, "warning", Some("command_rule")).await;
+                context.host.inform(words, "warning", Some("command_rule")).await;
             }
         }
     }
@@ -98,7 +100,7 @@ pub(super) async fn grant(world: &World, command: &Command) {
 
 /// The text of a command, with everything filled in.
 pub(super) async fn text(
-    world: &World,
+    context: &TurnContext,
     command: &Command,
     arguments: &str,
 ) -> Result<String, String> {
@@ -108,9 +110,11 @@ pub(super) async fn text(
     let mut text = String::new();
     for piece in pieces(&body) {
         match piece {
-            Piece::Text(words) => text.push_str(&filled(words, arguments)),
+            TextPart::Text(words) => text.push_str(&filled(words, arguments)),
             // Filled in before it is judged: what runs is what was judged.
-            Piece::Line(line) => text.push_str(&output(world, &filled(line, arguments)).await?),
+            TextPart::Line(line) => {
+                text.push_str(&output(context, &filled(line, arguments)).await?)
+            }
         }
     }
     if !takes_arguments && !arguments.is_empty() {
@@ -126,14 +130,14 @@ pub(super) async fn text(
 
 /// A part of a command's text.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'a> {
+enum TextPart<'a> {
     Text(&'a str),
     /// A command line whose output stands in its place.
     Line(&'a str),
 }
 
 /// Takes a text apart at its command lines: an exclamation mark and words between backquotes.
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<TextPart<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while let Some(at) = rest.find("!`") {
@@ -142,15 +146,15 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         // `x!` is not a call: it begins a line or follows a space.
         let begins = rest[..at].chars().next_back().is_none_or(char::is_whitespace);
         if line.trim().is_empty() || !begins {
-            pieces.push(Piece::Text(&rest[..at + 2]));
+            pieces.push(TextPart::Text(&rest[..at + 2]));
             rest = &rest[at + 2..];
             continue;
         }
-        pieces.push(Piece::Text(&rest[..at]));
-        pieces.push(Piece::Line(line));
+        pieces.push(TextPart::Text(&rest[..at]));
+        pieces.push(TextPart::Line(line));
         rest = &rest[at + 3 + length..];
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(TextPart::Text(rest));
     pieces
 }
 
@@ -214,9 +218,9 @@ fn words(arguments: &str) -> Vec<String> {
 }
 
 /// What a command line prints.
-async fn output(world: &World, line: &str) -> Result<String, String> {
+async fn output(context: &TurnContext, line: &str) -> Result<String, String> {
     let input = json!({"command": line, "description": "Part of a slash command"});
-    let (text, denied) = run(world, "Bash", input).await;
+    let (text, denied) = run(context, "Bash", input).await;
     match denied {
         true => Err(format!("the command line `{line}` was not permitted: {text}")),
         false => Ok(text),
@@ -224,12 +228,12 @@ async fn output(world: &World, line: &str) -> Result<String, String> {
 }
 
 /// Runs a tool as if the model had called it; its text, and whether it was denied.
-pub(super) async fn run(world: &World, tool: &str, input: Value) -> (String, bool) {
+pub(super) async fn run(context: &TurnContext, tool: &str, input: Value) -> (String, bool) {
     let id = format!("command_{}", fresh_uuid());
     let call = ToolUseBlock { id: id.into(), name: tool.to_owned(), input, ..Default::default() };
-    let session = Some(crate::drive::surroundings::Inside::of(world));
-    let cx = ToolCx { call: call.id.clone(), session, ..world.cx.clone() };
-    let result = call::run(&world.tools, cx, &world.host, call).await;
+    let session = Some(crate::drive::tool_session::EngineToolSession::of(context));
+    let cx = ToolCx { call: call.id.clone(), session, ..context.cx.clone() };
+    let result = call::run(&context.tools, cx, &context.host, call).await;
     let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();
     (text, result.denied)
 }
@@ -256,15 +260,15 @@ mod tests {
 
     #[test]
     fn command_lines_are_found_where_the_author_put_them() {
-        let line = |text| Piece::Line(text);
-        assert_eq!(pieces("a !`ls` b"), [Piece::Text("a "), line("ls"), Piece::Text(" b")]);
-        assert_eq!(pieces("!`a`"), [Piece::Text(""), line("a"), Piece::Text("")]);
+        let line = |text| TextPart::Line(text);
+        assert_eq!(pieces("a !`ls` b"), [TextPart::Text("a "), line("ls"), TextPart::Text(" b")]);
+        assert_eq!(pieces("!`a`"), [TextPart::Text(""), line("a"), TextPart::Text("")]);
         for none in ["wow!`ls`", "!``", "!`open", "`code`!"] {
-            assert!(pieces(none).iter().all(|piece| matches!(piece, Piece::Text(_))), "{none}");
+            assert!(pieces(none).iter().all(|piece| matches!(piece, TextPart::Text(_))), "{none}");
             let again: String = pieces(none)
                 .iter()
                 .map(|piece| match piece {
-                    Piece::Text(text) | Piece::Line(text) => *text,
+                    TextPart::Text(text) | TextPart::Line(text) => *text,
                 })
                 .collect();
             assert_eq!(again, none);

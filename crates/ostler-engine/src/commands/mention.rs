@@ -6,21 +6,21 @@ use serde_json::json;
 
 use super::expand::run;
 use crate::disk::on_disk;
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::permission::{CallFacts, Effect, Outcome, Policy};
 
 /// More files than this are not meant.
 const MOST_FILES: usize = 20;
 
 /// What the mentioned files hold, each with its name.
-pub(super) async fn files(world: &World, text: &str) -> Vec<String> {
+pub(super) async fn files(context: &TurnContext, text: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for name in mentioned(text).into_iter().take(MOST_FILES) {
-        let path = world.cx.resolve(Path::new(name));
-        let (policy, file) = (world.host.policy(), path.clone());
+        let path = context.cx.resolve(Path::new(name));
+        let (policy, file) = (context.host.policy(), path.clone());
         if on_disk(move || file.is_file() && may_read(&policy, &file)).await {
             let input = json!({"file_path": path});
-            let (content, denied) = run(world, "Read", input).await;
+            let (content, denied) = run(context, "Read", input).await;
             if !denied {
                 texts.push(format!("Content of {}:\n{content}", path.display()));
             }

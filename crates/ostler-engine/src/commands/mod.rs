@@ -13,13 +13,13 @@ use ostler_proto::control::SlashCommand;
 use ostler_proto::message::User;
 
 pub(crate) use self::built_in::{BuiltIn, obey};
-pub(crate) use self::expand::{Expanded, expand};
+pub(crate) use self::expand::{ExpandedCommand, expand};
 pub(crate) use self::skill::{Skill, skill_text};
 use crate::library::{Command, Library, Sort};
 
 /// A command that somebody called.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Called {
+pub(crate) enum CommandCall {
     /// One of the engine's own, and what followed it.
     BuiltIn(BuiltIn, String),
     /// One from a file.
@@ -27,7 +27,7 @@ pub(crate) enum Called {
 }
 
 /// Which command a prompt calls, if it does.
-pub(crate) fn read(library: &Library, prompt: &User) -> Option<Called> {
+pub(crate) fn read(library: &Library, prompt: &User) -> Option<CommandCall> {
     let is_typed = prompt.is_synthetic != Some(true) && prompt.client_composed != Some(true);
     let text = match prompt.message.content.as_ref().filter(|_| is_typed)? {
         Content::Text(text) => text,
@@ -41,10 +41,10 @@ pub(crate) fn read(library: &Library, prompt: &User) -> Option<Called> {
     let arguments = arguments.trim().to_owned();
     // The engine's own cannot be taken over by a file that somebody put somewhere.
     if let Some(own) = BuiltIn::named(name) {
-        return Some(Called::BuiltIn(own, arguments));
+        return Some(CommandCall::BuiltIn(own, arguments));
     }
     let command = library.command(name).filter(|command| command.is_for_people)?;
-    Some(Called::File(Box::new(command.clone()), arguments))
+    Some(CommandCall::File(Box::new(command.clone()), arguments))
 }
 
 /// Whether a prompt calls a command, as far as that can be told before MCP servers are connected.
@@ -79,10 +79,11 @@ mod tests {
     #[test]
     fn only_a_known_name_after_a_slash_is_a_command() {
         let called = |text: &str| read(&Library::default(), &User::prompt(text));
-        let compact = |arguments: &str| Some(Called::BuiltIn(BuiltIn::Compact, arguments.into()));
+        let compact =
+            |arguments: &str| Some(CommandCall::BuiltIn(BuiltIn::Compact, arguments.into()));
         assert_eq!(called("/compact"), compact(""));
         assert_eq!(called(" /compact \n keep the names "), compact("keep the names"));
-        assert_eq!(called("/reset"), Some(Called::BuiltIn(BuiltIn::Clear, String::new())));
+        assert_eq!(called("/reset"), Some(CommandCall::BuiltIn(BuiltIn::Clear, String::new())));
         for text in ["/compacted", "compact", "please /compact", "", "/COMPACT", "/usr/bin/x", "/"]
         {
             assert_eq!(called(text), None, "{text}");

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::expand::{grant, text};
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::library::{Command, Library};
 use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
 
@@ -17,15 +17,15 @@ const MAX_LIST: usize = 8_000;
 const MAX_DESCRIPTION: usize = 250;
 
 /// The tool, with the world its command lines run in.
-pub(crate) struct Skill(World);
+pub(crate) struct Skill(TurnContext);
 
 impl Skill {
     pub(crate) const NAME: &'static str = "Skill";
 
     /// The tool as the model sees it, with the skills there are; `None` when there are none.
-    pub(crate) fn offered(world: World) -> Option<Arc<dyn AnyTool>> {
-        let description = description(&world.library)?;
-        Some(Arc::new(Described::new(Self(world), description)))
+    pub(crate) fn offered(context: TurnContext) -> Option<Arc<dyn AnyTool>> {
+        let description = description(&context.library)?;
+        Some(Arc::new(Described::new(Self(context), description)))
     }
 }
 
@@ -73,9 +73,9 @@ impl Tool for Skill {
         let command = known.ok_or_else(|| {
             ToolError::Refused(format!("there is no skill {name}; use one of those listed"))
         })?;
-        let world = World { cx: cx.clone(), ..self.0.clone() };
-        grant(&world, command).await;
-        let text = text(&world, command, args.args.as_deref().unwrap_or_default()).await;
+        let context = TurnContext { cx: cx.clone(), ..self.0.clone() };
+        grant(&context, command).await;
+        let text = text(&context, command, args.args.as_deref().unwrap_or_default()).await;
         let text = text.map_err(ToolError::Failed)?;
         Ok(ToolOutput::new(text, json!({"success": true, "commandName": command.name})))
     }

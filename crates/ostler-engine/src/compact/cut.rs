@@ -2,19 +2,19 @@
 
 use ostler_proto::api::{ContentBlock, Role};
 
-use crate::model::Said;
+use crate::model::ChatMessage;
 
 /// A place in a conversation: after so many messages, and so many blocks of the last of them.
-pub(crate) type Place = (usize, usize);
+pub(crate) type CutPoint = (usize, usize);
 
 /// The end of a conversation.
-pub(crate) fn end(conversation: &[Said]) -> Place {
+pub(crate) fn end(conversation: &[ChatMessage]) -> CutPoint {
     (conversation.len(), conversation.last().map_or(0, |last| last.content.len()))
 }
 
 /// How far a summary can reach, the furthest first: to `to`, one round less, half of it. A model that has no room for
 /// the first may have some for the others.
-pub(super) fn places(conversation: &[Said], to: Place) -> Vec<Place> {
+pub(super) fn places(conversation: &[ChatMessage], to: CutPoint) -> Vec<CutPoint> {
     let before = |n: usize| (1..n).rev().find(|n| is_cut_point(conversation, *n));
     let whole = |n: usize| end(&conversation[..n]);
     let mut places = Vec::new();
@@ -30,7 +30,7 @@ pub(super) fn places(conversation: &[Said], to: Place) -> Vec<Place> {
 }
 
 /// Whether every call in the first `n` messages is answered there.
-fn is_cut_point(conversation: &[Said], n: usize) -> bool {
+fn is_cut_point(conversation: &[ChatMessage], n: usize) -> bool {
     let calls = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ServerToolUse(_))
     };
@@ -40,18 +40,22 @@ fn is_cut_point(conversation: &[Said], n: usize) -> bool {
 
 /// A conversation up to a place, with a question behind it. What stands before is left as it is: the vendor's cache
 /// hits, and models refuse their thoughts behind a changed beginning.
-pub(super) fn asking(conversation: &[Said], place: Place, question: &str) -> Vec<Said> {
+pub(super) fn asking(
+    conversation: &[ChatMessage],
+    place: CutPoint,
+    question: &str,
+) -> Vec<ChatMessage> {
     let mut messages = before(conversation, place);
     let question = ContentBlock::text(question);
     match messages.last_mut() {
         Some(last) if last.role == Role::User => last.content.push(question),
-        _ => messages.push(Said { role: Role::User, content: vec![question] }),
+        _ => messages.push(ChatMessage { role: Role::User, content: vec![question] }),
     }
     messages
 }
 
 /// What stands before a place.
-pub(super) fn before(conversation: &[Said], (n, n_blocks): Place) -> Vec<Said> {
+pub(super) fn before(conversation: &[ChatMessage], (n, n_blocks): CutPoint) -> Vec<ChatMessage> {
     let mut messages = conversation[..n].to_vec();
     if let Some(last) = messages.last_mut() {
         last.content.truncate(n_blocks);
@@ -60,7 +64,7 @@ pub(super) fn before(conversation: &[Said], (n, n_blocks): Place) -> Vec<Said> {
 }
 
 /// What stands behind a place. It is part of one message of the user's side, or nothing.
-pub(super) fn behind(conversation: &[Said], (n, n_blocks): Place) -> Vec<ContentBlock> {
+pub(super) fn behind(conversation: &[ChatMessage], (n, n_blocks): CutPoint) -> Vec<ContentBlock> {
     let rest = conversation.get(n.saturating_sub(1)).filter(|_| n > 0);
     let rest = rest.map_or(&[][..], |said| &said.content[n_blocks.min(said.content.len())..]);
     let later = conversation[n..].iter().flat_map(|said| &said.content);
@@ -93,27 +97,28 @@ mod tests {
     }
 
     /// A valid conversation out of rounds: how many calls each response makes, and whether the user speaks after it.
-    fn conversation(rounds: &[(usize, bool)], ends_with_answer: bool) -> Vec<Said> {
-        let mut messages = vec![Said { role: Role::User, content: vec![ContentBlock::text("go")] }];
+    fn conversation(rounds: &[(usize, bool)], ends_with_answer: bool) -> Vec<ChatMessage> {
+        let mut messages =
+            vec![ChatMessage { role: Role::User, content: vec![ContentBlock::text("go")] }];
         for (round, (n_calls, speaks)) in rounds.iter().enumerate() {
             let ids = || (0..*n_calls).map(move |call| format!("t{round}-{call}"));
             let mut answer = vec![ContentBlock::text("so")];
             answer.extend(ids().map(call));
-            messages.push(Said { role: Role::Assistant, content: answer });
+            messages.push(ChatMessage { role: Role::Assistant, content: answer });
             let mut back: Vec<_> = ids().map(result).collect();
             if *speaks || back.is_empty() {
                 back.push(ContentBlock::text("go on"));
             }
-            messages.push(Said { role: Role::User, content: back });
+            messages.push(ChatMessage { role: Role::User, content: back });
         }
         if ends_with_answer {
             let content = vec![ContentBlock::text("done")];
-            messages.push(Said { role: Role::Assistant, content });
+            messages.push(ChatMessage { role: Role::Assistant, content });
         }
         messages
     }
 
-    fn assert_valid(messages: &[Said]) -> Result<(), TestCaseError> {
+    fn assert_valid(messages: &[ChatMessage]) -> Result<(), TestCaseError> {
         let mut open: HashSet<String> = HashSet::new();
         for (number, said) in messages.iter().enumerate() {
             let expected = if number % 2 == 0 { Role::User } else { Role::Assistant };
@@ -147,7 +152,7 @@ mod tests {
                 let blocks = vec![ContentBlock::text("next"); n_blocks];
                 match whole.last_mut() {
                     Some(last) if last.role == Role::User => last.content.extend(blocks),
-                    _ => whole.push(Said { role: Role::User, content: blocks }),
+                    _ => whole.push(ChatMessage { role: Role::User, content: blocks }),
                 }
             }
             prop_assert_eq!(behind(&whole, to).len(), prompt.unwrap_or(0));

@@ -6,14 +6,14 @@
 //! from what it belongs to. Until the summary is there nothing changes: a compaction that fails, is forbidden by a
 //! hook or is interrupted leaves the conversation and its file as they were.
 //!
-//! `gauge.rs` says when, `cut.rs` where, `words.rs` with which words, `command.rs` knows `/compact`; `kept.rs` writes
+//! `context_usage.rs` says when, `cut.rs` where, `prompts.rs` with which texts, `manual.rs` runs `/compact`; `apply.rs` writes
 //! down what came of it.
 
-pub(crate) mod by_hand;
+mod apply;
+mod context_usage;
 pub(crate) mod cut;
-mod gauge;
-mod kept;
-mod words;
+pub(crate) mod manual;
+mod prompts;
 
 use std::future::Future;
 use std::time::Instant;
@@ -25,14 +25,14 @@ use ostler_proto::message::System;
 use ostler_proto::message::system::Status;
 use serde_json::json;
 
-use self::cut::Place;
-pub use self::gauge::Compaction;
-pub(crate) use self::gauge::Gauge;
-use crate::drive::World;
-use crate::drive::surroundings;
+pub use self::context_usage::Compaction;
+pub(crate) use self::context_usage::ContextUsage;
+use self::cut::CutPoint;
+use crate::drive::TurnContext;
+use crate::drive::tool_session;
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
-use crate::model::{ModelError, Said};
+use crate::model::{ChatMessage, ModelError};
 
 /// How many model calls at least lie between two compactions that happen by themselves.
 const CALLS_BETWEEN: u32 = 3;
@@ -56,11 +56,11 @@ impl Trigger {
 }
 
 /// What is to be compacted.
-pub(crate) struct Job<'a> {
+pub(crate) struct CompactJob<'a> {
     pub(crate) trigger: Trigger,
-    pub(crate) conversation: &'a [Said],
+    pub(crate) conversation: &'a [ChatMessage],
     /// Where the prompt begins that is kept as it is; the end of the conversation when there is none.
-    pub(crate) to: Place,
+    pub(crate) to: CutPoint,
     /// The request that is being worked on, when it is not behind `to`.
     pub(crate) request: Option<&'a str>,
     /// What the user wants of the summary.
@@ -71,17 +71,17 @@ pub(crate) struct Job<'a> {
 
 /// A conversation after a compaction.
 #[derive(Debug)]
-pub(crate) struct Compacted {
-    pub(crate) conversation: Vec<Said>,
+pub(crate) struct CompactedConversation {
+    pub(crate) conversation: Vec<ChatMessage>,
     /// Where in it the prompt begins that has no answer yet.
-    pub(crate) prompt_from: Place,
+    pub(crate) prompt_from: CutPoint,
     /// Tokens before and after, the latter estimated.
     pub(crate) tokens: (u64, u64),
 }
 
 /// Why a conversation was not compacted.
 #[derive(Debug, PartialEq)]
-pub(crate) enum NotCompacted {
+pub(crate) enum CompactError {
     /// A hook does not want it.
     Blocked(String),
     /// It did not work out.
@@ -90,7 +90,7 @@ pub(crate) enum NotCompacted {
     Stopped,
 }
 
-impl NotCompacted {
+impl CompactError {
     /// In words for people.
     pub(crate) fn reason(&self) -> String {
         match self {
@@ -117,13 +117,13 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     /// Whether the conversation is to be compacted before the model is asked.
-    pub(crate) fn is_due(&mut self, world: &World, conversation: &[Said]) -> bool {
+    pub(crate) fn is_due(&mut self, context: &TurnContext, conversation: &[ChatMessage]) -> bool {
         let answers_user = conversation.last().is_some_and(|last| last.role == Role::User);
-        if !world.compaction.automatic || self.failed || self.refilled || !answers_user {
+        if !context.compaction.automatic || self.failed || self.refilled || !answers_user {
             return false;
         }
-        let threshold = world.compaction.threshold(&world.asked_model());
-        if world.gauge.tokens(world, conversation) < threshold {
+        let threshold = context.compaction.threshold(&context.asked_model());
+        if context.context_usage.tokens(context, conversation) < threshold {
             return false;
         }
         self.refilled = self.calls_since.is_some_and(|calls| calls < CALLS_BETWEEN);
@@ -131,9 +131,9 @@ impl Attempts {
     }
 
     /// Whether to compact after an error of the API. Once per turn.
-    pub(crate) fn helps_against(&mut self, world: &World, error: &ModelError) -> bool {
+    pub(crate) fn helps_against(&mut self, context: &TurnContext, error: &ModelError) -> bool {
         error.is_prompt_too_long()
-            && world.compaction.automatic
+            && context.compaction.automatic
             && !self.failed
             && !std::mem::replace(&mut self.was_too_long, true)
     }
@@ -151,23 +151,23 @@ impl Attempts {
 
 /// Compacts a conversation, unless `stop` comes first.
 pub(crate) async fn compact(
-    world: &World,
-    job: Job<'_>,
+    context: &TurnContext,
+    job: CompactJob<'_>,
     stop: impl Future<Output = ()>,
-) -> Result<Compacted, NotCompacted> {
+) -> Result<CompactedConversation, CompactError> {
     let begun = Instant::now();
-    tell(world, Status { status: Some("compacting".to_owned()), ..Status::default() }).await;
+    tell(context, Status { status: Some("compacting".to_owned()), ..Status::default() }).await;
     let made = tokio::select! {
         // First, because an interruption also takes back what hooks are asked: that is no verdict of theirs.
         biased;
-        () = stop => Err(NotCompacted::Stopped),
-        made = summarise(world, &job) => made,
+        () = stop => Err(CompactError::Stopped),
+        made = summarise(context, &job) => made,
     };
     match made {
         Ok(summary) => {
             let compact_result = Some("success".to_owned());
-            tell(world, Status { compact_result, ..Status::default() }).await;
-            Ok(kept::keep(world, &job, summary, begun.elapsed()).await)
+            tell(context, Status { compact_result, ..Status::default() }).await;
+            Ok(apply::keep(context, &job, summary, begun.elapsed()).await)
         }
         Err(why) => {
             let status = Status {
@@ -175,7 +175,7 @@ pub(crate) async fn compact(
                 compact_error: Some(why.reason()),
                 ..Status::default()
             };
-            tell(world, status).await;
+            tell(context, status).await;
             Err(why)
         }
     }
@@ -187,9 +187,9 @@ struct Summary {
     covered: usize,
 }
 
-async fn summarise(world: &World, job: &Job<'_>) -> Result<Summary, NotCompacted> {
-    let wishes = ask_hooks(world, job).await?;
-    let question = words::question(&wishes);
+async fn summarise(context: &TurnContext, job: &CompactJob<'_>) -> Result<Summary, CompactError> {
+    let wishes = ask_hooks(context, job).await?;
+    let question = prompts::question(&wishes);
     let mut places = cut::places(job.conversation, job.to);
     if job.is_too_long {
         // With the question it would be longer still.
@@ -198,22 +198,25 @@ async fn summarise(world: &World, job: &Job<'_>) -> Result<Summary, NotCompacted
     let mut refused = "there is nothing to summarise".to_owned();
     for place in places {
         let messages = cut::asking(job.conversation, place, &question);
-        match ask_model(world, messages).await {
+        match ask_model(context, messages).await {
             Ok(text) => return Ok(Summary { text, covered: place.0 }),
-            Err(Refused::TooLong(why)) => refused = why,
-            Err(Refused::Other(why)) => return Err(NotCompacted::Failed(why)),
+            Err(SummaryError::TooLong(why)) => refused = why,
+            Err(SummaryError::Other(why)) => return Err(CompactError::Failed(why)),
         }
     }
-    Err(NotCompacted::Failed(refused))
+    Err(CompactError::Failed(refused))
 }
 
 /// Hears hooks before anything is done: whether it may be, and what they and the user want of the summary.
-async fn ask_hooks(world: &World, job: &Job<'_>) -> Result<Vec<String>, NotCompacted> {
+async fn ask_hooks(
+    context: &TurnContext,
+    job: &CompactJob<'_>,
+) -> Result<Vec<String>, CompactError> {
     let fields = json!({"trigger": job.trigger.as_str(), "custom_instructions": job.instructions});
     let event = Event::new(HookEvent::PreCompact, fields);
-    let verdict = world.host.hooks().run(&world.host, &world.cx.cwd, event).await;
+    let verdict = context.host.hooks().run(&context.host, &context.cx.cwd, event).await;
     match verdict.block.or(verdict.stop) {
-        Some(reason) => Err(NotCompacted::Blocked(reason)),
+        Some(reason) => Err(CompactError::Blocked(reason)),
         None => {
             let wish = job.instructions.map(str::to_owned);
             Ok(wish.into_iter().chain(verdict.context).collect())
@@ -221,7 +224,7 @@ async fn ask_hooks(world: &World, job: &Job<'_>) -> Result<Vec<String>, NotCompa
     }
 }
 
-enum Refused {
+enum SummaryError {
     /// There is no room for the question.
     TooLong(String),
     Other(String),
@@ -229,35 +232,38 @@ enum Refused {
 
 /// Asks for the summary, with the same beginning as every request of the conversation. Calls in the answer are not
 /// run: forbidding them in the request would change its beginning.
-async fn ask_model(world: &World, messages: Vec<Said>) -> Result<String, Refused> {
+async fn ask_model(
+    context: &TurnContext,
+    messages: Vec<ChatMessage>,
+) -> Result<String, SummaryError> {
     let asked = Instant::now();
-    let request = world.request(messages.into(), false);
-    let mut answer = surroundings::ask(&*world.model, &world.host, request.clone()).await;
+    let request = context.request(messages.into(), false);
+    let mut answer = tool_session::ask(&*context.model, &context.host, request.clone()).await;
     if answer.as_ref().is_err_and(ModelError::is_broken_stream) {
         let whole = crate::model::Request { stream: false, ..request };
-        answer = surroundings::ask(&*world.model, &world.host, whole).await;
+        answer = tool_session::ask(&*context.model, &context.host, whole).await;
     }
-    world.host.spent.add_time(asked.elapsed());
+    context.host.ledger.add_time(asked.elapsed());
     let message = match answer {
         Ok(message) => message,
         Err(error) if error.is_prompt_too_long() => {
-            return Err(Refused::TooLong(error.to_string()));
+            return Err(SummaryError::TooLong(error.to_string()));
         }
-        Err(error) => return Err(Refused::Other(error.to_string())),
+        Err(error) => return Err(SummaryError::Other(error.to_string())),
     };
     if message.stop_reason == Some(StopReason::Refusal) {
-        return Err(Refused::Other("the model declined to write a summary".to_owned()));
+        return Err(SummaryError::Other("the model declined to write a summary".to_owned()));
     }
     let texts: Vec<&str> = message.content.iter().filter_map(ContentBlock::as_text).collect();
     match texts.join("\n").trim() {
-        "" => Err(Refused::Other("the model wrote no summary".to_owned())),
+        "" => Err(SummaryError::Other("the model wrote no summary".to_owned())),
         text => Ok(text.to_owned()),
     }
 }
 
 /// Tells the host how the compaction stands. Those of subagents are their own affair.
-async fn tell(world: &World, status: Status) {
-    let host = &world.host;
+async fn tell(context: &TurnContext, status: Status) {
+    let host = &context.host;
     if host.agent.is_none() {
         let session_id = host.session_id.clone();
         let status = Status { session_id, uuid: fresh_uuid(), ..status };

@@ -50,7 +50,7 @@ pub struct Memory {
 
 /// Which instructions to load.
 #[derive(Clone, Copy, Debug)]
-pub struct Sources {
+pub struct MemorySources {
     /// The user's own, for all projects.
     pub user: bool,
     /// Those the project shares.
@@ -59,7 +59,7 @@ pub struct Sources {
     pub local: bool,
 }
 
-impl Sources {
+impl MemorySources {
     /// All of them.
     pub const ALL: Self = Self { user: true, project: true, local: true };
 }
@@ -74,7 +74,7 @@ pub struct Lookup<'a> {
     /// The home directory, for imports of `~/…`.
     pub home: Option<&'a Path>,
     /// Which files are wanted.
-    pub sources: Sources,
+    pub sources: MemorySources,
     /// Whether the files of the project may import what lies outside of it.
     pub trusts_project: bool,
     /// Files that permission rules keep from being read; they are never imported.
@@ -220,7 +220,7 @@ mod tests {
         cwd: &Path,
         config: Option<&Path>,
         home: Option<&Path>,
-        sources: Sources,
+        sources: MemorySources,
     ) -> Vec<MemoryFile> {
         look(cwd, config, home, sources, true).files
     }
@@ -229,7 +229,7 @@ mod tests {
         cwd: &Path,
         config: Option<&Path>,
         home: Option<&Path>,
-        sources: Sources,
+        sources: MemorySources,
         trusts_project: bool,
     ) -> Memory {
         load(&Lookup { cwd, config, home, sources, trusts_project, denied: Arc::default() })
@@ -248,9 +248,9 @@ mod tests {
         write(&cwd, "CLAUDE.md", "inner");
         write(&cwd, ".claude/CLAUDE.md", "inner too");
         write(&cwd, "CLAUDE.local.md", "mine");
-        let files = load_all(&cwd, Some(&config), None, Sources::ALL);
+        let files = load_all(&cwd, Some(&config), None, MemorySources::ALL);
         assert_eq!(texts(&files), ["user", "outer", "inner", "inner too", "mine"]);
-        let only = Sources { user: false, project: true, local: false };
+        let only = MemorySources { user: false, project: true, local: false };
         assert_eq!(
             texts(&load_all(&cwd, Some(&config), None, only)),
             ["outer", "inner", "inner too"]
@@ -270,7 +270,7 @@ mod tests {
         write(root.path(), "code.md", "no");
         write(root.path(), "fenced.md", "no");
         let home = root.path().join("home");
-        let files = load_all(root.path(), None, Some(&home), Sources::ALL);
+        let files = load_all(root.path(), None, Some(&home), MemorySources::ALL);
         assert_eq!(texts(&files)[..2], ["own", "tabs @../CLAUDE.md @~/own.md"]);
         assert_eq!(files.len(), 3);
     }
@@ -279,7 +279,7 @@ mod tests {
     fn a_file_that_is_too_long_is_cut_and_says_so() {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), "CLAUDE.md", &"é".repeat(MAX_BYTES));
-        let files = load_all(root.path(), None, None, Sources::ALL);
+        let files = load_all(root.path(), None, None, MemorySources::ALL);
         assert!(files[0].text.len() < MAX_BYTES + 100 && files[0].text.ends_with("too long]"));
     }
 
@@ -288,7 +288,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("CLAUDE.md"), [0xff, 0xfe, 0]).unwrap();
         write(root.path(), ".claude/CLAUDE.md", "  \n");
-        assert_eq!(load_all(root.path(), None, None, Sources::ALL), []);
+        assert_eq!(load_all(root.path(), None, None, MemorySources::ALL), []);
     }
 
     #[test]
@@ -298,10 +298,10 @@ mod tests {
         write(&shared, "CLAUDE.md", "from anybody");
         write(&cwd, "CLAUDE.md", "own");
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
-        let memory = look(&cwd, None, None, Sources::ALL, false);
+        let memory = look(&cwd, None, None, MemorySources::ALL, false);
         assert_eq!(texts(&memory.files), ["own"]);
         assert!(memory.problems[0].reason.contains("every user can write"), "{memory:?}");
-        assert_eq!(texts(&load_all(&cwd, None, None, Sources::ALL)), ["from anybody", "own"]);
+        assert_eq!(texts(&load_all(&cwd, None, None, MemorySources::ALL)), ["from anybody", "own"]);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
             text.push_str(&format!("@{n}.md @../{n}.md\n"));
         }
         write(&cwd, "CLAUDE.md", &text);
-        let memory = look(&cwd, None, None, Sources::ALL, false);
+        let memory = look(&cwd, None, None, MemorySources::ALL, false);
         assert_eq!(memory.files.len(), MAX_FILES + 1, "the imports, and the file itself");
         assert!(!texts(&memory.files).contains(&"outside"));
         assert_eq!(memory.problems.len(), MAX_PROBLEMS);

@@ -9,13 +9,13 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ToolUseMeta;
 use serde_json::json;
 
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
 
 /// Whether hooks see the model's words before the user does. Those of subagents are not shown to the user.
-pub(crate) fn is_judged(world: &World) -> bool {
-    world.host.agent.is_none() && world.host.hooks().any_for(&HookEvent::MessageDisplay)
+pub(crate) fn is_judged(context: &TurnContext) -> bool {
+    context.host.agent.is_none() && context.host.hooks().any_for(&HookEvent::MessageDisplay)
 }
 
 /// Whether an event is a piece of text.
@@ -24,37 +24,41 @@ pub(crate) fn is_text(event: &StreamEvent) -> bool {
 }
 
 /// How a call of an MCP server's tool is shown.
-pub(crate) fn of_call(world: &World, call: &ToolUseBlock) -> Option<ToolUseMeta> {
-    let meta = world.tools.get(&call.name)?.shown()?;
+pub(crate) fn of_call(context: &TurnContext, call: &ToolUseBlock) -> Option<ToolUseMeta> {
+    let meta = context.tools.get(&call.name)?.shown()?;
     Some(ToolUseMeta { id: call.id.clone(), ..meta })
 }
 
 /// What hooks want to be shown in place of a block; `None` for what was said.
-pub(crate) async fn ask(world: &World, turn: &Uuid, block: &ContentBlock) -> Option<String> {
+pub(crate) async fn ask(
+    context: &TurnContext,
+    turn: &Uuid,
+    block: &ContentBlock,
+) -> Option<String> {
     let text = block.as_text().filter(|text| !text.is_empty())?;
-    if !is_judged(world) {
+    if !is_judged(context) {
         return None;
     }
     let fields = json!({
         "turn_id": turn, "message_id": fresh_uuid(), "index": 0, "final": true, "delta": text,
     });
-    let hooks = world.host.hooks();
+    let hooks = context.host.hooks();
     let event = Event::new(HookEvent::MessageDisplay, fields);
     tokio::select! {
-        verdict = hooks.run(&world.host, &world.cx.cwd, event) => verdict.display,
-        () = world.cx.cancelled.cancelled() => None,
+        verdict = hooks.run(&context.host, &context.cx.cwd, event) => verdict.display,
+        () = context.cx.cancelled.cancelled() => None,
     }
 }
 
 /// The pieces that were held back, as one, for the block that `end` finishes.
 pub(crate) fn delta(
-    world: &World,
+    context: &TurnContext,
     end: &StreamEvent,
     block: &ContentBlock,
     shown: &Option<String>,
 ) -> Option<StreamEvent> {
     let StreamEvent::ContentBlockStop(stop) = end else { return None };
-    let said = block.as_text().filter(|text| !text.is_empty() && is_judged(world))?;
+    let said = block.as_text().filter(|text| !text.is_empty() && is_judged(context))?;
     let text = shown.clone().unwrap_or_else(|| said.to_owned());
     let delta = Delta::TextDelta(TextDelta { text, ..TextDelta::default() });
     let index = stop.index;

@@ -36,7 +36,7 @@ pub(super) struct Program<'a> {
 }
 
 /// A hook that runs. Dropping it ends it and all it started; so does the end of this process.
-pub(super) struct Running {
+pub(super) struct RunningHook {
     group: Group,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
@@ -46,14 +46,14 @@ pub(super) struct Running {
 }
 
 /// What happens to a hook that runs.
-pub(super) enum Step {
+pub(super) enum CommandProgress {
     /// It printed something.
     Output,
     /// It is over.
     Ended(ExitStatus),
 }
 
-impl Running {
+impl RunningHook {
     /// # Errors
     /// In words, when it cannot be started.
     pub(super) fn start(program: &Program<'_>, input: String) -> Result<Self, String> {
@@ -99,10 +99,10 @@ impl Running {
     ///
     /// # Errors
     /// In words, when the system does not tell how it ended.
-    pub(super) async fn step(&mut self) -> Result<Step, String> {
+    pub(super) async fn step(&mut self) -> Result<CommandProgress, String> {
         let status = tokio::select! {
-            () = self.stdout.more(), if self.stdout.is_open() => return Ok(Step::Output),
-            () = self.stderr.more(), if self.stderr.is_open() => return Ok(Step::Output),
+            () = self.stdout.more(), if self.stdout.is_open() => return Ok(CommandProgress::Output),
+            () = self.stderr.more(), if self.stderr.is_open() => return Ok(CommandProgress::Output),
             status = self.group.wait() => status,
         };
         // What it left running goes too, so that the pipes end.
@@ -117,7 +117,7 @@ impl Running {
         };
         // Whatever left the group keeps its own company.
         let _ = tokio::time::timeout(LINGER, rest).await;
-        status.map(Step::Ended).map_err(|error| format!("cannot be waited for: {error}"))
+        status.map(CommandProgress::Ended).map_err(|error| format!("cannot be waited for: {error}"))
     }
 
     /// How long it may work on by itself, if its first line says that it does. Asked once about that line.
@@ -158,7 +158,7 @@ impl Running {
 /// What a command that ended says.
 #[derive(Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "taken apart at once")]
-pub(super) enum Said {
+pub(super) enum CommandReply {
     /// An answer.
     Answer(HookOutput),
     /// A complaint that changes nothing.
@@ -175,21 +175,21 @@ pub(super) fn read(
     status: ExitStatus,
     stdout: &str,
     stderr: &str,
-) -> Result<Said, String> {
+) -> Result<CommandReply, String> {
     let (stdout, stderr) = (stdout.trim(), stderr.trim());
     let is_json = stdout.starts_with('{');
     match status.code() {
-        Some(0) => answer(event, stdout).map(Said::Answer),
+        Some(0) => answer(event, stdout).map(CommandReply::Answer),
         Some(2) if objects => {
             // Nothing it printed takes the objection back, not even what makes no sense.
             let said = if is_json { answer(event, stdout).ok() } else { None };
-            Ok(Said::Answer(objection(said.unwrap_or_default(), stderr)))
+            Ok(CommandReply::Answer(objection(said.unwrap_or_default(), stderr)))
         }
         // A whole answer is meant as one, whatever happened afterwards.
         _ => {
             let said = if is_json { answer(event, stdout).ok() } else { None };
-            let complaint = || Said::Complaint(format!("{status}: {stderr}"));
-            Ok(said.map_or_else(complaint, Said::Answer))
+            let complaint = || CommandReply::Complaint(format!("{status}: {stderr}"));
+            Ok(said.map_or_else(complaint, CommandReply::Answer))
         }
     }
 }
@@ -280,7 +280,7 @@ mod tests {
 
     use super::*;
 
-    fn exit(event: &HookEvent, code: i32, stdout: &str) -> Said {
+    fn exit(event: &HookEvent, code: i32, stdout: &str) -> CommandReply {
         let objects = event::takes_objections(event);
         read(event, objects, ExitStatus::from_raw(code << 8), stdout, "why\n").unwrap()
     }
@@ -311,9 +311,9 @@ mod tests {
     #[test]
     fn exit_code_2_objects_only_where_somebody_listens() {
         for event in HookEvent::ALL {
-            let objects = exit(event, 2, "") == Said::Answer(HookOutput::block("why"));
+            let objects = exit(event, 2, "") == CommandReply::Answer(HookOutput::block("why"));
             assert_eq!(objects, OBJECTIONS.contains(event), "{event}");
-            assert!(matches!(exit(event, 1, ""), Said::Complaint(_)), "{event}");
+            assert!(matches!(exit(event, 1, ""), CommandReply::Complaint(_)), "{event}");
         }
     }
 
@@ -321,7 +321,7 @@ mod tests {
     fn nothing_that_is_printed_takes_back_exit_code_2() {
         let event = HookEvent::PreToolUse;
         let said = |stdout: &str| match exit(&event, 2, stdout) {
-            Said::Answer(output) => (output.decision, output.reason.unwrap()),
+            CommandReply::Answer(output) => (output.decision, output.reason.unwrap()),
             complaint => panic!("{complaint:?}"),
         };
         let block = Some(HookDecision::Block);
@@ -339,9 +339,12 @@ mod tests {
     fn an_answer_counts_whatever_the_exit_code() {
         let deny = HookOutput::deny("no");
         let text = serde_json::to_string(&deny).unwrap();
-        assert_eq!(exit(&HookEvent::PreToolUse, 1, &text), Said::Answer(deny));
-        assert!(matches!(exit(&HookEvent::PreToolUse, 1, "{broken"), Said::Complaint(_)));
-        assert!(matches!(exit(&HookEvent::UserPromptSubmit, 1, "text"), Said::Complaint(_)));
+        assert_eq!(exit(&HookEvent::PreToolUse, 1, &text), CommandReply::Answer(deny));
+        assert!(matches!(exit(&HookEvent::PreToolUse, 1, "{broken"), CommandReply::Complaint(_)));
+        assert!(matches!(
+            exit(&HookEvent::UserPromptSubmit, 1, "text"),
+            CommandReply::Complaint(_)
+        ));
     }
 
     #[test]

@@ -5,22 +5,22 @@
 //! says `onFailure: continue`. Hooks that only watch fail open, and their failure is told.
 //!
 //! `registry.rs` reads which hooks there are, `event.rs` knows what each event is like, `run.rs` runs one hook,
-//! `occasions.rs` has the moments that need more than one line.
+//! `triggers.rs` has the moments that need more than one line.
 
 mod background;
 mod command;
 pub(crate) mod elicit;
 mod event;
+mod frames;
 mod http;
 mod listing;
-mod long;
 mod matcher;
 mod mcp;
-pub(crate) mod occasions;
 mod question;
 pub(crate) mod registry;
 mod run;
-mod shown;
+pub(crate) mod triggers;
+mod truncate;
 pub(crate) mod verdict;
 pub(crate) mod watch;
 
@@ -34,16 +34,16 @@ use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
 use serde_json::{Value, json};
 
 use self::background::Background;
-pub(crate) use self::question::Judge;
-use self::registry::{Failure, Hook, Kind};
-use self::run::Occasion;
+pub(crate) use self::question::HookModel;
+use self::registry::{FailurePolicy, Hook, Kind};
+use self::run::HookCall;
 use self::verdict::Verdict;
 use self::watch::Watch;
 use crate::disk::on_disk;
 use crate::host::Host;
 use crate::mcp::Servers;
 use crate::model::pricing;
-use crate::permission::{Behavior, CallFacts, Effect, Match, Rule, Seen, Source, matches};
+use crate::permission::{Behavior, CallFacts, Effect, Match, ResolvedCall, Rule, Source, matches};
 use crate::scratch::Scratch;
 
 /// The hooks of a session.
@@ -72,22 +72,22 @@ pub(crate) struct Shared {
     watch: Arc<Watch>,
     /// Held by whoever looks at the watched files, so that a change is told once.
     looking: Arc<tokio::sync::Mutex<()>>,
-    helpers: Arc<OnceLock<Helpers>>,
+    helpers: Arc<OnceLock<HookServices>>,
     /// What asks servers.
     http: Arc<http::Clients>,
 }
 
 /// Whom hooks of some types need.
-pub(crate) struct Helpers {
-    pub(crate) judge: Judge,
+pub(crate) struct HookServices {
+    pub(crate) judge: HookModel,
     pub(crate) servers: Servers,
     /// Where what is too long for the conversation is kept.
     pub(crate) scratch: Scratch,
 }
 
-impl fmt::Debug for Helpers {
+impl fmt::Debug for HookServices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Helpers").finish_non_exhaustive()
+        f.debug_struct("HookServices").finish_non_exhaustive()
     }
 }
 
@@ -179,7 +179,7 @@ impl Hooks {
     }
 
     /// Names those whom hooks of some types need. The first word counts.
-    pub(crate) fn equip(&self, helpers: Helpers) {
+    pub(crate) fn equip(&self, helpers: HookServices) {
         let _ = self.shared.helpers.set(helpers);
     }
 
@@ -219,8 +219,8 @@ impl Hooks {
         if hooks.is_empty() {
             return Verdict::default();
         }
-        let occasion = self.occasion(host, cwd, event);
-        self.run_all(hooks, &occasion).await
+        let hook_call = self.hook_call(host, cwd, event);
+        self.run_all(hooks, &hook_call).await
     }
 
     /// Tells all hooks that want to hear of it, and does not wait.
@@ -229,9 +229,9 @@ impl Hooks {
         if hooks.is_empty() {
             return;
         }
-        let occasion = self.occasion(host, cwd, event);
+        let hook_call = self.hook_call(host, cwd, event);
         for hook in hooks {
-            self.shared.background.spawn(run::run_apart(hook, occasion.clone()));
+            self.shared.background.spawn(run::run_apart(hook, hook_call.clone()));
         }
     }
 
@@ -240,8 +240,8 @@ impl Hooks {
         let event = Event::new(HookEvent::Setup, json!({"trigger": trigger}));
         let mut hooks = self.due(&event);
         hooks.retain(|hook| matches!(hook.kind, Kind::Command { .. }));
-        let occasion = self.occasion(host, cwd, event);
-        let verdict = self.run_all(hooks, &occasion).await;
+        let hook_call = self.hook_call(host, cwd, event);
+        let verdict = self.run_all(hooks, &hook_call).await;
         self.say(verdict.context);
     }
 
@@ -251,9 +251,9 @@ impl Hooks {
         let mut hooks = self.due(&event);
         // Nobody is there to answer.
         hooks.retain(|hook| !matches!(hook.kind, Kind::Callback(_)));
-        let occasion = self.occasion(host, cwd, event);
+        let hook_call = self.hook_call(host, cwd, event);
         hooks.iter_mut().for_each(|hook| hook.is_async = false);
-        self.run_all(hooks, &occasion).await;
+        self.run_all(hooks, &hook_call).await;
         self.shared.background.stop().await;
     }
 
@@ -264,22 +264,22 @@ impl Hooks {
         place.filter(|place| place.is_dir()).unwrap_or_else(|| cwd.to_owned())
     }
 
-    async fn run_all(&self, hooks: Vec<Hook>, occasion: &Occasion) -> Verdict {
+    async fn run_all(&self, hooks: Vec<Hook>, hook_call: &HookCall) -> Verdict {
         let (apart, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|hook| hook.is_async);
         for hook in apart {
-            self.shared.background.spawn(run::run_apart(hook, occasion.clone()));
+            self.shared.background.spawn(run::run_apart(hook, hook_call.clone()));
         }
-        let outcomes = join_all(hooks.iter().map(|hook| run::run(hook, occasion))).await;
+        let outcomes = join_all(hooks.iter().map(|hook| run::run(hook, hook_call))).await;
         let mut verdict = Verdict::default();
         for (hook, outcome) in hooks.iter().zip(outcomes) {
             match outcome {
                 Ok(output) => verdict.add(output),
-                Err(why) => failed(&mut verdict, hook, occasion, &why).await,
+                Err(why) => failed(&mut verdict, hook, hook_call, &why).await,
             }
         }
-        occasion.shared.shorten(&mut verdict).await;
+        hook_call.shared.shorten(&mut verdict).await;
         for warning in &verdict.warnings {
-            occasion.host.inform(warning.clone(), "warning", None).await;
+            hook_call.host.inform(warning.clone(), "warning", None).await;
         }
         if let Some(paths) = &verdict.watch_paths {
             let (watch, paths) = (Arc::clone(&self.shared.watch), paths.clone());
@@ -309,8 +309,10 @@ impl Hooks {
         let (input, effect) = (input.clone(), effect.clone());
         // Paths are resolved for it.
         let fitting = on_disk(move || {
-            let seen =
-                Seen::new(&policy, CallFacts { tool: &tool, input: &input, effect: &effect });
+            let seen = ResolvedCall::new(
+                &policy,
+                CallFacts { tool: &tool, input: &input, effect: &effect },
+            );
             let fits = |rule: &Rule| {
                 matches(&policy, rule, Behavior::Deny, Source::Session, &seen) != Match::No
             };
@@ -329,8 +331,8 @@ impl Hooks {
         self.hooks.iter().filter(move |hook| hook.is_for(&kind, subject.as_deref()))
     }
 
-    fn occasion(&self, host: &Host, cwd: &Path, event: Event<'_>) -> Occasion {
-        Occasion {
+    fn hook_call(&self, host: &Host, cwd: &Path, event: Event<'_>) -> HookCall {
+        HookCall {
             host: host.clone(),
             shared: self.shared.clone(),
             cwd: self.place(cwd),
@@ -357,7 +359,7 @@ impl Hooks {
         }
         if let Some(agent) = &host.agent {
             input["agent_id"] = json!(agent);
-            input["agent_type"] = json!(host.speaker.as_ref().map(|speaker| &speaker.kind));
+            input["agent_type"] = json!(host.subagent.as_ref().map(|subagent| &subagent.kind));
         }
         if let (Value::Object(input), Value::Object(fields)) = (&mut input, &event.fields) {
             input.extend(fields.clone());
@@ -394,14 +396,14 @@ fn each_once<'h>(hooks: impl Iterator<Item = &'h Hook>) -> Vec<Hook> {
 }
 
 /// A hook that gave no answer: an objection where it guards, a warning where it watches.
-async fn failed(verdict: &mut Verdict, hook: &Hook, occasion: &Occasion, why: &str) {
-    let event = &occasion.event;
+async fn failed(verdict: &mut Verdict, hook: &Hook, hook_call: &HookCall, why: &str) {
+    let event = &hook_call.event;
     let text = format!("{event} hook {why}");
-    if event::is_guarded(event) && hook.on_failure != Failure::Continue {
+    if event::is_guarded(event) && hook.on_failure != FailurePolicy::Continue {
         verdict.fail(text);
         return;
     }
     let is_callback = matches!(hook.kind, Kind::Callback(_));
     let tag = if is_callback { "hook_callback_failed" } else { "hook_failed" };
-    occasion.host.inform(text, "warning", Some(tag)).await;
+    hook_call.host.inform(text, "warning", Some(tag)).await;
 }

@@ -10,9 +10,9 @@ use ostler_proto::hook::{HookEvent, HookOutput};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::drive::surroundings;
+use crate::drive::tool_session;
 use crate::host::Host;
-use crate::model::{Aliases, Model, Request, Said, Sampling};
+use crate::model::{Aliases, ChatMessage, Model, Request, Sampling};
 
 /// What the model is told. The prompt of the hook says what it is about.
 const SYSTEM: &str = "You judge one moment in the work of an agent. The user's message says by which condition, and \
@@ -36,7 +36,7 @@ pub(crate) struct PromptHook {
 
 /// Who is asked.
 #[derive(Clone)]
-pub(crate) struct Judge {
+pub(crate) struct HookModel {
     pub(crate) model: Arc<dyn Model>,
     /// The name of the model that is asked where a hook names none.
     pub(crate) name: String,
@@ -48,14 +48,14 @@ pub(crate) struct Judge {
 /// In words, when there is no answer or it makes no sense.
 pub(super) async fn ask(
     hook: &PromptHook,
-    judge: &Judge,
+    judge: &HookModel,
     host: &Host,
     event: &HookEvent,
     input: &Value,
 ) -> Result<(String, HookOutput), String> {
     let model = judge.aliases.full_name(hook.model.as_deref(), &judge.name);
     let request = request(model, words(&hook.prompt, input));
-    let answer = surroundings::ask(&*judge.model, host, request).await;
+    let answer = tool_session::ask(&*judge.model, host, request).await;
     let message = answer.map_err(|error| format!("got no answer from its model: {error}"))?;
     let text: Vec<&str> = message.content.iter().filter_map(ContentBlock::as_text).collect();
     let text = text.join("\n");
@@ -64,7 +64,7 @@ pub(super) async fn ask(
 }
 
 fn request(model: String, words: String) -> Request {
-    let said = Said { role: Role::User, content: vec![ContentBlock::text(words)] };
+    let said = ChatMessage { role: Role::User, content: vec![ContentBlock::text(words)] };
     Request {
         model,
         max_tokens: MAX_TOKENS,

@@ -37,13 +37,13 @@ pub(crate) struct Hook {
     pub(super) kind: Kind,
     /// Callbacks have no limit unless one was set.
     pub(super) timeout: Option<Duration>,
-    pub(super) on_failure: Failure,
+    pub(super) on_failure: FailurePolicy,
     /// Nobody waits for it.
     pub(super) is_async: bool,
     /// Nobody waits for it, and what it objects to the model hears at once.
     pub(super) wakes: bool,
     /// It has run, and is to run only once.
-    spent: Option<Arc<AtomicBool>>,
+    ledger: Option<Arc<AtomicBool>>,
 }
 
 /// What of a hook is only to be shown.
@@ -85,7 +85,7 @@ pub(crate) struct HttpHook {
 
 /// What a hook's failure means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Failure {
+pub(crate) enum FailurePolicy {
     /// An objection where it guards, except for the exit codes that only complain.
     Usual,
     /// Nothing, but it is told.
@@ -102,12 +102,12 @@ impl Hook {
 
     /// Whether it is to run only once.
     pub(super) fn runs_once(&self) -> bool {
-        self.spent.is_some()
+        self.ledger.is_some()
     }
 
     /// Whether it may run now. Asking counts as running.
     pub(super) fn take_turn(&self) -> bool {
-        self.spent.as_ref().is_none_or(|spent| !spent.swap(true, Ordering::Relaxed))
+        self.ledger.as_ref().is_none_or(|ledger| !ledger.swap(true, Ordering::Relaxed))
     }
 }
 
@@ -133,13 +133,13 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
                 .as_ref()
                 .and_then(|seconds| Duration::try_from_secs_f64(seconds.get()).ok()),
             on_failure: match entry.on_failure {
-                Some(OnFailure::Continue) => Failure::Continue,
-                Some(_) => Failure::Block,
-                None => Failure::Usual,
+                Some(OnFailure::Continue) => FailurePolicy::Continue,
+                Some(_) => FailurePolicy::Block,
+                None => FailurePolicy::Usual,
             },
             is_async: false,
             wakes: false,
-            spent: None,
+            ledger: None,
         })
     });
     hooks.collect()
@@ -148,7 +148,7 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
 /// A hook as it is written in settings. What is not known is passed over: newer files have more.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct HookConfig {
     r#type: String,
     command: Option<String>,
     args: Option<Vec<String>>,
@@ -267,17 +267,17 @@ fn files(event: &HookEvent, matcher: Option<&str>) -> Vec<String> {
 }
 
 fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, String> {
-    let written: Written =
-        Written::deserialize(hook).map_err(|error| format!("a hook is malformed: {error}"))?;
+    let written: HookConfig =
+        HookConfig::deserialize(hook).map_err(|error| format!("a hook is malformed: {error}"))?;
     let timeout = match written.timeout {
         None => event::default_timeout(event, &written.r#type),
         Some(seconds) => Duration::try_from_secs_f64(seconds)
             .map_err(|_| format!("{seconds} is no number of seconds for a timeout"))?,
     };
     let on_failure = match written.on_failure.as_deref() {
-        None => Failure::Usual,
-        Some("continue") => Failure::Continue,
-        Some("block") => Failure::Block,
+        None => FailurePolicy::Usual,
+        Some("continue") => FailurePolicy::Continue,
+        Some("block") => FailurePolicy::Block,
         Some(other) => return Err(format!("onFailure is `{other}`; it can be continue or block")),
     };
     let condition = written.r#if.as_deref().map(str::parse::<Rule>).transpose();
@@ -297,12 +297,12 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
         on_failure,
         is_async: written.r#async || written.async_rewake,
         wakes: written.async_rewake,
-        spent: written.once.then(Arc::default),
+        ledger: written.once.then(Arc::default),
         kind: kind(event, written)?,
     })
 }
 
-fn kind(event: &HookEvent, written: Written) -> Result<Kind, String> {
+fn kind(event: &HookEvent, written: HookConfig) -> Result<Kind, String> {
     match written.r#type.as_str() {
         "command" => {
             if let Some(shell) = written.shell.filter(|shell| shell != "bash") {

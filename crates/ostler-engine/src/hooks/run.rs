@@ -12,11 +12,11 @@ use ostler_proto::message::system::HookOutcome;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::command::{self, Program, Running, Said, Step};
-use super::registry::{Failure, Hook, Kind};
-use super::shown::Shown;
+use super::command::{self, CommandProgress, CommandReply, Program, RunningHook};
+use super::frames::HookRunFrames;
+use super::registry::{FailurePolicy, Hook, Kind};
 use super::verdict::Verdict;
-use super::{Helpers, Shared};
+use super::{HookServices, Shared};
 use super::{event, http, mcp, question};
 use crate::host::{Host, HostCall};
 use crate::ids::fresh_uuid;
@@ -26,7 +26,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 
 /// What a hook is run with. Owned, because a hook may outlast what set it off.
 #[derive(Clone)]
-pub(super) struct Occasion {
+pub(super) struct HookCall {
     pub(super) host: Host,
     pub(super) shared: Shared,
     pub(super) cwd: PathBuf,
@@ -38,8 +38,8 @@ pub(super) struct Occasion {
 }
 
 /// Runs a hook within its time, to its answer or to the words why there is none.
-pub(super) async fn run(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> {
-    let answer = AssertUnwindSafe(answer(hook, occasion)).catch_unwind();
+pub(super) async fn run(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String> {
+    let answer = AssertUnwindSafe(answer(hook, hook_call)).catch_unwind();
     let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
     let output = match hook.timeout {
         None => answer.await,
@@ -47,7 +47,7 @@ pub(super) async fn run(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, 
             .await
             .unwrap_or_else(|_| Err("did not respond before its timeout".to_owned())),
     };
-    about(&occasion.event, output?)
+    about(&hook_call.event, output?)
 }
 
 /// An answer that speaks of another event than the one it was asked about was not meant like this, and a guard that
@@ -63,41 +63,41 @@ fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
 }
 
 /// Runs a hook that nobody waits for: what it says reaches the model with the next prompt.
-pub(super) async fn run_apart(hook: Hook, occasion: Occasion) {
-    let outcome = run(&hook, &occasion).await;
+pub(super) async fn run_apart(hook: Hook, hook_call: HookCall) {
+    let outcome = run(&hook, &hook_call).await;
     let objection = outcome.as_ref().ok().filter(|output| output.decision.is_some());
     if let (true, Some(objection)) = (hook.wakes, objection) {
         let words = objection.reason.clone().unwrap_or_default();
-        let words = format!("{} hook feedback:\n{words}", occasion.event);
+        let words = format!("{} hook feedback:\n{words}", hook_call.event);
         // A session that is over needs no waking.
-        occasion.host.calls.send(HostCall::Wake(words)).await;
+        hook_call.host.calls.send(HostCall::Wake(words)).await;
         return;
     }
-    report(&occasion, outcome).await;
+    report(&hook_call, outcome).await;
 }
 
-async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> {
+async fn answer(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String> {
     match &hook.kind {
-        Kind::Callback(id) => callback(id, occasion).await,
+        Kind::Callback(id) => callback(id, hook_call).await,
         Kind::Command { command, args } => {
             let program = (command.as_str(), args.as_deref());
-            run_command(program, hook, occasion).await
+            run_command(program, hook, hook_call).await
         }
         Kind::Http(server) => {
-            let Occasion { event, input, .. } = occasion;
-            let (clients, env) = (&occasion.shared.http, &occasion.host.env);
+            let HookCall { event, input, .. } = hook_call;
+            let (clients, env) = (&hook_call.shared.http, &hook_call.host.env);
             let answer = http::ask(clients, server, event, input.to_string(), env);
-            shown_whole(occasion, answer).await
+            shown_whole(hook_call, answer).await
         }
         Kind::Prompt(hook) => {
-            let Occasion { host, event, input, .. } = occasion;
-            let judge = &helpers(occasion)?.judge;
-            shown_whole(occasion, question::ask(hook, judge, host, event, input)).await
+            let HookCall { host, event, input, .. } = hook_call;
+            let judge = &helpers(hook_call)?.judge;
+            shown_whole(hook_call, question::ask(hook, judge, host, event, input)).await
         }
         Kind::Mcp(hook) => {
-            let Occasion { cwd, event, input, .. } = occasion;
-            let servers = &helpers(occasion)?.servers;
-            shown_whole(occasion, mcp::call(hook, servers, cwd, event, input)).await
+            let HookCall { cwd, event, input, .. } = hook_call;
+            let servers = &helpers(hook_call)?.servers;
+            shown_whole(hook_call, mcp::call(hook, servers, cwd, event, input)).await
         }
         Kind::Unsupported(kind) => Err(format!(
             "is of type `{kind}`, which is not supported; use command, http, prompt or mcp_tool"
@@ -105,33 +105,33 @@ async fn answer(hook: &Hook, occasion: &Occasion) -> Result<HookOutput, String> 
     }
 }
 
-fn helpers(occasion: &Occasion) -> Result<&Helpers, String> {
-    occasion.shared.helpers.get().ok_or_else(|| "came before the session had begun".to_owned())
+fn helpers(hook_call: &HookCall) -> Result<&HookServices, String> {
+    hook_call.shared.helpers.get().ok_or_else(|| "came before the session had begun".to_owned())
 }
 
-async fn callback(id: &str, occasion: &Occasion) -> Result<HookOutput, String> {
-    let input = serde_json::from_value(occasion.input.clone());
-    let call = occasion.call.clone();
+async fn callback(id: &str, hook_call: &HookCall) -> Result<HookOutput, String> {
+    let input = serde_json::from_value(hook_call.input.clone());
+    let call = hook_call.call.clone();
     let request = HookCallback {
         callback_id: id.to_owned(),
         input: input.map_err(|error| error.to_string())?,
         tool_use_id: Some(call.unwrap_or_else(|| ToolUseId::from(fresh_uuid().as_str()))),
         extra: ostler_proto::Extra::default(),
     };
-    occasion.host.ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
+    hook_call.host.ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
 }
 
-async fn show(occasion: &Occasion) -> Shown {
-    let Occasion { host, event, subject, shared, .. } = occasion;
-    Shown::start(host, event, subject.as_deref(), shared.shows_hooks).await
+async fn show(hook_call: &HookCall) -> HookRunFrames {
+    let HookCall { host, event, subject, shared, .. } = hook_call;
+    HookRunFrames::start(host, event, subject.as_deref(), shared.shows_hooks).await
 }
 
 /// Shows a hook that answers in one piece: what was said, and what it means.
 async fn shown_whole(
-    occasion: &Occasion,
+    hook_call: &HookCall,
     answer: impl Future<Output = Result<(String, HookOutput), String>>,
 ) -> Result<HookOutput, String> {
-    let mut shown = show(occasion).await;
+    let mut shown = show(hook_call).await;
     match answer.await {
         Ok((text, output)) => {
             shown.printed(text, String::new());
@@ -150,15 +150,15 @@ async fn shown_whole(
 async fn run_command(
     (command, args): (&str, Option<&[String]>),
     hook: &Hook,
-    occasion: &Occasion,
+    hook_call: &HookCall,
 ) -> Result<HookOutput, String> {
     let on_failure = hook.on_failure;
-    let objects = hook.wakes || event::takes_objections(&occasion.event);
-    let Occasion { cwd, shared, input, .. } = occasion;
-    let env = &occasion.host.env;
+    let objects = hook.wakes || event::takes_objections(&hook_call.event);
+    let HookCall { cwd, shared, input, .. } = hook_call;
+    let env = &hook_call.host.env;
     let program = Program { command, args, cwd, project: &shared.project, env };
-    let mut running = Running::start(&program, input.to_string())?;
-    let mut shown = show(occasion).await;
+    let mut running = RunningHook::start(&program, input.to_string())?;
+    let mut shown = show(hook_call).await;
     let mut tick = tokio::time::interval_at(Instant::now() + PROGRESS, PROGRESS);
     loop {
         let step = tokio::select! {
@@ -172,55 +172,61 @@ async fn run_command(
             shown.printed(running.stdout(), running.stderr());
         }
         match step {
-            Step::Output => {
+            CommandProgress::Output => {
                 let Some(limit) = running.detaches() else { continue };
-                let apart = go_on_apart(running, shown, limit, occasion.clone());
+                let apart = go_on_apart(running, shown, limit, hook_call.clone());
                 shared.background.spawn(apart);
                 return Ok(HookOutput::none());
             }
-            Step::Ended(status) => {
+            CommandProgress::Ended(status) => {
                 let (stdout, stderr) = (running.stdout(), running.stderr());
-                let said = command::read(&occasion.event, objects, status, &stdout, &stderr);
-                return ended(said, status.code(), on_failure, shown, occasion).await;
+                let said = command::read(&hook_call.event, objects, status, &stdout, &stderr);
+                return ended(said, status.code(), on_failure, shown, hook_call).await;
             }
         }
     }
 }
 
 async fn ended(
-    said: Result<Said, String>,
+    said: Result<CommandReply, String>,
     code: Option<i32>,
-    on_failure: Failure,
-    shown: Shown,
-    occasion: &Occasion,
+    on_failure: FailurePolicy,
+    shown: HookRunFrames,
+    hook_call: &HookCall,
 ) -> Result<HookOutput, String> {
-    let hides = matches!(&said, Ok(Said::Answer(output)) if output.suppress_output == Some(true));
+    let hides =
+        matches!(&said, Ok(CommandReply::Answer(output)) if output.suppress_output == Some(true));
     let outcome = if code == Some(0) { HookOutcome::Success } else { HookOutcome::Error };
     shown.finish(code, outcome, hides).await;
     match said? {
-        Said::Answer(output) => Ok(output),
-        Said::Complaint(complaint) if on_failure == Failure::Block => {
+        CommandReply::Answer(output) => Ok(output),
+        CommandReply::Complaint(complaint) if on_failure == FailurePolicy::Block => {
             Err(format!("failed: {complaint}"))
         }
-        Said::Complaint(complaint) => {
-            let text = format!("{} hook failed: {complaint}", occasion.event);
-            occasion.host.inform(text, "warning", Some("hook_failed")).await;
+        CommandReply::Complaint(complaint) => {
+            let text = format!("{} hook failed: {complaint}", hook_call.event);
+            hook_call.host.inform(text, "warning", Some("hook_failed")).await;
             Ok(HookOutput::none())
         }
     }
 }
 
 /// The rest of a command that said it works on by itself.
-async fn go_on_apart(mut running: Running, mut shown: Shown, limit: Duration, occasion: Occasion) {
+async fn go_on_apart(
+    mut running: RunningHook,
+    mut shown: HookRunFrames,
+    limit: Duration,
+    hook_call: HookCall,
+) {
     let to_its_end = async {
         loop {
-            if let Step::Ended(status) = running.step().await? {
+            if let CommandProgress::Ended(status) = running.step().await? {
                 return Ok::<_, String>(status);
             }
         }
     };
     let Ok(ended) = tokio::time::timeout(limit, to_its_end).await else {
-        return report(&occasion, Err("did not end in the time it asked for".to_owned())).await;
+        return report(&hook_call, Err("did not end in the time it asked for".to_owned())).await;
     };
     shown.printed(running.stdout(), running.stderr());
     let outcome = match ended {
@@ -228,27 +234,27 @@ async fn go_on_apart(mut running: Running, mut shown: Shown, limit: Duration, oc
             let stdout = running.stdout();
             // The first line said only that there would be more.
             let rest = stdout.split_once('\n').map_or("", |(_, rest)| rest);
-            let objects = event::takes_objections(&occasion.event);
-            let said = command::read(&occasion.event, objects, status, rest, &running.stderr());
-            self::ended(said, status.code(), Failure::Usual, shown, &occasion).await
+            let objects = event::takes_objections(&hook_call.event);
+            let said = command::read(&hook_call.event, objects, status, rest, &running.stderr());
+            self::ended(said, status.code(), FailurePolicy::Usual, shown, &hook_call).await
         }
         Err(error) => Err(error),
     };
-    report(&occasion, outcome).await;
+    report(&hook_call, outcome).await;
 }
 
 /// Passes on what a hook says that nobody waited for: to the user at once, to the model with the next prompt.
-async fn report(occasion: &Occasion, outcome: Result<HookOutput, String>) {
+async fn report(hook_call: &HookCall, outcome: Result<HookOutput, String>) {
     let mut verdict = Verdict::default();
     match outcome {
         Ok(output) => verdict.add(output),
-        Err(why) => verdict.warnings.push(format!("{} hook {why}", occasion.event)),
+        Err(why) => verdict.warnings.push(format!("{} hook {why}", hook_call.event)),
     }
-    occasion.shared.shorten(&mut verdict).await;
+    hook_call.shared.shorten(&mut verdict).await;
     // It is too late for a decision; the model may still want to know.
     let objection = verdict.block.filter(|reason| !reason.is_empty());
-    occasion.shared.background.say(verdict.context.into_iter().chain(objection).collect());
+    hook_call.shared.background.say(verdict.context.into_iter().chain(objection).collect());
     for warning in verdict.warnings {
-        occasion.host.inform(warning, "warning", None).await;
+        hook_call.host.inform(warning, "warning", None).await;
     }
 }

@@ -13,7 +13,7 @@ use serde_json::Value;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Verdict {
     /// For or against a tool call, and why.
-    pub(crate) decision: Option<(Word, String)>,
+    pub(crate) decision: Option<(HookPermission, String)>,
     /// Another input for the tool. The last hook's counts.
     pub(crate) updated_input: Option<Value>,
     /// Another output in place of the tool's.
@@ -50,7 +50,7 @@ pub(crate) struct Verdict {
 
 /// For or against a tool call, the strictest last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Word {
+pub(crate) enum HookPermission {
     Allow,
     Ask,
     Deny,
@@ -69,7 +69,7 @@ impl Verdict {
         match output.decision {
             Some(HookDecision::Block) => self.object(output.reason.clone().unwrap_or_default()),
             Some(HookDecision::Approve) => {
-                self.decide(Word::Allow, output.reason.clone().unwrap_or_default())
+                self.decide(HookPermission::Allow, output.reason.clone().unwrap_or_default())
             }
             Some(_) | None => {}
         }
@@ -83,10 +83,10 @@ impl Verdict {
             HookSpecificOutput::PreToolUse(output) => {
                 let reason = output.permission_decision_reason.unwrap_or_default();
                 match output.permission_decision {
-                    Some(PermissionDecision::Allow) => self.decide(Word::Allow, reason),
-                    Some(PermissionDecision::Ask) => self.decide(Word::Ask, reason),
+                    Some(PermissionDecision::Allow) => self.decide(HookPermission::Allow, reason),
+                    Some(PermissionDecision::Ask) => self.decide(HookPermission::Ask, reason),
                     // What is not understood, or asks for what is not there, must not let a call through.
-                    Some(_) => self.decide(Word::Deny, reason),
+                    Some(_) => self.decide(HookPermission::Deny, reason),
                     None => {}
                 }
                 if output.updated_input.is_some() {
@@ -171,14 +171,14 @@ impl Verdict {
 
     /// Notes an objection.
     pub(crate) fn object(&mut self, reason: String) {
-        self.decide(Word::Deny, reason.clone());
+        self.decide(HookPermission::Deny, reason.clone());
         self.block = Some(reason);
         self.unheard = false;
     }
 
     /// Notes that a guard gave no answer. What another one said in words says more.
     pub(crate) fn fail(&mut self, why: String) {
-        self.decide(Word::Deny, why.clone());
+        self.decide(HookPermission::Deny, why.clone());
         self.unheard |= self.block.is_none();
         self.block.get_or_insert(why);
     }
@@ -211,7 +211,7 @@ impl Verdict {
     }
 
     /// Notes a word unless a stricter one was said.
-    pub(crate) fn decide(&mut self, word: Word, reason: String) {
+    pub(crate) fn decide(&mut self, word: HookPermission, reason: String) {
         if self.decision.as_ref().is_none_or(|(known, _)| *known < word) {
             self.decision = Some((word, reason));
         }
@@ -230,7 +230,7 @@ mod tests {
         verdict
     }
 
-    fn word(outputs: impl IntoIterator<Item = HookOutput>) -> Option<Word> {
+    fn word(outputs: impl IntoIterator<Item = HookOutput>) -> Option<HookPermission> {
         together(outputs).decision.map(|(word, _)| word)
     }
 
@@ -239,17 +239,17 @@ mod tests {
         let (allow, ask, deny) =
             (HookOutput::allow(), HookOutput::ask("hm"), HookOutput::deny("no"));
         assert_eq!(word([HookOutput::none()]), None);
-        assert_eq!(word([allow.clone(), HookOutput::none()]), Some(Word::Allow));
-        assert_eq!(word([ask.clone(), allow.clone()]), Some(Word::Ask));
-        assert_eq!(word([deny.clone(), allow.clone(), ask.clone()]), Some(Word::Deny));
-        assert_eq!(word([allow, ask, deny]), Some(Word::Deny));
+        assert_eq!(word([allow.clone(), HookOutput::none()]), Some(HookPermission::Allow));
+        assert_eq!(word([ask.clone(), allow.clone()]), Some(HookPermission::Ask));
+        assert_eq!(word([deny.clone(), allow.clone(), ask.clone()]), Some(HookPermission::Deny));
+        assert_eq!(word([allow, ask, deny]), Some(HookPermission::Deny));
     }
 
     #[test]
     fn a_word_that_is_not_understood_denies() {
         let output = serde_json::from_value(json!({"hookSpecificOutput":
             {"hookEventName": "PreToolUse", "permissionDecision": "maybe"}}));
-        assert_eq!(word([output.unwrap()]), Some(Word::Deny));
+        assert_eq!(word([output.unwrap()]), Some(HookPermission::Deny));
     }
 
     #[test]

@@ -39,7 +39,12 @@ const OF_PLUGIN: &str = "plugin:";
 pub trait Connector: Send + Sync {
     /// Connects to a server and asks for its tools. Must give up after a while. The line leads to the host: what the
     /// server wants to know from the user is asked there.
-    fn connect(&self, name: String, place: Place, line: HostLine) -> BoxFuture<'static, Connected>;
+    fn connect(
+        &self,
+        name: String,
+        place: ServerLocation,
+        line: HostLine,
+    ) -> BoxFuture<'static, Connected>;
 }
 
 /// A server, or why there is none.
@@ -63,7 +68,7 @@ impl<S: Into<String>> From<S> for NotConnected {
 /// Where a server is.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Place {
+pub enum ServerLocation {
     /// Where its configuration says.
     Configured(McpServerConfig),
     /// Inside the host.
@@ -98,7 +103,7 @@ pub trait Server: Send + Sync {
     fn info(&self) -> (String, String);
 
     /// Its tools.
-    fn tools(&self) -> Vec<ServerTool>;
+    fn tools(&self) -> Vec<McpToolInfo>;
 
     /// Why it is no longer connected, if it is not.
     fn lost(&self) -> Option<String>;
@@ -148,7 +153,7 @@ pub trait Server: Send + Sync {
 
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ServerTool {
+pub struct McpToolInfo {
     /// Its name there.
     pub name: String,
     /// What it does.
@@ -197,7 +202,7 @@ struct State {
 
 struct Entry {
     config: McpServerConfig,
-    how: How,
+    how: ServerState,
     /// Which attempt this is: an older one has nothing to say any more.
     attempt: u64,
     /// The host added it while the session ran.
@@ -208,7 +213,7 @@ struct Entry {
     manifest: Option<Value>,
 }
 
-enum How {
+enum ServerState {
     Pending,
     Connected(Arc<dyn Server>),
     Failed(NotConnected),
@@ -223,10 +228,10 @@ impl Entry {
 
     /// Its tools, sorted by name, without those that its configuration denies.
     fn tools(&self, name: &str) -> Vec<McpTool> {
-        let How::Connected(server) = &self.how else { return Vec::new() };
+        let ServerState::Connected(server) = &self.how else { return Vec::new() };
         let mut known = server.tools();
         known.sort_by(|one, other| one.name.cmp(&other.name));
-        let of = |tool: ServerTool| {
+        let of = |tool: McpToolInfo| {
             let policy = policy::of(&self.config, &tool.name);
             McpTool::new(name, self.source(), tool, Arc::clone(server), policy)
         };
@@ -283,8 +288,8 @@ impl Servers {
                 return false;
             }
             let how = match &problem {
-                Some(problem) => How::Failed(problem.as_str().into()),
-                None => How::Pending,
+                Some(problem) => ServerState::Failed(problem.as_str().into()),
+                None => ServerState::Pending,
             };
             let entry = Entry { config, how, attempt: 0, is_dynamic, scope, manifest };
             state.entries.insert(name.to_owned(), entry);
@@ -342,7 +347,7 @@ impl Servers {
         let entry =
             state.entries.get_mut(name).ok_or_else(|| format!("Server not found: {name}"))?;
         entry.attempt += 1;
-        entry.how = How::Disabled;
+        entry.how = ServerState::Disabled;
         Ok(())
     }
 
@@ -351,21 +356,21 @@ impl Servers {
         let Some(entry) = state.entries.get_mut(name) else { return };
         entry.attempt += 1;
         let Some(connector) = &self.0.connector else {
-            entry.how = How::Failed("this engine cannot reach MCP servers".into());
+            entry.how = ServerState::Failed("this engine cannot reach MCP servers".into());
             return;
         };
         // Here, and not where a server is added: every way to connect comes through here.
         if let Some(reason) = self.0.lists.refusal(name, &entry.config) {
-            entry.how = How::Failed(reason.into());
+            entry.how = ServerState::Failed(reason.into());
             return;
         }
-        entry.how = How::Pending;
+        entry.how = ServerState::Pending;
         let place = match &entry.config {
             McpServerConfig::Sdk(sdk) => {
                 let timeout = sdk.timeout.as_ref().map(|ms| ms.get().max(0.0) as u64);
-                Place::InHost { manifest: entry.manifest.clone(), timeout }
+                ServerLocation::InHost { manifest: entry.manifest.clone(), timeout }
             }
-            config => Place::Configured(config.clone()),
+            config => ServerLocation::Configured(config.clone()),
         };
         let line = HostLine::new(name, self.0.calls.clone(), Arc::downgrade(&self.0));
         // A connector may come from the program around the engine. One that panics must not leave a server that
@@ -424,9 +429,9 @@ impl Servers {
         let mut failed = BTreeMap::new();
         for (name, entry) in self.lock().entries.iter().filter(|(name, _)| is_meant(name)) {
             match &entry.how {
-                How::Pending => return None,
-                How::Failed(why) => _ = failed.insert(name.clone(), why.reason.clone()),
-                How::Connected(_) | How::Disabled => {}
+                ServerState::Pending => return None,
+                ServerState::Failed(why) => _ = failed.insert(name.clone(), why.reason.clone()),
+                ServerState::Connected(_) | ServerState::Disabled => {}
             }
         }
         Some(failed)
@@ -436,7 +441,7 @@ impl Servers {
     pub(crate) fn connected(&self) -> Vec<(String, Arc<dyn Server>)> {
         let state = self.lock();
         let connected = state.entries.iter().filter_map(|(name, entry)| match &entry.how {
-            How::Connected(server) => Some((name.clone(), Arc::clone(server))),
+            ServerState::Connected(server) => Some((name.clone(), Arc::clone(server))),
             _ => None,
         });
         connected.collect()
@@ -491,12 +496,12 @@ impl Servers {
         let mut tools: Vec<Arc<dyn AnyTool>> = Vec::new();
         for (name, entry) in &state.entries {
             match &entry.how {
-                How::Pending => return None,
-                How::Connected(_) => {
+                ServerState::Pending => return None,
+                ServerState::Connected(_) => {
                     let of_server = entry.tools(name).into_iter();
                     tools.extend(of_server.map(|tool| Arc::new(tool) as Arc<dyn AnyTool>));
                 }
-                How::Failed(_) | How::Disabled => {}
+                ServerState::Failed(_) | ServerState::Disabled => {}
             }
         }
         drop(state);
@@ -519,8 +524,8 @@ impl Inner {
             && entry.attempt == attempt
         {
             entry.how = match connected {
-                Ok(server) => How::Connected(server),
-                Err(reason) => How::Failed(reason),
+                Ok(server) => ServerState::Connected(server),
+                Err(reason) => ServerState::Failed(reason),
             };
         }
         self.changed.send_modify(|n| *n += 1);

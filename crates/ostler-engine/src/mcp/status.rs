@@ -4,7 +4,7 @@ use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::message::system::InitMcpServer;
 use serde_json::{Value, json};
 
-use super::{Entry, How, NotConnected, Servers};
+use super::{Entry, NotConnected, ServerState, Servers};
 
 impl Servers {
     /// How every server is, as `mcp_status` tells it.
@@ -39,10 +39,10 @@ fn status(name: &str, entry: &Entry) -> Value {
         status["error"] = json!(why.reason);
     };
     match &entry.how {
-        How::Pending => status["status"] = json!("pending"),
-        How::Disabled => status["status"] = json!("disabled"),
-        How::Failed(why) => failed(&mut status, why),
-        How::Connected(server) => match server.lost() {
+        ServerState::Pending => status["status"] = json!("pending"),
+        ServerState::Disabled => status["status"] = json!("disabled"),
+        ServerState::Failed(why) => failed(&mut status, why),
+        ServerState::Connected(server) => match server.lost() {
             Some(reason) => failed(&mut status, &reason.into()),
             None => {
                 let (server_name, version) = server.info();

@@ -6,7 +6,7 @@ use ostler_proto::mcp::McpServerProvenance;
 use ostler_proto::message::ToolUseMeta;
 use serde_json::{Value, json};
 
-use super::{Server, ServerTool};
+use super::{McpToolInfo, Server};
 use crate::model::ToolSpec;
 use crate::tool::{AnyTool, Effect, Prepared, ServerToolPolicy, ToolCx};
 
@@ -15,7 +15,7 @@ const MAX_DESCRIPTION: usize = 2048;
 
 pub(super) struct McpTool {
     spec: ToolSpec,
-    tool: ServerTool,
+    tool: McpToolInfo,
     server: Arc<dyn Server>,
     from: McpServerProvenance,
     policy: ServerToolPolicy,
@@ -25,7 +25,7 @@ impl McpTool {
     pub(super) fn new(
         server_name: &str,
         source: &str,
-        mut tool: ServerTool,
+        mut tool: McpToolInfo,
         server: Arc<dyn Server>,
         policy: ServerToolPolicy,
     ) -> Self {

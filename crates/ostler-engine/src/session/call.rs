@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::Session;
 use super::control::{failure, success};
 use crate::call;
-use crate::drive::World;
-use crate::drive::surroundings::Inside;
+use crate::drive::TurnContext;
+use crate::drive::tool_session::EngineToolSession;
 use crate::host::Host;
 use crate::ids::fresh_uuid;
 use crate::mcp::tools_of;
@@ -24,14 +24,14 @@ use crate::tool::ToolCx;
 impl Session {
     /// Calls a tool beside the conversation: the model hears nothing of it.
     pub(super) fn call_tool(&mut self, request_id: Option<RequestId>, wanted: McpCall) {
-        let world = self.world.clone();
+        let context = self.context.clone();
         self.aside(async move {
-            let host = world.host.clone();
+            let host = context.host.clone();
             let limit = wanted.timeout_ms.as_ref().map(|ms| ms.get().max(0.0) as u64);
             let answer = match limit {
-                None => call_tool(&world, wanted).await,
+                None => call_tool(&context, wanted).await,
                 Some(ms) => {
-                    tokio::time::timeout(Duration::from_millis(ms), call_tool(&world, wanted))
+                    tokio::time::timeout(Duration::from_millis(ms), call_tool(&context, wanted))
                         .await
                         .unwrap_or_else(|_| Err(format!("the call took longer than {ms} ms")))
                 }
@@ -62,7 +62,7 @@ impl Session {
             }
         };
         {
-            let policy = &self.world.host.policy;
+            let policy = &self.context.host.policy;
             let mut policy = policy.lock().unwrap_or_else(|it| it.into_inner());
             let tools = tools_of(server);
             if is_pinned {
@@ -71,7 +71,7 @@ impl Session {
                 policy.pinned.remove(&tools);
             }
         }
-        Ok(match self.world.servers.is_known(server) {
+        Ok(match self.context.servers.is_known(server) {
             true => json!({}),
             false => {
                 let warning = format!(
@@ -83,7 +83,7 @@ impl Session {
     }
 }
 
-async fn call_tool(world: &World, wanted: McpCall) -> Result<Value, String> {
+async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, String> {
     let McpCall { tool, arguments, expires_at, check_permissions, .. } = &wanted;
     let Some((server, _)) = tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"))
     else {
@@ -99,20 +99,20 @@ async fn call_tool(world: &World, wanted: McpCall) -> Result<Value, String> {
         let detail = format!("request expired at {expired}");
         return Ok(json!({"staging": {"ok": false, "error_code": "expired", "detail": detail}}));
     }
-    let world = world.with_server_tools().await;
-    let of = world.tools.get(tool).and_then(|tool| tool.provenance());
+    let context = context.with_server_tools().await;
+    let of = context.tools.get(tool).and_then(|tool| tool.provenance());
     let Some(of) = of else {
         let is_there =
-            world.servers.connected().iter().any(|(name, _)| tools_of(name) == tools_of(server));
+            context.servers.connected().iter().any(|(name, _)| tools_of(name) == tools_of(server));
         return Err(match is_there {
             true => format!("MCP server {server} has no tool {tool}"),
             false => format!("MCP server not connected: {server}"),
         });
     };
-    if world.servers.is_in_host(&of.name) {
+    if context.servers.is_in_host(&of.name) {
         return Err(format!("MCP server {} lives in the host, which can call it itself", of.name));
     }
-    let mut host = world.host.clone();
+    let mut host = context.host.clone();
     if *check_permissions != Some(true) {
         // The host wants it, so it need not be asked; rules and hooks that forbid it hold all the same.
         host = wanting(&host, tool);
@@ -120,9 +120,9 @@ async fn call_tool(world: &World, wanted: McpCall) -> Result<Value, String> {
     let id = format!("host_{}", fresh_uuid());
     let input = arguments.clone().unwrap_or_else(|| json!({}));
     let call = ToolUseBlock { id: id.into(), name: tool.clone(), input, ..ToolUseBlock::default() };
-    let session = Some(Inside::of(&world));
-    let cx = ToolCx { call: call.id.clone(), session, ..world.cx.clone() };
-    let result = call::run(&world.tools, cx, &host, call).await;
+    let session = Some(EngineToolSession::of(&context));
+    let cx = ToolCx { call: call.id.clone(), session, ..context.cx.clone() };
+    let result = call::run(&context.tools, cx, &host, call).await;
     if result.block.is_error == Some(true) {
         return Err(result.block.content.as_ref().map(Content::text).unwrap_or_default());
     }

@@ -10,20 +10,20 @@ use ostler_proto::{Extra, SessionId};
 use serde_json::json;
 
 use super::Session;
-use super::prompt::Start;
+use super::prompt::SessionStartInfo;
 use super::{report, tasks};
-use crate::agents::Past;
-use crate::compact::Gauge;
-use crate::drive::World;
+use crate::agents::FinishedSubagents;
+use crate::compact::ContextUsage;
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::host::Host;
 use crate::ids::fresh_uuid;
-use crate::model::ledger::Spent;
+use crate::model::ledger::Ledger;
 
 impl Session {
     /// Begins again. What ran in the background ends: nobody would know what its end is about.
     pub(super) async fn clear(&mut self) {
-        let World { host, cx, .. } = &self.world;
+        let TurnContext { host, cx, .. } = &self.context;
         tasks::end_all(host, &cx.tasks).await;
         // Not waited for: an answer of the host would come through this very task.
         let ended = Event::new(HookEvent::SessionEnd, json!({"reason": "clear"}));
@@ -40,11 +40,11 @@ impl Session {
         };
         host.send(ToHost::ConversationReset(reset)).await;
         self.setup.begin_anew(new_id);
-        self.world = self.setup.world();
+        self.context = self.setup.context();
         self.conversation = Vec::new();
-        let memory = self.world.memory.iter().map(|file| file.path.clone()).collect();
-        self.start = Some(Start { source: "clear", memory, title: None });
-        self.world.host.send(report::init(&self.world)).await;
+        let memory = self.context.memory.iter().map(|file| file.path.clone()).collect();
+        self.start = Some(SessionStartInfo { source: "clear", memory, title: None });
+        self.context.host.send(report::init(&self.context)).await;
     }
 }
 
@@ -56,12 +56,12 @@ impl super::Setup {
         base.host = Host {
             session_id,
             transcript,
-            spent: Spent::new(base.host.spent.prices().clone()),
+            ledger: Ledger::new(base.host.ledger.prices().clone()),
             hooks: Arc::new(Mutex::new(hooks)),
             ..base.host.clone()
         };
         base.cx.tasks = base.cx.tasks.emptied();
-        base.gauge = Gauge::default();
-        base.past = Past::default();
+        base.context_usage = ContextUsage::default();
+        base.finished_subagents = FinishedSubagents::default();
     }
 }

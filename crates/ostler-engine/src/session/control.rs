@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Session;
 use super::disk_requests::Offers;
 use super::requests::models;
-use super::setup::Brought;
+use super::setup::HostOffers;
 use crate::agents;
 use crate::commands;
 use crate::disk::on_disk;
@@ -44,13 +44,13 @@ impl Session {
             }
             AskEngine::SetModel(set) => return self.set_model(request.request_id, set).await,
             AskEngine::SetMaxThinkingTokens(set) => self.set_thinking(set),
-            AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.world.servers.status()})),
-            AskEngine::McpReconnect(it) => match self.world.servers.reconnect(&it.server_name) {
+            AskEngine::McpStatus(_) => Ok(json!({"mcpServers": self.context.servers.status()})),
+            AskEngine::McpReconnect(it) => match self.context.servers.reconnect(&it.server_name) {
                 Ok(()) => return self.connect(request.request_id, it.server_name.clone()),
                 Err(error) => Err(error),
             },
             AskEngine::McpToggle(it) => {
-                match self.world.servers.toggle(&it.server_name, it.enabled) {
+                match self.context.servers.toggle(&it.server_name, it.enabled) {
                     Ok(()) if it.enabled => {
                         return self.connect(request.request_id, it.server_name.clone());
                     }
@@ -59,7 +59,7 @@ impl Session {
             }
             AskEngine::McpSetServers(set) => return self.set_servers(request.request_id, set),
             AskEngine::McpMessage(it) => {
-                let servers = self.world.servers.clone();
+                let servers = self.context.servers.clone();
                 servers.deliver(&it.server_name, it.message.clone()).await.map(|()| json!({}))
             }
             AskEngine::McpCall(call) => return self.call_tool(request.request_id, call.clone()),
@@ -81,23 +81,23 @@ impl Session {
                 let reading = self.reading(read);
                 return self.answer_later(request.request_id, on_disk(reading));
             }
-            AskEngine::McpReadResource(it) => match self.world.servers.find(&it.server_name) {
+            AskEngine::McpReadResource(it) => match self.context.servers.find(&it.server_name) {
                 Ok(server) => return self.read_resource(request.request_id, server, &it.uri),
                 Err(error) => Err(error),
             },
             AskEngine::StopTask(stop) => {
-                let stopping = stop_task(self.world.cx.tasks.clone(), stop.task_id.clone());
+                let stopping = stop_task(self.context.cx.tasks.clone(), stop.task_id.clone());
                 return self.answer_later(request.request_id, stopping);
             }
             AskEngine::BackgroundTasks(it) => {
-                let found = self.world.cx.tasks.promote(it.tool_use_id.as_ref());
+                let found = self.context.cx.tasks.promote(it.tool_use_id.as_ref());
                 Ok(match &it.tool_use_id {
                     Some(_) => json!({"backgrounded": found}),
                     None => json!({}),
                 })
             }
             AskEngine::GetTaskOutput(get) => {
-                let (tasks, get) = (self.world.cx.tasks.clone(), get.clone());
+                let (tasks, get) = (self.context.cx.tasks.clone(), get.clone());
                 let output = on_disk(move || task_output(&tasks, &get));
                 return self.answer_later(request.request_id, output);
             }
@@ -115,7 +115,7 @@ impl Session {
                     let subtype = other.tag().unwrap_or("none");
                     let error = format!("Unsupported control request subtype: {subtype}");
                     let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
-                    return self.world.host.send(ToHost::ControlResponse(response)).await;
+                    return self.context.host.send(ToHost::ControlResponse(response)).await;
                 }
             },
         };
@@ -171,7 +171,7 @@ impl Session {
             Ok(payload) => self.with_open_questions(success(id, payload)),
             Err(error) => failure(id, error, None),
         };
-        let (host, hooks) = (self.world.host.clone(), self.world.host.hooks());
+        let (host, hooks) = (self.context.host.clone(), self.context.host.hooks());
         if !hooks.watches_files() {
             return host.send(ToHost::ControlResponse(response)).await;
         }
@@ -191,7 +191,7 @@ impl Session {
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
         self.take_offers(initialize, offers)?;
         if let Some(hooks) = &initialize.hooks {
-            self.world.host.replace_callbacks(registry::callbacks(hooks));
+            self.context.host.replace_callbacks(registry::callbacks(hooks));
         }
         if let Some(prompt) = &initialize.system_prompt {
             self.setup.system_prompt = Some(system_prompt_text(prompt));
@@ -205,18 +205,18 @@ impl Session {
         }
         self.wants_suggestions |= initialize.prompt_suggestions == Some(true);
         self.setup.answer = answer.map(Arc::new).or(self.setup.answer.take());
-        self.world = self.setup.world();
+        self.context = self.setup.context();
         Ok(json!({
-            "commands": commands::listed(&self.world.library),
-            "agents": agents::listed(&self.world.library),
-            "output_style": self.world.style.as_ref(),
-            "available_output_styles": self.world.library.style_names(),
-            "models": models(self.world.model.name()),
+            "commands": commands::listed(&self.context.library),
+            "agents": agents::listed(&self.context.library),
+            "output_style": self.context.style.as_ref(),
+            "available_output_styles": self.context.library.style_names(),
+            "models": models(self.context.model.name()),
             "account": self.setup.account,
             "pid": std::process::id(),
             "claude_code_version": env!("CARGO_PKG_VERSION"),
             "ostler_version": env!("CARGO_PKG_VERSION"),
-            "current_permission_mode": self.world.host.mode(),
+            "current_permission_mode": self.context.host.mode(),
             "hooks_applied": true,
             "hook_on_failure_supported": true,
             "sdk_mcp_manifests_parked": parked,
@@ -224,7 +224,7 @@ impl Session {
     }
 
     /// What the host has brought so far, and what it brings now.
-    pub(super) fn offers_with(&self, initialize: &Initialize) -> Brought {
+    pub(super) fn offers_with(&self, initialize: &Initialize) -> HostOffers {
         let mut brought = self.setup.brought.clone();
         brought.take_plugins(initialize.plugins.as_ref());
         brought.agents.extend(initialize.agents.clone().unwrap_or_default());
@@ -256,7 +256,7 @@ impl Session {
             let Some((asker, cancel)) = self.peer.cancel(id) else { continue };
             self.asked_person.remove(&cancel.request_id);
             waiting.push(asker);
-            self.world.host.send(ToHost::ControlCancelRequest(cancel)).await;
+            self.context.host.send(ToHost::ControlCancelRequest(cancel)).await;
         }
         let mut cancelled = Vec::new();
         let payload = match interrupt.cancel_queued {
@@ -267,7 +267,7 @@ impl Session {
             _ => json!({"still_queued": self.queue.named()}),
         };
         let response = success(request_id, payload);
-        self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.context.host.send(ToHost::ControlResponse(response)).await;
         self.tell_of_prompts(cancelled, CommandState::Cancelled).await;
         self.interrupt.cancel();
         drop(waiting);
@@ -277,7 +277,7 @@ impl Session {
     async fn set_mode(&mut self, request_id: Option<RequestId>, set: &SetPermissionMode) {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
-        let host = self.world.host.clone();
+        let host = self.context.host.clone();
         match host.change_policy_here(&PermissionUpdate::SetMode(update)) {
             Ok(()) => {
                 let response = success(request_id, json!({"mode": set.mode}));
@@ -305,7 +305,7 @@ impl Session {
             Some(0) => Some(Thinking::Disabled),
             Some(tokens) => Some(Thinking::Budget(tokens)),
         };
-        self.world = self.setup.world();
+        self.context = self.setup.context();
         Ok(json!({}))
     }
 }

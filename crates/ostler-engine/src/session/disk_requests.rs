@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::Session;
 use super::control::{failure, success};
-use super::setup::{Brought, style_text};
+use super::setup::{HostOffers, style_text};
 use crate::library::Library;
 
 /// The requests that wait for the disk. At most one is at work: two that change the same thing would race.
@@ -43,7 +43,7 @@ pub(super) enum DiskOutcome {
 #[derive(Debug)]
 pub(super) struct Offers {
     pub(super) library: Library,
-    pub(super) brought: Brought,
+    pub(super) brought: HostOffers,
     /// What the output style tells the model.
     pub(super) style_text: Option<String>,
 }
@@ -118,7 +118,7 @@ impl Session {
                 self.reading_library(brought)
             }
             AskEngine::RewindFiles(rewind) => {
-                let rewind = self.world.host.rewinding(rewind)?;
+                let rewind = self.context.host.rewinding(rewind)?;
                 Ok(answering(move || rewind().map(|reply| json!(reply))))
             }
             AskEngine::UpdateSettings(update) => self.settings_update(update).map(answering),
@@ -139,7 +139,7 @@ impl Session {
     }
 
     /// Reads again what files offer.
-    fn reading_library(&self, brought: Brought) -> Result<DiskWork, String> {
+    fn reading_library(&self, brought: HostOffers) -> Result<DiskWork, String> {
         let reload = self.setup.reload.clone().ok_or("nothing here can be read again")?;
         let style = self.setup.output_style.clone();
         Ok(Box::new(move || with_offers(reload(), brought, style)()))
@@ -151,7 +151,7 @@ impl Session {
             Ok(payload) => success(id, payload),
             Err(error) => failure(id, error, None),
         };
-        self.world.host.send(ToHost::ControlResponse(response)).await;
+        self.context.host.send(ToHost::ControlResponse(response)).await;
     }
 
     /// Answers beside the session's task, as soon as the answer is there. The session does not end before.
@@ -160,7 +160,7 @@ impl Session {
         id: Option<RequestId>,
         answer: impl Future<Output = Result<Value, String>> + Send + 'static,
     ) {
-        let host = self.world.host.clone();
+        let host = self.context.host.clone();
         self.answers.spawn(async move {
             let response = match answer.await {
                 Ok(payload) => success(id, payload),
@@ -172,7 +172,7 @@ impl Session {
 }
 
 /// Adds what the host brings, whose plugins are read from the disk.
-fn with_offers(mut library: Library, brought: Brought, style: Option<String>) -> DiskWork {
+fn with_offers(mut library: Library, brought: HostOffers, style: Option<String>) -> DiskWork {
     Box::new(move || {
         brought.add_to(&mut library);
         let style_text = style_text(&library, style.as_deref());

@@ -17,10 +17,10 @@ impl Session {
     pub(super) async fn enqueue(&mut self, prompt: User) {
         // A host that watches the state must not see a prompt in an idle session.
         if prompt.should_query != Some(false) && self.asked_person.is_empty() {
-            self.told.tell(&self.world.host, SessionState::Running).await;
+            self.reported_state.tell(&self.context.host, SessionState::Running).await;
         }
         let named = prompt.uuid.clone();
-        let is_command = commands::is_call(&self.world.library, &prompt);
+        let is_command = commands::is_call(&self.context.library, &prompt);
         self.queue.push(prompt, is_command);
         self.tell_of_prompts(named.into_iter().collect(), CommandState::Queued).await;
     }
@@ -33,7 +33,7 @@ impl Session {
 
     /// Tells how far prompts have got.
     pub(super) async fn tell_of_prompts(&self, named: Vec<Uuid>, state: CommandState) {
-        let host = &self.world.host;
+        let host = &self.context.host;
         for command_uuid in named {
             let frame = CommandLifecycle {
                 command_uuid,
@@ -52,6 +52,6 @@ impl Session {
         base.host.env = Arc::new(base.host.env.with(variables));
         base.cx.env = Arc::clone(&base.host.env);
         base.host.judge_environment();
-        self.world = self.setup.world();
+        self.context = self.setup.context();
     }
 }

@@ -16,13 +16,13 @@ use super::{Compaction, Delegation, Limits, StateEvents};
 use crate::context::memory::MemoryFile;
 use crate::host::Notice;
 use crate::library::Library;
-use crate::live::LiveSettings;
 use crate::mcp::{Connector, KnownServer};
 use crate::model::{Aliases, Model, Prices, Sampling};
 use crate::permission::Policy;
-use crate::record::Tape;
+use crate::record::Recording;
 use crate::settings::{Folders, ServerLists};
-use crate::store::Opened;
+use crate::settings_watcher::WatchedSettings;
+use crate::store::OpenedSession;
 use crate::tool::AnyTool;
 
 /// What a session runs with.
@@ -66,7 +66,7 @@ pub struct SessionOptions {
     /// Standing instructions, see [`crate::context::memory::load`].
     pub memory: Vec<MemoryFile>,
     /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
-    pub opened: Option<Opened>,
+    pub opened: Option<OpenedSession>,
     /// The id of a session that keeps nothing; one that is kept has the id it was opened with.
     pub session_id: Option<SessionId>,
     /// The shape the answer must have.
@@ -74,7 +74,7 @@ pub struct SessionOptions {
     /// Hooks, as they stand under `hooks` in each settings file.
     pub hooks: Vec<Value>,
     /// Settings whose hooks hold too, and that are looked at again while the session runs.
-    pub live: Option<LiveSettings>,
+    pub live: Option<WatchedSettings>,
     /// The model that hooks ask which name none; the session's own where this is not said.
     pub small_model: Option<String>,
     /// Hooks that prepare or tend the folder run first.
@@ -118,7 +118,7 @@ pub struct SessionOptions {
     /// Who pays.
     pub account: AccountInfo,
     /// What tool calls are recorded on, or replayed from; the model has its own part in that.
-    pub tape: Option<Tape>,
+    pub tape: Option<Recording>,
 }
 
 /// Reads what files offer.

@@ -14,18 +14,18 @@ use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
 use super::report;
-use crate::commands::{self, BuiltIn, Called, Expanded};
-use crate::drive::{Finished, World, drive};
+use crate::commands::{self, BuiltIn, CommandCall, ExpandedCommand};
+use crate::drive::{TurnContext, TurnOutcome, drive};
 use crate::hooks::verdict::Verdict;
-use crate::hooks::{Event, occasions};
+use crate::hooks::{Event, triggers};
 use crate::ids::fresh_uuid;
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::rescue::LentConversation;
 use crate::turn::{Ending, INTERRUPTED};
 
 /// What is told once, with the first prompt of a session.
 #[derive(Debug)]
-pub(crate) struct Start {
+pub(crate) struct SessionStartInfo {
     /// Why the session begins.
     pub(crate) source: &'static str,
     /// The files with instructions that were read for it.
@@ -36,7 +36,7 @@ pub(crate) struct Start {
 
 /// What is left of the prompts once hooks have heard them.
 #[derive(Debug, Default)]
-struct Heard {
+struct AcceptedPrompts {
     /// What the model reads.
     blocks: Vec<ContentBlock>,
     /// What is kept of them in the session's file.
@@ -47,7 +47,7 @@ struct Heard {
 }
 
 /// A prompt that may go to the model.
-struct Taken {
+struct AcceptedPrompt {
     blocks: Vec<ContentBlock>,
     kept: User,
     title: Option<String>,
@@ -56,33 +56,33 @@ struct Taken {
 
 /// Answers prompts, except those that a hook refuses.
 pub(crate) async fn answer(
-    world: &World,
+    context: &TurnContext,
     conversation: LentConversation,
     prompts: Vec<User>,
-    start: Option<Start>,
-) -> Finished {
+    start: Option<SessionStartInfo>,
+) -> TurnOutcome {
     if let [prompt] = &prompts[..]
-        && let Some(Called::BuiltIn(command, _)) = commands::read(&world.library, prompt)
+        && let Some(CommandCall::BuiltIn(command, _)) = commands::read(&context.library, prompt)
     {
-        return obey(world, conversation, prompt.clone(), command).await;
+        return obey(context, conversation, prompt.clone(), command).await;
     }
     let heard = tokio::select! {
         // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
         biased;
-        () = world.cx.cancelled.cancelled() => {
-            return interrupted(world, conversation.take()).await;
+        () = context.cx.cancelled.cancelled() => {
+            return interrupted(context, conversation.take()).await;
         }
-        heard = hear(world, prompts, start) => heard,
+        heard = hear(context, prompts, start) => heard,
     };
-    let Heard { blocks, kept, title, model } = match heard {
+    let AcceptedPrompts { blocks, kept, title, model } = match heard {
         Ok(heard) => heard,
-        Err(reason) => return Finished::new(Ending::Blocked(reason), conversation.take()),
+        Err(reason) => return TurnOutcome::new(Ending::Blocked(reason), conversation.take()),
     };
-    let mut world = world.clone();
+    let mut context = context.clone();
     if let Some(model) = model {
-        world.model_name = world.aliases.full_name(Some(&model), &world.model_name).into();
+        context.model_name = context.aliases.full_name(Some(&model), &context.model_name).into();
     }
-    let (world, host) = (&world, &world.host);
+    let (context, host) = (&context, &context.host);
     let mode = host.mode();
     let mut lost = None;
     for prompt in &kept {
@@ -99,75 +99,79 @@ pub(crate) async fn answer(
             host.checkpoint(uuid).await;
         }
     }
-    host.send(report::init(world)).await;
+    host.send(report::init(context)).await;
     if host.replays {
         for prompt in kept {
             host.replay(prompt).await;
         }
     }
-    drive(world, conversation, blocks).await
+    drive(context, conversation, blocks).await
 }
 
 /// Runs a command in place of a turn. Hooks hear it first: what the user wants of the summary goes to the model.
 async fn obey(
-    world: &World,
+    context: &TurnContext,
     conversation: LentConversation,
     prompt: User,
     command: BuiltIn,
-) -> Finished {
+) -> TurnOutcome {
     let taken = tokio::select! {
         biased;
-        () = world.cx.cancelled.cancelled() => {
+        () = context.cx.cancelled.cancelled() => {
             let ending = Ending::Interrupted { in_tools: false };
-            return Finished::new(ending, conversation.take());
+            return TurnOutcome::new(ending, conversation.take());
         }
-        taken = submit(world, prompt) => taken,
+        taken = submit(context, prompt) => taken,
     };
     match taken {
         Ok(taken) => {
             // A hook may have put other words in place of the prompt.
-            let arguments = match commands::read(&world.library, &taken.kept) {
-                Some(Called::BuiltIn(_, arguments)) => arguments,
+            let arguments = match commands::read(&context.library, &taken.kept) {
+                Some(CommandCall::BuiltIn(_, arguments)) => arguments,
                 _ => String::new(),
             };
-            commands::obey(world, conversation, command, &arguments).await
+            commands::obey(context, conversation, command, &arguments).await
         }
         Err(reason) => {
-            world.host.send(refusal(world, &reason)).await;
-            Finished::new(Ending::Blocked(reason), conversation.take())
+            context.host.send(refusal(context, &reason)).await;
+            TurnOutcome::new(Ending::Blocked(reason), conversation.take())
         }
     }
 }
 
 /// The turn ends before hooks have heard the prompts. What nobody has looked at does not go to the model, neither now
 /// nor with the next prompt: all that is left is the marker.
-async fn interrupted(world: &World, mut conversation: Vec<Said>) -> Finished {
+async fn interrupted(context: &TurnContext, mut conversation: Vec<ChatMessage>) -> TurnOutcome {
     let marker = ContentBlock::text(INTERRUPTED);
-    world.host.send(report::init(world)).await;
-    world.host.say_as_user(vec![marker.clone()]).await;
+    context.host.send(report::init(context)).await;
+    context.host.say_as_user(vec![marker.clone()]).await;
     match conversation.last_mut() {
         Some(last) if last.role == Role::User => last.content.push(marker),
-        _ => conversation.push(Said { role: Role::User, content: vec![marker] }),
+        _ => conversation.push(ChatMessage { role: Role::User, content: vec![marker] }),
     }
-    let finished = Finished::new(Ending::Interrupted { in_tools: false }, conversation);
-    Finished { n_user_messages: 2, ..finished }
+    let finished = TurnOutcome::new(Ending::Interrupted { in_tools: false }, conversation);
+    TurnOutcome { n_user_messages: 2, ..finished }
 }
 
 /// Tells hooks of the prompts, and of the session if they are the first.
 ///
 /// # Errors
 /// Why hooks want none of the prompts answered.
-async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result<Heard, String> {
-    occasions::look_around(&world.host, &world.cx.cwd, true).await;
+async fn hear(
+    context: &TurnContext,
+    prompts: Vec<User>,
+    start: Option<SessionStartInfo>,
+) -> Result<AcceptedPrompts, String> {
+    triggers::look_around(&context.host, &context.cx.cwd, true).await;
     let mut first = Verdict::default();
     let named = start.as_ref().and_then(|start| start.title.clone());
     if let Some(start) = start {
-        first = begin(world, start).await;
+        first = begin(context, start).await;
     }
-    let mut heard = Heard::default();
+    let mut heard = AcceptedPrompts::default();
     let mut refused = None;
     for prompt in prompts {
-        match submit(world, prompt).await {
+        match submit(context, prompt).await {
             Ok(taken) => {
                 heard.blocks.extend(taken.blocks);
                 heard.kept.push(taken.kept);
@@ -175,7 +179,7 @@ async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result
                 heard.model = taken.model.or(heard.model);
             }
             Err(reason) => {
-                world.host.send(refusal(world, &reason)).await;
+                context.host.send(refusal(context, &reason)).await;
                 refused = Some(reason);
             }
         }
@@ -183,26 +187,26 @@ async fn hear(world: &World, prompts: Vec<User>, start: Option<Start>) -> Result
     if let (true, Some(reason)) = (heard.blocks.is_empty(), refused) {
         return Err(reason);
     }
-    let said = world.host.hooks().take_said();
+    let said = context.host.hooks().take_said();
     heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
-    let planning = planning_reminder(world);
+    let planning = planning_reminder(context);
     heard
         .blocks
         .extend(first.context.into_iter().chain(said).chain(planning).map(ContentBlock::text));
-    Ok(Heard { title: heard.title.or(first.title).or(named), ..heard })
+    Ok(AcceptedPrompts { title: heard.title.or(first.title).or(named), ..heard })
 }
 
 /// What the model is told about plan mode with this prompt; `None` when it is not planning.
-fn planning_reminder(world: &World) -> Option<String> {
-    let is_planning = world.host.mode() == PermissionMode::Plan;
-    is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", world.planning))
+fn planning_reminder(context: &TurnContext) -> Option<String> {
+    let is_planning = context.host.mode() == PermissionMode::Plan;
+    is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", context.planning))
 }
 
 /// Asks hooks about a prompt.
 ///
 /// # Errors
 /// Why the model is not to read it.
-async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
+async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPrompt, String> {
     let mut blocks = match prompt.message.content.clone() {
         Some(Content::Text(text)) => vec![ContentBlock::text(text)],
         Some(Content::Blocks(blocks)) => blocks,
@@ -210,52 +214,52 @@ async fn submit(world: &World, mut prompt: User) -> Result<Taken, String> {
     };
     // What the engine itself has to say is no prompt of the user's.
     if prompt.is_synthetic == Some(true) {
-        return Ok(Taken { blocks, kept: prompt, title: None, model: None });
+        return Ok(AcceptedPrompt { blocks, kept: prompt, title: None, model: None });
     }
-    world.host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
+    context.host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let text: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
     let text = text.join("\n");
     let fields = json!({"prompt": text});
-    let verdict = tell(world, HookEvent::UserPromptSubmit, fields).await;
+    let verdict = tell(context, HookEvent::UserPromptSubmit, fields).await;
     if let Some(reason) = verdict.block.or(verdict.stop) {
         return Err(reason);
     }
     let mut model = None;
-    if let Some(Called::File(command, arguments)) = commands::read(&world.library, &prompt)
+    if let Some(CommandCall::File(command, arguments)) = commands::read(&context.library, &prompt)
         && !verdict.hides_prompt
     {
-        let expanded = commands::expand(world, &command, &arguments, &text).await?;
-        Expanded { blocks, model } = expanded;
+        let expanded = commands::expand(context, &command, &arguments, &text).await?;
+        ExpandedCommand { blocks, model } = expanded;
         prompt.message.content = Some(Content::Blocks(blocks.clone()));
     }
-    let context = verdict.context.into_iter().map(ContentBlock::text);
+    let added_context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
         // Hidden from the model, it is hidden from a session that goes on from the file as well.
-        blocks = context.collect();
+        blocks = added_context.collect();
         prompt.message.content = Some(Content::Blocks(blocks.clone()));
     } else {
-        blocks.extend(context);
+        blocks.extend(added_context);
     }
     if blocks.is_empty() {
         return Err("a hook keeps the prompt from the model and gives nothing in its place".into());
     }
-    Ok(Taken { blocks, kept: prompt, title: verdict.title, model })
+    Ok(AcceptedPrompt { blocks, kept: prompt, title: verdict.title, model })
 }
 
 /// Tells hooks that the session begins and which instructions it begins with.
-pub(crate) async fn begin(world: &World, start: Start) -> Verdict {
-    let host = &world.host;
+pub(crate) async fn begin(context: &TurnContext, start: SessionStartInfo) -> Verdict {
+    let host = &context.host;
     let idle = host.hooks().idle_events();
     if !idle.is_empty() {
         let text = format!("hooks for {} never run: nothing sets them off yet", idle.join(", "));
         host.inform(text, "notice", Some("hooks_without_occasion")).await;
     }
-    let fields = json!({"source": start.source, "model": world.model_name.as_ref()});
-    let verdict = tell(world, HookEvent::SessionStart, fields).await;
+    let fields = json!({"source": start.source, "model": context.model_name.as_ref()});
+    let verdict = tell(context, HookEvent::SessionStart, fields).await;
     if host.hooks().any_for(&HookEvent::InstructionsLoaded) {
         for file in &start.memory {
             let fields = instructions(file, host.folders.user.as_deref());
-            tell(world, HookEvent::InstructionsLoaded, fields).await;
+            tell(context, HookEvent::InstructionsLoaded, fields).await;
         }
     }
     verdict
@@ -274,7 +278,7 @@ fn instructions(file: &Path, user: Option<&Path>) -> Value {
     json!({"file_path": file.display().to_string(), "memory_type": kind, "load_reason": reason})
 }
 
-fn refusal(world: &World, reason: &str) -> ToHost {
+fn refusal(context: &TurnContext, reason: &str) -> ToHost {
     ToHost::System(System::Informational(Informational {
         content: reason.to_owned(),
         level: "warning".to_owned(),
@@ -282,12 +286,12 @@ fn refusal(world: &World, reason: &str) -> ToHost {
         prompt_submit_outcome: Some(
             json!({"kind": "blocked_by_hook", "prompt_kept": false, "reason": reason}),
         ),
-        session_id: world.host.session_id.clone(),
+        session_id: context.host.session_id.clone(),
         uuid: fresh_uuid(),
         ..Informational::default()
     }))
 }
 
-async fn tell(world: &World, event: HookEvent, fields: Value) -> Verdict {
-    world.host.hooks().run(&world.host, &world.cx.cwd, Event::new(event, fields)).await
+async fn tell(context: &TurnContext, event: HookEvent, fields: Value) -> Verdict {
+    context.host.hooks().run(&context.host, &context.cx.cwd, Event::new(event, fields)).await
 }

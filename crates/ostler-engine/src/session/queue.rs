@@ -7,10 +7,10 @@ use ostler_proto::message::{Origin, User};
 
 /// What waits, in the order it came.
 #[derive(Debug, Default)]
-pub(super) struct Queue(VecDeque<Waiting>);
+pub(super) struct Queue(VecDeque<QueuedPrompt>);
 
 #[derive(Debug)]
-struct Waiting {
+struct QueuedPrompt {
     prompt: User,
     /// It calls a command, which is a turn of its own.
     is_command: bool,
@@ -18,7 +18,7 @@ struct Waiting {
 
 impl Queue {
     pub(super) fn push(&mut self, prompt: User, is_command: bool) {
-        self.0.push_back(Waiting { prompt, is_command });
+        self.0.push_back(QueuedPrompt { prompt, is_command });
     }
 
     /// Looks again which of the prompts call a command.
@@ -30,7 +30,7 @@ impl Queue {
 
     /// Everything that waits, as soon as something of it wants an answer. A command is a turn of its own.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
-        let wants_answer = |waiting: &Waiting| waiting.prompt.should_query != Some(false);
+        let wants_answer = |waiting: &QueuedPrompt| waiting.prompt.should_query != Some(false);
         let command = self.0.iter().position(|waiting| waiting.is_command);
         let n_prompts = command.unwrap_or(self.0.len());
         if self.0.iter().take(n_prompts).any(wants_answer) {

@@ -11,47 +11,47 @@ use serde_json::json;
 
 use crate::agents;
 use crate::commands;
-use crate::drive::{CUT, Finished, REFUSED, World};
+use crate::drive::{CUT, REFUSED, TurnContext, TurnOutcome};
 use crate::host::Host;
 use crate::ids::fresh_uuid;
 use crate::model::ledger::whole_usage;
 use crate::model::{ModelError, pricing};
-use crate::response::Pace;
+use crate::response::ResponseTiming;
 use crate::session::queue::Answers;
 use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
-pub(crate) fn init(world: &World) -> ToHost {
+pub(crate) fn init(context: &TurnContext) -> ToHost {
     ToHost::System(System::Init(Box::new(Init {
-        cwd: world.cx.cwd.display().to_string(),
-        session_id: world.host.session_id.clone(),
-        mcp_servers: world.servers.summary(),
-        tools: world.specs.iter().map(|spec| listed_name(&spec.name)).collect(),
-        model: world.asked_model(),
-        permission_mode: world.host.mode(),
-        api_key_source: world.key_source.as_deref().map(str::to_owned),
-        original_cwd: Some(world.cx.cwd.display().to_string()),
-        additional_directories: Some(directories(world)),
+        cwd: context.cx.cwd.display().to_string(),
+        session_id: context.host.session_id.clone(),
+        mcp_servers: context.servers.summary(),
+        tools: context.specs.iter().map(|spec| listed_name(&spec.name)).collect(),
+        model: context.asked_model(),
+        permission_mode: context.host.mode(),
+        api_key_source: context.key_source.as_deref().map(str::to_owned),
+        original_cwd: Some(context.cx.cwd.display().to_string()),
+        additional_directories: Some(directories(context)),
         // An interruption tells which prompts still wait, and forgets them if it is asked to.
         capabilities: Some(vec![
             "interrupt_receipt_v1".to_owned(),
             "interrupt_cancel_queued_v1".to_owned(),
         ]),
-        slash_commands: commands::names(&world.library),
-        skills: Some(commands::skill_names(&world.library)),
-        plugins: Some(world.library.plugin_list()),
+        slash_commands: commands::names(&context.library),
+        skills: Some(commands::skill_names(&context.library)),
+        plugins: Some(context.library.plugin_list()),
         claude_code_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         ostler_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        output_style: Some(world.style.as_ref().to_owned()),
-        agents: Some(agents::listed(&world.library).into_iter().map(|kind| kind.name).collect()),
-        user_message_uuids: Some(world.answering.to_vec()).filter(|named| !named.is_empty()),
+        output_style: Some(context.style.as_ref().to_owned()),
+        agents: Some(agents::listed(&context.library).into_iter().map(|kind| kind.name).collect()),
+        user_message_uuids: Some(context.answering.to_vec()).filter(|named| !named.is_empty()),
         uuid: fresh_uuid(),
         ..Init::default()
     })))
 }
 
-fn directories(world: &World) -> Vec<String> {
-    world.host.policy().directories().map(|directory| directory.display().to_string()).collect()
+fn directories(context: &TurnContext) -> Vec<String> {
+    context.host.policy().directories().map(|directory| directory.display().to_string()).collect()
 }
 
 /// What a tool is called in lists for hosts: the one for subagents has an older name there.
@@ -79,7 +79,7 @@ impl Totals {
     pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
         self.answers = answers;
         self.begun = Some(Instant::now());
-        self.waited = host.spent.time();
+        self.waited = host.ledger.time();
     }
 
     /// The prompt that is being answered, if the host gave it a name.
@@ -88,8 +88,8 @@ impl Totals {
     }
 
     /// `result` for a turn that came to its end.
-    pub(crate) fn result(&mut self, world: &World, finished: Finished) -> ToHost {
-        let times = Times::of(self.begun, &finished.pace);
+    pub(crate) fn result(&mut self, context: &TurnContext, finished: TurnOutcome) -> ToHost {
+        let times = Times::of(self.begun, &finished.timing);
         let mut result = TurnResult {
             num_turns: finished.n_user_messages,
             stop_reason: finished.stop_reason,
@@ -98,10 +98,10 @@ impl Totals {
             structured_output: finished.structured,
             hook_stop_reason: finished.hook_stop_reason,
             safety_stops: Some(finished.n_safety_stops.into()),
-            ..self.frame(&world.host)
+            ..self.frame(&context.host)
         };
         // Ours: what a mode, rules and hooks save the user from.
-        let (asked, spared) = world.host.spent.questions();
+        let (asked, spared) = context.host.ledger.questions();
         if asked + spared > 0 {
             let counted = json!({"asked": asked, "spared": spared});
             result.extra.insert("permission_questions", counted);
@@ -149,7 +149,7 @@ impl Totals {
                 result.terminal_reason = Some(reason);
             }
             Ending::MaxTurns => {
-                let max = world.limits.max_turns.unwrap_or_default();
+                let max = context.limits.max_turns.unwrap_or_default();
                 let text = format!("Reached maximum number of turns ({max})");
                 fail(&mut result, ResultSubtype::ErrorMaxTurns, &text);
                 result.terminal_reason = Some(TerminalReason::MaxTurns);
@@ -166,7 +166,7 @@ impl Totals {
                     Limit::Tokens => (ResultSubtype::ErrorMaxBudgetUsd, "tokens"),
                     Limit::Time => (ResultSubtype::ErrorDuringExecution, "time"),
                 };
-                fail(&mut result, subtype, &over(limit, world));
+                fail(&mut result, subtype, &over(limit, context));
                 result.extra.insert("limit_reached", word);
                 result.terminal_reason = Some(TerminalReason::BudgetExhausted);
             }
@@ -195,12 +195,12 @@ impl Totals {
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
             duration_api_ms: Num::from(
-                host.spent.time().saturating_sub(self.waited).as_millis() as u64
+                host.ledger.time().saturating_sub(self.waited).as_millis() as u64
             ),
             usage: whole_usage(Usage::default()),
             session_id: host.session_id.clone(),
-            total_cost_usd: Num::from(host.spent.dollars()),
-            model_usage: host.spent.models(),
+            total_cost_usd: Num::from(host.ledger.dollars()),
+            model_usage: host.ledger.models(),
             uuid: fresh_uuid(),
             result_index: Some(index),
             user_message_uuid: named.last().cloned(),
@@ -223,17 +223,17 @@ struct Times {
 
 impl Times {
     /// `None` when the model was not asked, or never began to answer.
-    fn of(begun: Option<Instant>, pace: &Pace) -> Option<Self> {
+    fn of(begun: Option<Instant>, timing: &ResponseTiming) -> Option<Self> {
         let begun = begun?;
-        let (asked, request_sent) = pace.asked?;
+        let (asked, request_sent) = timing.asked?;
         let since = |moment: Instant| moment.saturating_duration_since(begun);
         Some(Self {
             to_request: since(asked),
-            to_event: since(pace.first_event?),
-            to_token: pace.first_token.map(since),
-            to_frame: pace.first_frame.map(since),
+            to_event: since(timing.first_event?),
+            to_token: timing.first_token.map(since),
+            to_frame: timing.first_frame.map(since),
             request_sent,
-            first_usage: pace.first_usage.clone().unwrap_or_default(),
+            first_usage: timing.first_usage.clone().unwrap_or_default(),
         })
     }
 
@@ -270,11 +270,11 @@ fn missed(miss: Option<&str>, text: &str) -> String {
     }
 }
 
-fn over(limit: Limit, world: &World) -> String {
+fn over(limit: Limit, context: &TurnContext) -> String {
     match limit {
         Limit::Dollars => {
-            let limit = world.limits.max_budget_usd.unwrap_or_default();
-            match world.host.spent.unpriced() {
+            let limit = context.limits.max_budget_usd.unwrap_or_default();
+            match context.host.ledger.unpriced() {
                 Some(model) => pricing::no_price(&model, limit),
                 None => format!("Reached maximum budget (${limit})"),
             }
@@ -282,11 +282,11 @@ fn over(limit: Limit, world: &World) -> String {
         Limit::Tokens => {
             format!(
                 "Reached maximum number of tokens ({})",
-                world.limits.max_tokens.unwrap_or_default()
+                context.limits.max_tokens.unwrap_or_default()
             )
         }
         Limit::Time => {
-            let seconds = world.limits.timeout.unwrap_or_default().as_secs_f64();
+            let seconds = context.limits.timeout.unwrap_or_default().as_secs_f64();
             format!("Reached the time limit ({seconds} s)")
         }
     }

@@ -30,7 +30,7 @@ impl Session {
             let manifests = initialize.sdk_mcp_server_manifests.as_ref();
             let manifest = manifests.and_then(|manifests| manifests.get(name));
             let said = manifest.map(|manifest| json!(manifest));
-            let is_new = self.world.servers.add_in_host(name, McpServerConfig::Sdk(config), said);
+            let is_new = self.context.servers.add_in_host(name, McpServerConfig::Sdk(config), said);
             if manifest.is_some() {
                 parked.insert(name.clone(), if is_new { "parked" } else { "already_connected" });
             }
@@ -40,7 +40,7 @@ impl Session {
 
     /// Answers once a server is connected, or is not.
     pub(super) fn connect(&mut self, request_id: Option<RequestId>, name: String) {
-        let (servers, host) = (self.world.servers.clone(), self.world.host.clone());
+        let (servers, host) = (self.context.servers.clone(), self.context.host.clone());
         self.aside(async move {
             let mut failed = servers.settled(|known| known == name).await;
             let response = match failed.remove(&name) {
@@ -53,7 +53,7 @@ impl Session {
 
     /// Replaces the servers that were added before. Those inside the host connect only after the answer.
     pub(super) fn set_servers(&mut self, request_id: Option<RequestId>, set: &McpSetServers) {
-        let (servers, host) = (self.world.servers.clone(), self.world.host.clone());
+        let (servers, host) = (self.context.servers.clone(), self.context.host.clone());
         let (added, removed) = servers.set(&set.servers);
         let is_awaited = |name: &&String| !servers.is_in_host(name);
         let awaited: Vec<String> = added.iter().filter(is_awaited).cloned().collect();
@@ -71,7 +71,7 @@ impl Session {
         server: Arc<dyn Server>,
         uri: &str,
     ) {
-        let (read, host) = (server.read_resource(uri), self.world.host.clone());
+        let (read, host) = (server.read_resource(uri), self.context.host.clone());
         self.aside(async move {
             let response = match read.await {
                 Ok(contents) => {

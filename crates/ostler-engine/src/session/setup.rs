@@ -10,18 +10,18 @@ use serde_json::{Map, Value};
 
 use super::SessionOptions;
 use super::options::Reload;
-use crate::agents::{self, Agent, Past};
+use crate::agents::{self, Agent, FinishedSubagents};
 use crate::call::Tools;
 use crate::commands::Skill;
-use crate::compact::Gauge;
+use crate::compact::ContextUsage;
 use crate::context;
 use crate::context::planning::OWN_PLANNING;
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::host::Host;
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::mcp::Servers;
 use crate::model::pricing;
-use crate::permission::{KeptRule, Source};
+use crate::permission::{ActiveRule, Source};
 use crate::scratch::Scratch;
 use crate::structured::StructuredOutput;
 use crate::tasks::Tasks;
@@ -30,7 +30,7 @@ use crate::tool::{AnyTool, ToolCx};
 /// What the session's world is made of; the host may change some of it.
 pub(super) struct Setup {
     /// The world without what only the main conversation has.
-    pub(super) base: World,
+    pub(super) base: TurnContext,
     pub(super) system_prompt: Option<String>,
     pub(super) append_system_prompt: Option<String>,
     /// The shape the answer must have.
@@ -48,23 +48,23 @@ pub(super) struct Setup {
     /// Reads again what files offer.
     pub(super) reload: Option<Reload>,
     /// What the host brings beside what files offer.
-    pub(super) brought: Brought,
+    pub(super) brought: HostOffers,
     /// The permissions that the command line gave with the settings.
-    pub(super) flag_rules: Vec<KeptRule>,
+    pub(super) flag_rules: Vec<ActiveRule>,
     /// The settings that the host has applied while the session runs.
     pub(super) applied: Map<String, Value>,
 }
 
 /// What a host brings beside what files offer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Brought {
+pub(super) struct HostOffers {
     pub(super) plugins: Vec<PluginConfig>,
     pub(super) agents: BTreeMap<String, AgentDefinition>,
     /// The only skills that are wanted.
     pub(super) skills: Option<Vec<String>>,
 }
 
-impl Brought {
+impl HostOffers {
     /// Takes over more plugins, each once.
     pub(super) fn take_plugins(&mut self, plugins: Option<&Vec<PluginConfig>>) {
         for plugin in plugins.into_iter().flatten() {
@@ -106,7 +106,7 @@ impl Setup {
         for (name, known) in options.mcp_servers {
             servers.add(&name, known);
         }
-        let base = World {
+        let base = TurnContext {
             key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,
             model_name: options.model.name().into(),
@@ -114,7 +114,7 @@ impl Setup {
             library: Arc::new(options.library),
             memory: Arc::new(options.memory),
             delegation: options.delegation,
-            past: Past::default(),
+            finished_subagents: FinishedSubagents::default(),
             answering: Arc::default(),
             tokens: Arc::default(),
             planning: OWN_PLANNING.into(),
@@ -128,7 +128,7 @@ impl Setup {
             limits: options.limits,
             sampling: options.sampling,
             compaction: options.compaction,
-            gauge: Gauge::default(),
+            context_usage: ContextUsage::default(),
         };
         let SessionOptions {
             system_prompt,
@@ -156,7 +156,7 @@ impl Setup {
             output_style,
             withheld,
             reload,
-            brought: Brought::default(),
+            brought: HostOffers::default(),
             flag_rules: flag_rules.collect(),
             applied: Map::new(),
         }
@@ -166,11 +166,11 @@ impl Setup {
     pub(super) fn unpriced(&self, model: &str) -> Option<String> {
         let limit = self.base.limits.max_budget_usd?;
         let mut models = self.base.aliases.meant_by(model).into_iter();
-        let unpriced = models.find(|name| !self.base.host.spent.prices().is_priced(name))?;
+        let unpriced = models.find(|name| !self.base.host.ledger.prices().is_priced(name))?;
         Some(pricing::no_price(&unpriced, limit))
     }
 
-    pub(super) fn world(&self) -> World {
+    pub(super) fn context(&self) -> TurnContext {
         let append = [self.style(), self.append_system_prompt.clone()];
         let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let system = context::system_prompt(
@@ -179,31 +179,31 @@ impl Setup {
             Some(&append),
             &self.base.memory,
         );
-        let mut world = World { system: system.into(), ..self.base.clone() };
+        let mut context = TurnContext { system: system.into(), ..self.base.clone() };
         let leader = self.leader();
         if let Some(kind) = &leader {
-            world = agents::world_of(&world, kind);
+            context = agents::context_of(&context, kind);
             let wanted = kind.definition.model.as_deref();
-            world.model_name = world.aliases.full_name(wanted, &self.base.model_name).into();
+            context.model_name = context.aliases.full_name(wanted, &self.base.model_name).into();
         }
-        world.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
+        context.style = self.output_style.as_deref().unwrap_or(DEFAULT_STYLE).into();
         let is_offered = |tool: &str| {
             let leader = leader.as_ref();
             !self.withheld.iter().any(|name| name == tool)
                 && leader.is_none_or(|kind| agents::has_tool(&kind.definition, tool))
         };
         if is_offered(agents::NAME) {
-            let agent = Agent::offered(world.clone());
-            world = with_tool(world, agent);
+            let agent = Agent::offered(context.clone());
+            context = with_tool(context, agent);
         }
         if is_offered(Skill::NAME)
-            && let Some(skill) = Skill::offered(world.clone())
+            && let Some(skill) = Skill::offered(context.clone())
         {
-            world = with_tool(world, skill);
+            context = with_tool(context, skill);
         }
         match &self.answer {
-            Some(answer) => with_tool(world, answer.clone()),
-            None => world,
+            Some(answer) => with_tool(context, answer.clone()),
+            None => context,
         }
     }
 
@@ -224,11 +224,11 @@ pub(super) fn style_text(library: &Library, name: Option<&str>) -> Option<String
 }
 
 /// Adds a tool that only the main conversation has.
-fn with_tool(world: World, tool: Arc<dyn AnyTool>) -> World {
+fn with_tool(context: TurnContext, tool: Arc<dyn AnyTool>) -> TurnContext {
     let spec = tool.spec();
-    let mut tools = (*world.tools).clone();
-    let mut specs = world.specs.to_vec();
+    let mut tools = (*context.tools).clone();
+    let mut specs = context.specs.to_vec();
     tools.insert(spec.name.clone(), tool);
     specs.push(spec);
-    World { tools: Arc::new(tools), specs: Arc::new(specs), ..world }
+    TurnContext { tools: Arc::new(tools), specs: Arc::new(specs), ..context }
 }

@@ -20,14 +20,14 @@ pub enum StateEvents {
 
 /// The state that was told last.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ReportedState {
     events: Option<StateEvents>,
     state: SessionState,
     /// It is to be told again, although it may be the same.
     is_stale: bool,
 }
 
-impl Told {
+impl ReportedState {
     pub(super) fn new(events: Option<StateEvents>) -> Self {
         Self { events, state: SessionState::Idle, is_stale: false }
     }

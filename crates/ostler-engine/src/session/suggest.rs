@@ -11,9 +11,9 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::PromptSuggestion;
 
 use super::Session;
-use crate::drive::surroundings;
+use crate::drive::tool_session;
 use crate::ids::fresh_uuid;
-use crate::model::Said;
+use crate::model::ChatMessage;
 
 const QUESTION: &str = "Guess what I will most likely ask you next. Answer with that one prompt, in my words and \
     at most 12 of them, and with nothing else. If you cannot tell, answer with a single dash.";
@@ -34,7 +34,7 @@ impl Session {
     }
 
     /// What was said so far.
-    pub(super) fn conversation(&self) -> &[Said] {
+    pub(super) fn conversation(&self) -> &[ChatMessage] {
         match self.guessing.as_deref().and_then(|asked| asked.split_last()) {
             Some((_question, conversation)) => conversation,
             None => &self.conversation,
@@ -49,17 +49,18 @@ impl Session {
         if self.conversation.last().is_none_or(|said| said.role != Role::Assistant) {
             return;
         }
-        let (world, mut conversation) =
-            (self.world.clone(), std::mem::take(&mut self.conversation));
+        let (context, mut conversation) =
+            (self.context.clone(), std::mem::take(&mut self.conversation));
         let content = vec![ContentBlock::text(QUESTION)];
-        conversation.push(Said { role: Role::User, content });
+        conversation.push(ChatMessage { role: Role::User, content });
         let conversation = Arc::new(conversation);
         self.guessing = Some(Arc::clone(&conversation));
         self.suggesting.spawn(async move {
-            let world = world.with_server_tools().await;
-            let request = world.request(conversation, false);
+            let context = context.with_server_tools().await;
+            let request = context.request(conversation, false);
             // A guess that fails is no loss.
-            let Ok(answer) = surroundings::ask(&*world.model, &world.host, request).await else {
+            let Ok(answer) = tool_session::ask(&*context.model, &context.host, request).await
+            else {
                 return;
             };
             let texts: Vec<&str> =
@@ -70,11 +71,11 @@ impl Session {
             if is_prompt {
                 let frame = PromptSuggestion {
                     suggestion,
-                    session_id: world.host.session_id.clone(),
+                    session_id: context.host.session_id.clone(),
                     uuid: fresh_uuid(),
                     extra: Extra::default(),
                 };
-                world.host.send(ToHost::PromptSuggestion(frame)).await;
+                context.host.send(ToHost::PromptSuggestion(frame)).await;
             }
         });
     }

@@ -9,26 +9,26 @@ use serde_json::{Value, json};
 
 use super::Session;
 use super::control::{failure, success};
-use crate::drive::switch::Switch;
+use crate::drive::model_switch::ModelSwitch;
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
 
 /// A request for another model.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct ModelRequest {
     request_id: Option<RequestId>,
-    switch: Switch,
+    switch: ModelSwitch,
     /// Something else was asked for, which is answered elsewhere.
     is_silent: bool,
 }
 
 /// How far hooks have heard of a change of the model.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum ModelHookResult {
     /// They were asked; an objection is an error.
-    Asked(Box<Wanted>, Result<(), String>),
+    Answered(Box<ModelRequest>, Result<(), String>),
     /// They know of it.
-    Told,
+    Notified,
 }
 
 impl Session {
@@ -70,8 +70,8 @@ impl Session {
         }
         let base = &self.setup.base;
         let from = base.model_name.as_ref().to_owned();
-        let switch = Switch { from, to, requested, source: "sdk" };
-        let wanted = Wanted { request_id, switch, is_silent };
+        let switch = ModelSwitch { from, to, requested, source: "sdk" };
+        let wanted = ModelRequest { request_id, switch, is_silent };
         self.wanted_models.push_back(wanted);
         self.hear_of_models().await;
     }
@@ -83,36 +83,38 @@ impl Session {
         {
             // An earlier request may have changed it.
             wanted.switch.from = self.setup.base.model_name.as_ref().to_owned();
-            let hooks = self.world.host.hooks();
+            let hooks = self.context.host.hooks();
             let is_same = wanted.switch.from == wanted.switch.to;
             if is_same || !hooks.any_for(&HookEvent::PreModelSwitch) {
                 self.take_model(wanted, is_same).await;
                 continue;
             }
-            let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
-            let event = Event::new(HookEvent::PreModelSwitch, wanted.switch.fields(&self.world));
+            let (host, cwd) = (self.context.host.clone(), self.context.cx.cwd.clone());
+            let event = Event::new(HookEvent::PreModelSwitch, wanted.switch.fields(&self.context));
             self.switches.spawn(async move {
                 let verdict = hooks.run(&host, &cwd, event).await;
                 let answer = match verdict.block.or(verdict.stop) {
                     Some(reason) => Err(reason),
                     None => Ok(()),
                 };
-                Heard::Asked(Box::new(wanted), answer)
+                ModelHookResult::Answered(Box::new(wanted), answer)
             });
         }
     }
 
     /// Hooks have heard of a change.
-    pub(super) async fn heard_of_model(&mut self, heard: Option<Heard>) {
+    pub(super) async fn heard_of_model(&mut self, heard: Option<ModelHookResult>) {
         match heard {
-            Some(Heard::Asked(wanted, Ok(()))) => self.take_model(*wanted, false).await,
-            Some(Heard::Asked(wanted, Err(reason))) => {
-                let Wanted { request_id, switch, is_silent } = *wanted;
+            Some(ModelHookResult::Answered(wanted, Ok(()))) => {
+                self.take_model(*wanted, false).await
+            }
+            Some(ModelHookResult::Answered(wanted, Err(reason))) => {
+                let ModelRequest { request_id, switch, is_silent } = *wanted;
                 let reason = if reason.is_empty() { "it does not say why" } else { &reason };
                 let error = format!("A hook keeps the model {}: {reason}", switch.from);
                 self.keep_model(request_id, is_silent, error).await;
             }
-            Some(Heard::Told) | None => {}
+            Some(ModelHookResult::Notified) | None => {}
         }
         self.hear_of_models().await;
     }
@@ -120,38 +122,38 @@ impl Session {
     /// The model stays, and the host reads why.
     async fn keep_model(&self, request_id: Option<RequestId>, is_silent: bool, error: String) {
         if is_silent {
-            self.world.host.inform(error, "warning", Some("model_kept")).await;
+            self.context.host.inform(error, "warning", Some("model_kept")).await;
         } else {
             let response = ToHost::ControlResponse(failure(request_id, error, None));
-            self.world.host.send(response).await;
+            self.context.host.send(response).await;
         }
     }
 
-    async fn take_model(&mut self, wanted: Wanted, is_same: bool) {
-        let Wanted { request_id, switch, is_silent } = wanted;
-        let fields = switch.fields(&self.world);
+    async fn take_model(&mut self, wanted: ModelRequest, is_same: bool) {
+        let ModelRequest { request_id, switch, is_silent } = wanted;
+        let fields = switch.fields(&self.context);
         self.setup.base.model_name = switch.to.as_str().into();
-        self.world = self.setup.world();
+        self.context = self.setup.context();
         let words =
             format!("<local-command-stdout>Set model to `{}`</local-command-stdout>", switch.to);
         let told = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
-        self.world.host.replay(told).await;
+        self.context.host.replay(told).await;
         if !is_silent {
             let payload: Value = json!({"model": switch.to});
             let response = success(request_id, payload);
-            self.world.host.send(ToHost::ControlResponse(response)).await;
+            self.context.host.send(ToHost::ControlResponse(response)).await;
         }
-        let hooks = self.world.host.hooks();
+        let hooks = self.context.host.hooks();
         if is_same || !hooks.any_for(&HookEvent::PostModelSwitch) {
             return;
         }
-        let (host, cwd) = (self.world.host.clone(), self.world.cx.cwd.clone());
+        let (host, cwd) = (self.context.host.clone(), self.context.cx.cwd.clone());
         self.switches.spawn(async move {
             let event = Event::new(HookEvent::PostModelSwitch, fields);
             let verdict = hooks.run(&host, &cwd, event).await;
             // What they add is for the new model, which answers the next prompt.
             hooks.say(verdict.context);
-            Heard::Told
+            ModelHookResult::Notified
         });
     }
 }

@@ -14,8 +14,8 @@ impl Session {
         match change.kind {
             TaskChangeKind::Ended => self.task_ended(&change.id).await,
             kind => {
-                let host = &self.world.host;
-                let tasks = &self.world.cx.tasks;
+                let host = &self.context.host;
+                let tasks = &self.context.cx.tasks;
                 let frames = tasks.change_frames(&change.id, kind, &host.session_id);
                 send_all(host, frames).await;
             }
@@ -25,9 +25,9 @@ impl Session {
 
     /// The host is notified of the end of a task, and the model too, unless it knows.
     pub(super) async fn task_ended(&mut self, id: &TaskId) {
-        let ended = notify_end(&self.world.host, &self.world.cx.tasks, id).await;
+        let ended = notify_end(&self.context.host, &self.context.cx.tasks, id).await;
         let Some(TaskEnd { in_background: true, notice, .. }) = ended else { return };
-        self.told.again();
+        self.reported_state.again();
         let Some(text) = notice else { return self.tell_result().await };
         let origin = TaskNotificationOrigin {
             producer: Some("session-task".to_owned()),

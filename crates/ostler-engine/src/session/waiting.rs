@@ -6,7 +6,7 @@ use ostler_proto::message::User;
 use tokio::time::Instant;
 
 use super::Session;
-use crate::drive::World;
+use crate::drive::TurnContext;
 
 /// How long commands in the background may go on once the host has left. They may run for ever, as servers do;
 /// subagents come to an end and report, and get [`super::BACKGROUND_WAIT`].
@@ -20,7 +20,7 @@ impl Session {
     pub(super) fn deadline_of(&mut self, prompts: &[User], is_host_there: bool) -> Option<Instant> {
         let is_from_host = prompts.iter().any(|prompt| prompt.is_synthetic != Some(true));
         if is_from_host || is_host_there {
-            let limit = self.world.limits.timeout;
+            let limit = self.context.limits.timeout;
             self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         }
         self.deadline
@@ -28,7 +28,7 @@ impl Session {
 
     /// Until when background tasks are waited for, if nothing else has happened since.
     pub(super) fn end_of_wait(&self, since: Instant) -> Option<Instant> {
-        let patience = match self.world.cx.tasks.have_agents() {
+        let patience = match self.context.cx.tasks.have_agents() {
             true => self.background_wait,
             false => Some(self.background_wait.unwrap_or(COMMANDS_WAIT).min(COMMANDS_WAIT)),
         };
@@ -47,10 +47,13 @@ pub(super) async fn until(moment: Option<Instant>) {
 
 /// The same with the tools of the MCP servers, and with the time that is left for the turn. When none is left, the
 /// turn begins without the tools and ends at once, with a result that says so.
-pub(super) async fn with_server_tools(world: World, deadline: Option<Instant>) -> World {
-    let Some(deadline) = deadline else { return world.with_server_tools().await };
-    let ready = tokio::time::timeout_at(deadline, world.with_server_tools()).await;
-    let mut world = ready.unwrap_or(world);
-    world.limits.timeout = Some(deadline.saturating_duration_since(Instant::now()));
-    world
+pub(super) async fn with_server_tools(
+    context: TurnContext,
+    deadline: Option<Instant>,
+) -> TurnContext {
+    let Some(deadline) = deadline else { return context.with_server_tools().await };
+    let ready = tokio::time::timeout_at(deadline, context.with_server_tools()).await;
+    let mut context = ready.unwrap_or(context);
+    context.limits.timeout = Some(deadline.saturating_duration_since(Instant::now()));
+    context
 }

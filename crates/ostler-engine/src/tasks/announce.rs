@@ -12,7 +12,7 @@ use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::{SessionId, TaskId};
 use tokio::sync::oneshot;
 
-use super::{Ended, Inner, Phase, Task, Tasks, frames, notice};
+use super::{Inner, Phase, Task, TaskResult, Tasks, frames, notice};
 
 /// Passes changes of tasks on to the session.
 pub(crate) trait TaskReporter: fmt::Debug + Send + Sync {
@@ -145,7 +145,7 @@ impl Tasks {
         };
         for id in &open {
             let ended = self.get(id).map(|(task, _)| task.description);
-            self.0.mark_ended(id, Ended::new(TaskOutcome::Stopped, ended.unwrap_or_default()));
+            self.0.mark_ended(id, TaskResult::new(TaskOutcome::Stopped, ended.unwrap_or_default()));
         }
         open
     }

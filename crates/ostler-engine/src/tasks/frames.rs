@@ -8,7 +8,7 @@ use ostler_proto::message::system::{
 };
 use ostler_proto::{Extra, Num, SessionId};
 
-use super::{Effort, Ended, Task};
+use super::{Task, TaskCost, TaskResult};
 use crate::ids::fresh_uuid;
 
 /// All tasks that run now.
@@ -46,7 +46,7 @@ pub(super) fn started(session: &SessionId, task: &Task) -> ToHost {
 }
 
 /// A task has another status.
-pub(super) fn updated(session: &SessionId, task: &Task, ended: &Ended) -> ToHost {
+pub(super) fn updated(session: &SessionId, task: &Task, ended: &TaskResult) -> ToHost {
     let status = match ended.outcome {
         TaskOutcome::Completed => TaskStatus::Completed,
         TaskOutcome::Stopped => TaskStatus::Killed,
@@ -79,7 +79,7 @@ pub(super) fn put_behind(session: &SessionId, task: &Task) -> ToHost {
 }
 
 /// A task has ended.
-pub(super) fn notification(session: &SessionId, task: &Task, ended: &Ended) -> ToHost {
+pub(super) fn notification(session: &SessionId, task: &Task, ended: &TaskResult) -> ToHost {
     ToHost::System(System::TaskNotification(TaskNotification {
         task_id: task.id.clone(),
         run_id: None,
@@ -99,7 +99,7 @@ pub(super) fn notification(session: &SessionId, task: &Task, ended: &Ended) -> T
 }
 
 /// What a task took, as the wire has it.
-pub(crate) fn usage(effort: Effort) -> TaskUsage {
+pub(crate) fn usage(effort: TaskCost) -> TaskUsage {
     TaskUsage {
         total_tokens: effort.tokens,
         tool_uses: effort.n_tool_calls,

@@ -73,13 +73,13 @@ struct Entry {
 enum Phase {
     Running,
     /// It has ended; the session has not told the host yet.
-    Ended(Ended),
+    Ended(TaskResult),
     /// It has ended, and the host was told.
-    Told(Ended),
+    Told(TaskResult),
 }
 
 impl Phase {
-    fn ended(&self) -> Option<&Ended> {
+    fn ended(&self) -> Option<&TaskResult> {
         match self {
             Self::Running => None,
             Self::Ended(ended) | Self::Told(ended) => Some(ended),
@@ -197,16 +197,16 @@ impl Task {
 
 /// How a task came to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct TaskResult {
     /// In a word.
     pub outcome: TaskOutcome,
     /// In a sentence; of a subagent its report.
     pub summary: String,
     /// What it took, where that was counted.
-    pub effort: Option<Effort>,
+    pub effort: Option<TaskCost>,
 }
 
-impl Ended {
+impl TaskResult {
     /// An end whose effort nobody counted.
     pub fn new(outcome: TaskOutcome, summary: impl Into<String>) -> Self {
         Self { outcome, summary: summary.into(), effort: None }
@@ -215,7 +215,7 @@ impl Ended {
 
 /// What a task took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Effort {
+pub struct TaskCost {
     /// Tokens.
     pub tokens: u64,
     /// Tool calls.
@@ -261,7 +261,7 @@ impl Tasks {
     pub async fn start(
         &self,
         task: Task,
-        work: impl Future<Output = Ended> + Send + 'static,
+        work: impl Future<Output = TaskResult> + Send + 'static,
     ) -> Result<(), TaskRefusal> {
         self.allowed()?;
         let stop = CancellationToken::new();
@@ -276,7 +276,7 @@ impl Tasks {
         &self,
         task: Task,
         stop: CancellationToken,
-        work: impl Future<Output = Ended> + Send + 'static,
+        work: impl Future<Output = TaskResult> + Send + 'static,
     ) -> Result<(), TaskRefusal> {
         self.enter(&task, &stop).await?;
         let inner = Arc::downgrade(&self.0);
@@ -305,7 +305,7 @@ impl Tasks {
     }
 
     /// A task and, if it has come to that, its end.
-    pub fn get(&self, id: &TaskId) -> Option<(Task, Option<Ended>)> {
+    pub fn get(&self, id: &TaskId) -> Option<(Task, Option<TaskResult>)> {
         let state = self.0.lock();
         let entry = state.find(id)?;
         let ended = entry.phase.borrow().ended().cloned();
@@ -315,11 +315,11 @@ impl Tasks {
     /// Waits until a task has ended and the host was told; at once `None` when there is no such task.
     ///
     /// Not for the session itself, which is what tells the host.
-    pub async fn wait(&self, id: &TaskId) -> Option<Ended> {
+    pub async fn wait(&self, id: &TaskId) -> Option<TaskResult> {
         self.reached(id, Phase::is_told).await
     }
 
-    async fn reached(&self, id: &TaskId, is_there: fn(&Phase) -> bool) -> Option<Ended> {
+    async fn reached(&self, id: &TaskId, is_there: fn(&Phase) -> bool) -> Option<TaskResult> {
         let mut phase = self.0.lock().find(id)?.phase.subscribe();
         let phase = phase.wait_for(is_there).await.ok()?;
         phase.ended().cloned()
@@ -378,7 +378,7 @@ impl Tasks {
 }
 
 /// What the model reads when a task has ended.
-fn notice(task: &Task, ended: &Ended) -> String {
+fn notice(task: &Task, ended: &TaskResult) -> String {
     let Task { id, description, output_file, agent, .. } = task;
     let (summary, file) = (&ended.summary, output_file.display());
     if agent.is_none() {
@@ -399,7 +399,7 @@ async fn run(
     task: Task,
     stop: CancellationToken,
     to_an_end: Option<Duration>,
-    work: impl Future<Output = Ended>,
+    work: impl Future<Output = TaskResult>,
 ) {
     let stopped = async {
         stop.cancelled().await;
@@ -410,9 +410,9 @@ async fn run(
     let ended = tokio::select! {
         ended = AssertUnwindSafe(work).catch_unwind() => ended.unwrap_or_else(|_| {
             let words = format!("\"{}\" broke down, which is a bug in the tool", task.description);
-            Ended::new(TaskOutcome::Failed, words)
+            TaskResult::new(TaskOutcome::Failed, words)
         }),
-        () = stopped => Ended::new(TaskOutcome::Stopped, &task.description),
+        () = stopped => TaskResult::new(TaskOutcome::Stopped, &task.description),
     };
     if let Some(inner) = inner.upgrade() {
         inner.mark_ended(&task.id, ended);
@@ -433,7 +433,7 @@ impl Inner {
     }
 
     /// The first end counts.
-    fn mark_ended(&self, id: &TaskId, ended: Ended) {
+    fn mark_ended(&self, id: &TaskId, ended: TaskResult) {
         let mut state = self.lock();
         if let Some(entry) = state.find_mut(id).filter(|entry| entry.is_running()) {
             entry.phase.send_replace(match self.reporter {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 /// The end of a task's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct OutputTail {
     /// The last bytes, from the beginning of a line on where that is possible.
     pub text: String,
     /// How long the output is in all.
@@ -13,7 +13,7 @@ pub struct End {
     shown: u64,
 }
 
-impl End {
+impl OutputTail {
     /// Whether there is more before it.
     pub fn is_cut(&self) -> bool {
         self.shown < self.total
@@ -24,11 +24,11 @@ impl End {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn end(file: &Path, max: u64) -> io::Result<End> {
+pub fn end(file: &Path, max: u64) -> io::Result<OutputTail> {
     let mut file = match ostler_files::open(file) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(End { text: String::new(), total: 0, shown: 0 });
+            return Ok(OutputTail { text: String::new(), total: 0, shown: 0 });
         }
         Err(error) => return Err(error),
     };
@@ -41,7 +41,7 @@ pub fn end(file: &Path, max: u64) -> io::Result<End> {
     // The first line has lost its beginning.
     let whole = if shown < total { text.split_once('\n').map(|(_, rest)| rest) } else { None };
     let text = whole.filter(|rest| !rest.is_empty()).unwrap_or(&text).to_owned();
-    Ok(End { text, total: total.max(shown), shown })
+    Ok(OutputTail { text, total: total.max(shown), shown })
 }
 
 #[cfg(test)]

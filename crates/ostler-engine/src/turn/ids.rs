@@ -8,14 +8,14 @@ use std::collections::HashSet;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{ContentBlock, ToolUseBlock};
 
-use crate::model::Said;
+use crate::model::ChatMessage;
 
 /// The ids of the calls of a conversation.
 #[derive(Debug, Default)]
 pub(crate) struct CallIds(HashSet<ToolUseId>);
 
 impl CallIds {
-    pub(crate) fn of(conversation: &[Said]) -> Self {
+    pub(crate) fn of(conversation: &[ChatMessage]) -> Self {
         let blocks = conversation.iter().flat_map(|said| &said.content);
         Self(blocks.filter_map(id).cloned().collect())
     }
@@ -58,7 +58,8 @@ mod tests {
         let call = |id: &str| {
             ContentBlock::ToolUse(ToolUseBlock { id: id.into(), ..ToolUseBlock::default() })
         };
-        let said = Said { role: ostler_proto::api::Role::Assistant, content: vec![call("a")] };
+        let said =
+            ChatMessage { role: ostler_proto::api::Role::Assistant, content: vec![call("a")] };
         let mut ids = CallIds::of(&[said]);
         let settled = ["a", "b", "b", "a", "", ""].map(|id| {
             let mut block = call(id);

@@ -16,8 +16,8 @@ use ostler_proto::api::{ContentBlock, Role, StopReason, ToolResultBlock, ToolUse
 pub use self::calls::MAX_PARALLEL_CALLS;
 use self::calls::{ABANDONED_CALL, Calls};
 use crate::model::sayable::{self, is_sayable, is_thought};
+use crate::model::{ChatMessage, ModelError};
 pub use crate::model::{INTERRUPTED, INTERRUPTED_CALL, INTERRUPTED_TOOLS};
-use crate::model::{ModelError, Said};
 
 /// Said when the output limit cut a response.
 pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where it ended, without repeating \
@@ -49,7 +49,7 @@ const MAX_PAUSES: u32 = 10;
 #[derive(Debug)]
 pub enum Input {
     /// The model finished a block that is not a call.
-    Said(ContentBlock),
+    Block(ContentBlock),
     /// The model finished a call. `parallel`: it may run beside others that may.
     Called {
         /// The call.
@@ -85,7 +85,7 @@ pub enum Input {
     /// The conversation was made shorter before it was answered: the model is asked with this one instead.
     Compacted {
         /// What is left of it.
-        conversation: Vec<Said>,
+        conversation: Vec<ChatMessage>,
         /// Where in it the prompt begins that has no answer yet.
         prompt_from: (usize, usize),
     },
@@ -137,7 +137,7 @@ pub enum Output {
     AskModel {
         /// The conversation. Shared, not copied: it may be long, and the turn adds to it only once the answer is
         /// there and the request gone.
-        conversation: Arc<Vec<Said>>,
+        conversation: Arc<Vec<ChatMessage>>,
         /// Whether to ask for the answer in one piece, after a stream that broke.
         whole: bool,
     },
@@ -216,7 +216,7 @@ impl Ending {
 pub struct Turn {
     /// Where this turn began: after so many messages, and so many blocks of the last of them.
     before: (usize, usize),
-    conversation: Arc<Vec<Said>>,
+    conversation: Arc<Vec<ChatMessage>>,
     /// The response under way.
     answer: Vec<ContentBlock>,
     calls: Calls,
@@ -254,7 +254,7 @@ struct Patience {
 impl Turn {
     /// A turn that answers `prompt` after `conversation`, with at most `max_rounds` model calls.
     pub fn new(
-        conversation: Vec<Said>,
+        conversation: Vec<ChatMessage>,
         prompt: Vec<ContentBlock>,
         max_rounds: Option<u64>,
     ) -> Self {
@@ -311,8 +311,8 @@ impl Turn {
             return;
         }
         match input {
-            Input::Said(block) if !is_sayable(&block) => {}
-            Input::Said(block) => self.answer.push(block),
+            Input::Block(block) if !is_sayable(&block) => {}
+            Input::Block(block) => self.answer.push(block),
             Input::Called { call, parallel } => {
                 self.patience.refusals = 0;
                 self.answer.push(ContentBlock::ToolUse(call.clone()));
@@ -370,17 +370,17 @@ impl Turn {
     }
 
     /// The conversation so far.
-    pub fn conversation(&self) -> Arc<Vec<Said>> {
+    pub fn conversation(&self) -> Arc<Vec<ChatMessage>> {
         Arc::clone(&self.conversation)
     }
 
     /// The conversation after the turn, fit to be continued.
-    pub fn into_conversation(self) -> Vec<Said> {
+    pub fn into_conversation(self) -> Vec<ChatMessage> {
         Arc::unwrap_or_clone(self.conversation)
     }
 
     /// The conversation of a turn that somebody has to leave in the middle, with a result for every call.
-    pub(crate) fn abandon(mut self) -> Vec<Said> {
+    pub(crate) fn abandon(mut self) -> Vec<ChatMessage> {
         if !self.done {
             self.close_round();
         }
@@ -595,7 +595,7 @@ impl Turn {
         let conversation = Arc::make_mut(&mut self.conversation);
         match conversation.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
-            _ => conversation.push(Said { role, content: blocks }),
+            _ => conversation.push(ChatMessage { role, content: blocks }),
         }
     }
 }

@@ -35,7 +35,7 @@ fn stopped(reason: StopReason) -> Input {
 }
 
 fn say(text: &str) -> Input {
-    Input::Said(ContentBlock::text(text))
+    Input::Block(ContentBlock::text(text))
 }
 
 /// One line per output; conversations are shown as one word per block.
@@ -73,7 +73,7 @@ fn told(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> 
     lines
 }
 
-fn rendered(conversation: &[Said]) -> String {
+fn rendered(conversation: &[ChatMessage]) -> String {
     let said = conversation.iter().map(|said| {
         let blocks = said.content.iter().map(|block| match block {
             ContentBlock::Text(text) => text.text.clone(),
@@ -90,7 +90,7 @@ fn rendered(conversation: &[Said]) -> String {
 }
 
 /// Every call of an assistant message has exactly one result in the next message.
-fn assert_answered(conversation: &[Said]) {
+fn assert_answered(conversation: &[ChatMessage]) {
     for (index, said) in conversation.iter().enumerate() {
         for call in said.content.iter().filter_map(ContentBlock::as_tool_use) {
             let next =
@@ -332,7 +332,7 @@ fn a_call_that_is_stopped_is_told_why() {
 
 fn think(signature: &str) -> Input {
     let block = json!({"type": "thinking", "thinking": "hm", "signature": signature});
-    Input::Said(serde_json::from_value(block).unwrap())
+    Input::Block(serde_json::from_value(block).unwrap())
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn what_the_api_would_refuse_does_not_stay() {
     assert_eq!(end(vec![think("s"), say("x"), REPLIED, STOP]), "end why? | ?+x");
     // Half a call of a tool that the API runs itself.
     let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
-    let search = Input::Said(serde_json::from_value(search).unwrap());
+    let search = Input::Block(serde_json::from_value(search).unwrap());
     assert_eq!(
         end(vec![say("look"), search, Input::Interrupt]),
         "end why? | look | [Request interrupted by user]"
@@ -541,7 +541,7 @@ fn whoever_wants_to_be_asked_after_tools_may_add_to_the_results_or_end_the_turn(
 /// A conversation that was compacted before a prompt was answered.
 fn compacted(prompt: &str) -> Input {
     let content = vec![ContentBlock::text("summary"), ContentBlock::text(prompt)];
-    let conversation = vec![Said { role: Role::User, content }];
+    let conversation = vec![ChatMessage { role: Role::User, content }];
     Input::Compacted { conversation, prompt_from: (1, 1) }
 }
 
@@ -568,7 +568,7 @@ fn a_prompt_that_is_refused_after_a_compaction_is_all_that_is_forgotten() {
 
 #[test]
 fn a_prompt_is_unanswered_until_the_model_has_said_something() {
-    let before = vec![Said { role: Role::User, content: vec![ContentBlock::text("a")] }];
+    let before = vec![ChatMessage { role: Role::User, content: vec![ContentBlock::text("a")] }];
     let mut turn = Turn::new(before, vec![ContentBlock::text("b")], None);
     assert_eq!(turn.unanswered(), (1, 1));
     turn.handle(call("t", true));

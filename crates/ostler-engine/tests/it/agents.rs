@@ -6,7 +6,7 @@ use ostler_engine::library::{AgentKind, Origin};
 use ostler_engine::permission::{Behavior, Policy, Source};
 use ostler_engine::session::StateEvents;
 use ostler_engine::session::{Delegation, SessionOptions};
-use ostler_engine::store::{Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::TaskId;
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::control::{AskEngine, AskHost, Initialize, StopTask};
@@ -411,8 +411,11 @@ async fn a_finished_subagent_goes_on_where_it_stopped() {
 async fn a_subagent_has_a_file_of_its_own_that_says_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let projects = Projects::new(folder.path());
-    let scene =
-        Scene { cwd: folder.path().to_owned(), version: "0.1.0".to_owned(), entrypoint: None };
+    let scene = LineContext {
+        cwd: folder.path().to_owned(),
+        version: "0.1.0".to_owned(),
+        entrypoint: None,
+    };
     let opened = projects.open(scene, &SessionStart::default()).unwrap();
     let path = opened.writer.path().with_extension("").join("subagents");
     let input = json!({"subagent_type": "worker"});

@@ -5,7 +5,7 @@ use std::fs;
 use ostler_engine::library::{self, Places};
 use ostler_engine::permission::Policy;
 use ostler_engine::session::SessionOptions;
-use ostler_engine::store::{Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::frame::ToHost;
 use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
@@ -232,8 +232,11 @@ async fn commands_of_the_engine_answer_without_the_model() {
 #[tokio::test]
 async fn clear_begins_another_session() {
     let folder = tempfile::tempdir().unwrap();
-    let scene =
-        Scene { cwd: folder.path().to_owned(), version: "0.1.0".to_owned(), entrypoint: None };
+    let scene = LineContext {
+        cwd: folder.path().to_owned(),
+        version: "0.1.0".to_owned(),
+        entrypoint: None,
+    };
     let opened = Projects::new(folder.path()).open(scene, &SessionStart::default()).unwrap();
     let file = opened.writer.path().to_owned();
     let mut host = TestHost::with(any(), |options| options.opened = Some(opened)).await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use ostler_engine::session::{Compaction, SessionOptions};
-use ostler_engine::store::{Begin, Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart, StartFrom};
 use ostler_proto::api::Content;
 use ostler_proto::control::{AskEngine, Initialize};
 use ostler_proto::frame::ToHost;
@@ -48,9 +48,9 @@ struct Sitting {
     folder: tempfile::TempDir,
 }
 
-fn scene() -> Scene {
+fn scene() -> LineContext {
     let cwd = std::env::temp_dir().canonicalize().unwrap();
-    Scene { cwd, version: "0.1.0".to_owned(), entrypoint: None }
+    LineContext { cwd, version: "0.1.0".to_owned(), entrypoint: None }
 }
 
 impl Sitting {
@@ -107,9 +107,9 @@ impl Sitting {
         self.host.seen.iter().filter_map(boundary).collect()
     }
 
-    fn open(&self) -> ostler_engine::store::Opened {
+    fn open(&self) -> ostler_engine::store::OpenedSession {
         let projects = Projects::new(&self.folder.path().join("config"));
-        let start = SessionStart { begin: Begin::Latest, ..SessionStart::default() };
+        let start = SessionStart { begin: StartFrom::Latest, ..SessionStart::default() };
         projects.open(scene(), &start).unwrap()
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt};
-use ostler_engine::store::{Begin, Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart, StartFrom};
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::control::AskHost;
 use ostler_proto::frame::ToHost;
@@ -178,7 +178,7 @@ async fn session(seed: u64, has_faults: bool) {
     let folder = tempfile::tempdir().unwrap();
     let projects = Projects::new(folder.path());
     let cwd = std::env::temp_dir().canonicalize().unwrap();
-    let scene = Scene { cwd, version: "0.1.0".to_owned(), entrypoint: None };
+    let scene = LineContext { cwd, version: "0.1.0".to_owned(), entrypoint: None };
     let opened = projects.open(scene.clone(), &SessionStart::default()).unwrap();
     let partial_messages = dice.one_in(2);
     let mut host = TestHost::with(script, |options| {
@@ -204,7 +204,7 @@ async fn session(seed: u64, has_faults: bool) {
         assert_stable_prefix(&main.map(|request| request.body.clone()).collect::<Vec<_>>());
     }
 
-    let latest = SessionStart { begin: Begin::Latest, ..SessionStart::default() };
+    let latest = SessionStart { begin: StartFrom::Latest, ..SessionStart::default() };
     let mut options = TestHost::options(&host.api);
     options.opened = Some(projects.open(scene, &latest).unwrap());
     host.connection = ostler_engine::session::start(options).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use ostler_engine::model::{EventStream, Model, Request, Said};
+use ostler_engine::model::{ChatMessage, EventStream, Model, Request};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 use ostler_proto::api::{ContentBlock, Role};
 use ostler_proto::control::{AskEngine, Initialize, SetModel};
@@ -77,7 +77,7 @@ impl Tool for Search {
 
     async fn run(&self, cx: &ToolCx, _: NoArgs) -> Result<ToolOutput, ToolError> {
         let content = vec![ContentBlock::text("search")];
-        let request = Request::new("", vec![Said { role: Role::User, content }]);
+        let request = Request::new("", vec![ChatMessage { role: Role::User, content }]);
         cx.session.as_ref().unwrap().ask_model(request).await.unwrap();
         Ok(ToolOutput::new("found", json!(null)))
     }

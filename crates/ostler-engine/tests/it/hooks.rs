@@ -89,9 +89,9 @@ fn specific(event: &str, mut fields: Value) -> Value {
 }
 
 /// A folder in which hooks write down what they are told.
-struct Ledger(tempfile::TempDir);
+struct HookLog(tempfile::TempDir);
 
-impl Ledger {
+impl HookLog {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }

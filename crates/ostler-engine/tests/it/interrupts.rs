@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ostler_engine::session::SessionOptions;
-use ostler_engine::store::{Begin, Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart, StartFrom};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 use ostler_engine::turn::{INTERRUPTED, INTERRUPTED_CALL, INTERRUPTED_TOOLS};
 use ostler_proto::control::{AskEngine, Initialize, Interrupt};
@@ -94,7 +94,7 @@ impl Sitting {
         assert_eq!(host.result().await.result.as_deref(), Some("Here again."));
         let told = host.api.requests().pop().unwrap();
 
-        let begin = Begin::Latest;
+        let begin = StartFrom::Latest;
         let start = SessionStart { begin, ..SessionStart::default() };
         let opened = Self::projects(&folder).open(scene(), &start).unwrap();
         // What is read from the file is what was said: the same bytes, so that the vendor's cache still hits.
@@ -118,9 +118,9 @@ impl Sitting {
     }
 }
 
-fn scene() -> Scene {
+fn scene() -> LineContext {
     let cwd = std::env::temp_dir().canonicalize().unwrap();
-    Scene { cwd, version: "0.1.0".to_owned(), entrypoint: None }
+    LineContext { cwd, version: "0.1.0".to_owned(), entrypoint: None }
 }
 
 /// Messages without the marks that tell the API what to cache, which move on with the conversation.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, HostLine, KnownServer, Place, Server, ServerTool};
+use ostler_engine::mcp::{
+    Connected, Connector, HostLine, KnownServer, McpToolInfo, Server, ServerLocation,
+};
 use ostler_engine::permission::{Behavior, Policy, Source};
 use ostler_engine::session::SessionOptions;
 use ostler_engine::tool::{RunFuture, ToolCx, ToolOutput};
@@ -21,7 +23,7 @@ use crate::host::TestHost;
 struct Calc;
 
 impl Connector for Calc {
-    fn connect(&self, _: String, _: Place, _: HostLine) -> BoxFuture<'static, Connected> {
+    fn connect(&self, _: String, _: ServerLocation, _: HostLine) -> BoxFuture<'static, Connected> {
         Box::pin(async { Ok(Arc::new(Self) as Arc<dyn Server>) })
     }
 }
@@ -31,8 +33,8 @@ impl Server for Calc {
         ("calc".to_owned(), "1".to_owned())
     }
 
-    fn tools(&self) -> Vec<ServerTool> {
-        let tool = |name: &str, read_only| ServerTool {
+    fn tools(&self) -> Vec<McpToolInfo> {
+        let tool = |name: &str, read_only| McpToolInfo {
             name: name.to_owned(),
             description: String::new(),
             input_schema: json!({"type": "object"}),

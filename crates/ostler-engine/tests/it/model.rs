@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use ostler_engine::model::{
-    ApiConfig, ApiModel, Credential, Effort, Header, Model, ModelError, ModelEvent, Renewal,
-    Request, Said, Sampling, Thinking,
+    ApiConfig, ApiModel, ChatMessage, Credential, Effort, Header, Model, ModelError, ModelEvent,
+    Renewal, Request, Sampling, Thinking,
 };
 use ostler_proto::api::{Accumulator, ContentBlock, Folded, Message, Role};
 use ostler_testkit::{Action, Disorder, Reply, Rule, Script, ScriptedApi, Status, reply, when};
@@ -23,7 +23,7 @@ pub(crate) fn client(base_url: String, change: impl FnOnce(&mut ApiConfig)) -> A
 }
 
 pub(crate) fn request() -> Request {
-    let said = Said { role: Role::User, content: vec![ContentBlock::text("hi")] };
+    let said = ChatMessage { role: Role::User, content: vec![ContentBlock::text("hi")] };
     Request::new("first", vec![said])
 }
 
@@ -456,7 +456,7 @@ async fn the_recorded_requests_of_a_conversation_have_a_stable_prefix() {
     let mut asked = Request { system: "Be kind.".into(), ..request() };
     for _ in 0..4 {
         ask(&model, asked.clone()).await;
-        let say = |role, text: &str| Said { role, content: vec![ContentBlock::text(text)] };
+        let say = |role, text: &str| ChatMessage { role, content: vec![ContentBlock::text(text)] };
         Arc::make_mut(&mut asked.messages).push(say(Role::Assistant, "x"));
         Arc::make_mut(&mut asked.messages).push(say(Role::User, "more"));
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, HostLine, Place};
+use ostler_engine::mcp::{Connected, Connector, HostLine, ServerLocation};
 use ostler_engine::model::{EventStream, Model, Request, ToolSpec};
 use ostler_engine::tool::{AnyTool, Effect, Prepared, ToolCx, ToolOutput};
 use ostler_proto::mcp::McpServerConfig;
@@ -166,7 +166,7 @@ struct Clumsy {
 }
 
 impl Connector for Clumsy {
-    fn connect(&self, _: String, _: Place, _: HostLine) -> BoxFuture<'static, Connected> {
+    fn connect(&self, _: String, _: ServerLocation, _: HostLine) -> BoxFuture<'static, Connected> {
         assert!(!self.at_once, "the connector broke");
         Box::pin(async { panic!("the connector broke") })
     }

@@ -5,26 +5,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures::{StreamExt as _, poll};
-use ostler_engine::model::{Model, ModelEvent, Request, Said};
+use ostler_engine::model::{ChatMessage, Model, ModelEvent, Request};
 use ostler_engine::offline::OfflineModel;
-use ostler_engine::record::{Player, Recorder, ReplayOptions, Veil};
+use ostler_engine::record::{Player, Recorder, RecordingRedactor, ReplayOptions};
 use ostler_proto::api::{ContentBlock, Role};
 
-fn veil() -> Veil {
-    Veil::new(Path::new("/work"), None, Path::new("/tmp"))
+fn redactor() -> RecordingRedactor {
+    RecordingRedactor::new(Path::new("/work"), None, Path::new("/tmp"))
 }
 
 fn request(text: &str) -> Request {
-    let said = Said { role: Role::User, content: vec![ContentBlock::text(text)] };
+    let said = ChatMessage { role: Role::User, content: vec![ContentBlock::text(text)] };
     Request::new("offline-demo", vec![said])
 }
 
 fn recorded(tape: &Path) -> Arc<dyn Model> {
-    Recorder::new(tape, veil(), "offline-demo").unwrap().model(Arc::new(OfflineModel::new()))
+    Recorder::new(tape, redactor(), "offline-demo").unwrap().model(Arc::new(OfflineModel::new()))
 }
 
 fn player(tape: &Path) -> Result<Arc<dyn Model>, String> {
-    let player = Player::new(tape, veil(), ReplayOptions::default());
+    let player = Player::new(tape, redactor(), ReplayOptions::default());
     player.map(|player| player.model("offline-demo")).map_err(|error| error.to_string())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ostler_engine::session::Notice;
-use ostler_engine::store::{Begin, Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart, StartFrom};
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::control::{AskEngine, AskHost, Initialize, SetModel};
 use ostler_proto::frame::ToHost;
@@ -241,13 +241,13 @@ async fn the_user_is_warned_of_a_session_that_is_open_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let projects = Projects::new(folder.path());
     let cwd = folder.path().to_owned();
-    let scene = || Scene { cwd: cwd.clone(), version: "0".to_owned(), entrypoint: None };
+    let scene = || LineContext { cwd: cwd.clone(), version: "0".to_owned(), entrypoint: None };
     let hi = || Script::new().rule(when(), reply().text("Hi."));
     let opened = projects.open(scene(), &SessionStart::default()).unwrap();
     let mut first = TestHost::with(hi(), |options| options.opened = Some(opened)).await;
     first.prompt("go").await;
     first.result().await;
-    let latest = SessionStart { begin: Begin::Latest, ..SessionStart::default() };
+    let latest = SessionStart { begin: StartFrom::Latest, ..SessionStart::default() };
     let opened = projects.open(scene(), &latest).unwrap();
     let mut second = TestHost::with(hi(), |options| options.opened = Some(opened)).await;
     second.prompt("go").await;

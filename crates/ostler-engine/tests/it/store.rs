@@ -7,8 +7,10 @@ mod written;
 
 use std::path::{Path, PathBuf};
 
-use ostler_engine::model::Said;
-use ostler_engine::store::{Begin, Opened, Projects, Scene, SessionStart, TranscriptWriter};
+use ostler_engine::model::ChatMessage;
+use ostler_engine::store::{
+    LineContext, OpenedSession, Projects, SessionStart, StartFrom, TranscriptWriter,
+};
 use ostler_proto::api::{Content, ContentBlock, Message, Role, ToolResultBlock};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{Assistant, User};
@@ -34,11 +36,15 @@ impl Disk {
         self.root.path().join("work").canonicalize().unwrap()
     }
 
-    fn scene(&self) -> Scene {
-        Scene { cwd: self.cwd(), version: "0.1.0".to_owned(), entrypoint: Some("cli".to_owned()) }
+    fn scene(&self) -> LineContext {
+        LineContext {
+            cwd: self.cwd(),
+            version: "0.1.0".to_owned(),
+            entrypoint: Some("cli".to_owned()),
+        }
     }
 
-    fn open(&self, start: SessionStart) -> Opened {
+    fn open(&self, start: SessionStart) -> OpenedSession {
         self.projects.open(self.scene(), &start).unwrap()
     }
 
@@ -46,7 +52,7 @@ impl Disk {
         self.open(SessionStart::default()).writer
     }
 
-    fn resume(&self, id: &str) -> Opened {
+    fn resume(&self, id: &str) -> OpenedSession {
         self.open(resume(id))
     }
 
@@ -65,7 +71,7 @@ impl Disk {
 }
 
 fn resume(id: &str) -> SessionStart {
-    SessionStart { begin: Begin::Resume(id.to_owned()), ..SessionStart::default() }
+    SessionStart { begin: StartFrom::Resume(id.to_owned()), ..SessionStart::default() }
 }
 
 /// Speaks into a transcript the way a session does.
@@ -123,7 +129,7 @@ fn call(id: &str) -> Value {
 }
 
 /// A conversation, one line per message.
-fn story(conversation: &[Said]) -> Vec<String> {
+fn story(conversation: &[ChatMessage]) -> Vec<String> {
     let block = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => block.text.clone(),
         ContentBlock::ToolUse(call) => format!("{}({})", call.name, call.id),
@@ -133,7 +139,8 @@ fn story(conversation: &[Said]) -> Vec<String> {
         }
         other => format!("<{}>", other.tag().unwrap_or("?")),
     };
-    let blocks = |said: &Said| said.content.iter().map(block).collect::<Vec<_>>().join(" | ");
+    let blocks =
+        |said: &ChatMessage| said.content.iter().map(block).collect::<Vec<_>>().join(" | ");
     conversation.iter().map(|said| format!("{}: {}", said.role.as_str(), blocks(said))).collect()
 }
 
@@ -150,7 +157,7 @@ fn json_lines(path: &Path) -> Vec<Value> {
 }
 
 /// Panics unless the API would take the conversation.
-fn assert_valid(conversation: &[Said]) {
+fn assert_valid(conversation: &[ChatMessage]) {
     for (n, said) in conversation.iter().enumerate() {
         let expected = if n % 2 == 0 { Role::User } else { Role::Assistant };
         assert_eq!(said.role, expected, "roles alternate: {:#?}", story(conversation));

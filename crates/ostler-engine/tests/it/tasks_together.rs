@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ostler_engine::tasks::{Ended, Task};
+use ostler_engine::tasks::{Task, TaskResult};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
@@ -42,7 +42,7 @@ impl Tool for Pairs {
                 let at_gate = Arc::clone(&gate);
                 let work = async move {
                     at_gate.wait().await;
-                    Ended::new(TaskOutcome::Completed, name)
+                    TaskResult::new(TaskOutcome::Completed, name)
                 };
                 cx.tasks.start(task.clone(), work).await?;
                 // No turn follows: only the frames matter here.

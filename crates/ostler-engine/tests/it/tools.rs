@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ostler_engine::tasks::{Ended, Task};
+use ostler_engine::tasks::{Task, TaskResult};
 use ostler_engine::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 use ostler_proto::message::system::TaskOutcome;
 use schemars::JsonSchema;
@@ -104,7 +104,7 @@ impl Tool for Later {
             while !std::path::Path::new(&args.word).exists() {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
-            Ended::new(TaskOutcome::Completed, "\"Wait for it\" is done")
+            TaskResult::new(TaskOutcome::Completed, "\"Wait for it\" is done")
         };
         cx.tasks.start(task.clone(), work).await?;
         Ok(ToolOutput::new("started", json!({"backgroundTaskId": task.id})))

@@ -5,18 +5,18 @@
 
 use std::ops::RangeInclusive;
 
-use super::words::{Word, typed};
+use super::words::{PromptWord, typed};
 
 /// What the braces of a form caught, by name.
 #[derive(Debug, Default)]
-pub(super) struct Caught<'a> {
+pub(super) struct FormMatch<'a> {
     source: &'a str,
-    parts: Vec<(&'static str, &'a [Word])>,
+    parts: Vec<(&'static str, &'a [PromptWord])>,
 }
 
-impl<'a> Caught<'a> {
+impl<'a> FormMatch<'a> {
     /// Holds a sentence against a form.
-    pub(super) fn by(form: &'static str, words: &'a [Word], source: &'a str) -> Option<Self> {
+    pub(super) fn by(form: &'static str, words: &'a [PromptWord], source: &'a str) -> Option<Self> {
         let pieces: Vec<&'static str> = form.split_whitespace().collect();
         let mut caught = Self { source, parts: Vec::new() };
         caught.fits(&pieces, words).then_some(caught)
@@ -59,16 +59,16 @@ impl<'a> Caught<'a> {
     }
 
     /// Whether a colon stands before the word.
-    pub(super) fn follows_colon(&self, word: &Word) -> bool {
+    pub(super) fn follows_colon(&self, word: &PromptWord) -> bool {
         self.source[..word.start].trim_end().ends_with(':')
     }
 
     /// The words of a catch.
-    pub(super) fn words(&self, name: &str) -> Option<&'a [Word]> {
+    pub(super) fn words(&self, name: &str) -> Option<&'a [PromptWord]> {
         self.parts.iter().find(|(part, _)| *part == name).map(|(_, words)| *words)
     }
 
-    fn fits(&mut self, pieces: &[&'static str], words: &'a [Word]) -> bool {
+    fn fits(&mut self, pieces: &[&'static str], words: &'a [PromptWord]) -> bool {
         let Some((piece, pieces)) = pieces.split_first() else {
             return words.is_empty();
         };
@@ -105,7 +105,7 @@ fn lengths(kind: &str, n_words: usize, is_last: bool) -> RangeInclusive<usize> {
     }
 }
 
-fn accepts(kind: &str, words: &[Word]) -> bool {
+fn accepts(kind: &str, words: &[PromptWord]) -> bool {
     match kind {
         "text" => !words.is_empty(),
         "quoted" => matches!(words, [word] if word.quoted),
@@ -127,27 +127,28 @@ const POINTERS: [&str; 18] = [
     "or", "to", "in", "with", "what",
 ];
 
-fn is_path(word: &Word) -> bool {
+fn is_path(word: &PromptWord) -> bool {
     let named = !POINTERS.contains(&word.key.as_str()) && !word.text.starts_with('-');
     !word.text.trim().is_empty() && (word.quoted || named)
 }
 
 /// A path that cannot be an ordinary word: `notes.txt`, `src/main`, `LICENSE`, or anything in quotes.
-fn is_file(word: &Word) -> bool {
+fn is_file(word: &PromptWord) -> bool {
     let capital = word.text.chars().next().is_some_and(char::is_uppercase);
     is_path(word) && (word.quoted || word.text.contains(['.', '/', '\\', '~']) || capital)
 }
 
 /// A path that is more likely a file than a folder: `src/main.rs`, `LICENSE`.
-fn is_file_name(word: &Word) -> bool {
+fn is_file_name(word: &PromptWord) -> bool {
     let name = word.text.rsplit(['/', '\\']).next().unwrap_or_default();
     let capitals = name.chars().all(char::is_uppercase);
     is_path(word) && !name.is_empty() && (capitals || name.trim_matches('.').contains('.'))
 }
 
-fn is_list(words: &[Word], is_item: fn(&Word) -> bool) -> bool {
-    let joined =
-        |word: &Word, next: &Word| word.tail == "," || word.key == "and" || next.key == "and";
+fn is_list(words: &[PromptWord], is_item: fn(&PromptWord) -> bool) -> bool {
+    let joined = |word: &PromptWord, next: &PromptWord| {
+        word.tail == "," || word.key == "and" || next.key == "and"
+    };
     words.iter().all(|word| word.key == "and" || is_item(word))
         && words.windows(2).all(|pair| joined(&pair[0], &pair[1]))
         && words.first().is_some_and(is_item)
@@ -167,19 +168,19 @@ const HERE: [&str; 10] = [
     "files",
 ];
 
-fn is_bare(words: &[Word]) -> bool {
+fn is_bare(words: &[PromptWord]) -> bool {
     let begins = ["in", "inside", "under", "of", "from", "at", "within", "here", "there"];
     words.first().is_none_or(|word| !begins.contains(&word.key.as_str()))
 }
 
-fn place(words: &[Word]) -> Option<Option<String>> {
-    let keys = |word: &&Word, list: &[&str]| list.contains(&word.key.as_str());
+fn place(words: &[PromptWord]) -> Option<Option<String>> {
+    let keys = |word: &&PromptWord, list: &[&str]| list.contains(&word.key.as_str());
     let skip = [
         "in", "inside", "under", "of", "from", "at", "within", "the", "this", "my", "our",
         "current", "all",
     ];
-    let rest: Vec<&Word> = words.iter().skip_while(|word| keys(word, &skip)).collect();
-    let named: Vec<&&Word> = rest.iter().filter(|word| !keys(word, &HERE)).collect();
+    let rest: Vec<&PromptWord> = words.iter().skip_while(|word| keys(word, &skip)).collect();
+    let named: Vec<&&PromptWord> = rest.iter().filter(|word| !keys(word, &HERE)).collect();
     match named.as_slice() {
         [] if words.len() <= 4 => Some(None),
         [word] if rest.len() <= 2 && is_path(word) => Some(Some(word.text.clone())),

@@ -7,7 +7,7 @@ use ostler_proto::api::{ContentBlock, Role};
 
 use super::intent::Intent;
 use super::report::is_refusal;
-use crate::Said;
+use crate::ChatMessage;
 
 /// How the engine tells of the end of a background task.
 pub(super) const TASK_NOTICE: &str = "[Background task ";
@@ -16,26 +16,26 @@ pub(super) const AGENT_NOTICE: &str = "[Background agent ";
 
 /// What has happened since the user last said something.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct TurnProgress {
     /// The user's words.
     pub(super) text: String,
     /// What the calls gave, response by response.
-    pub(super) rounds: Vec<Round>,
+    pub(super) rounds: Vec<RoundResults>,
 }
 
 /// The results of the calls of one response, in their order.
-pub(super) type Round = Vec<Outcome>;
+pub(super) type RoundResults = Vec<StepResult>;
 
 /// What one call gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct StepResult {
     pub(super) text: String,
     pub(super) failed: bool,
 }
 
-impl Turn {
+impl TurnProgress {
     /// Reads a conversation.
-    pub(super) fn of(messages: &[Said]) -> Self {
+    pub(super) fn of(messages: &[ChatMessage]) -> Self {
         let mut turn = Self::default();
         let mut open: Vec<ToolUseId> = Vec::new();
         let mut answered = true;
@@ -48,12 +48,12 @@ impl Turn {
                         continue;
                     }
                     if answered {
-                        turn.rounds.push(Round::new());
+                        turn.rounds.push(RoundResults::new());
                         open.clear();
                         answered = false;
                     }
                     if let Some(round) = turn.rounds.last_mut() {
-                        round.extend(calls.iter().map(|_| Outcome::missing()));
+                        round.extend(calls.iter().map(|_| StepResult::missing()));
                     }
                     open.extend(calls);
                 }
@@ -77,18 +77,18 @@ impl Turn {
     }
 }
 
-impl Outcome {
+impl StepResult {
     fn missing() -> Self {
         Self { text: "no result came back".to_owned(), failed: true }
     }
 }
 
-fn fill(round: &mut Round, open: &[ToolUseId], said: &Said) {
+fn fill(round: &mut RoundResults, open: &[ToolUseId], said: &ChatMessage) {
     for block in &said.content {
         let ContentBlock::ToolResult(result) = block else { continue };
         let call = open.iter().position(|id| *id == result.tool_use_id);
         if let Some(outcome) = call.and_then(|index| round.get_mut(index)) {
-            *outcome = Outcome {
+            *outcome = StepResult {
                 text: result.content.as_ref().map(|content| content.text()).unwrap_or_default(),
                 failed: result.is_error == Some(true),
             };
@@ -96,12 +96,12 @@ fn fill(round: &mut Round, open: &[ToolUseId], said: &Said) {
     }
 }
 
-fn has_results(said: &Said) -> bool {
+fn has_results(said: &ChatMessage) -> bool {
     said.content.iter().any(|block| matches!(block, ContentBlock::ToolResult(_)))
 }
 
 /// What the user typed, without what the engine put beside it.
-pub(super) fn instruction(said: &Said) -> String {
+pub(super) fn instruction(said: &ChatMessage) -> String {
     // Beside results the end of a task is news, and no reason to leave what is under way.
     let is_under_way = has_results(said);
     let typed = |text: &&str| {
@@ -144,7 +144,7 @@ pub(super) enum Position {
 }
 
 /// Plays the rounds through the steps.
-pub(super) fn position(steps: &[Intent], rounds: &[Round]) -> Position {
+pub(super) fn position(steps: &[Intent], rounds: &[RoundResults]) -> Position {
     let (mut step, mut stage, mut finished) = (0, Stage::First, None);
     for (index, round) in rounds.iter().enumerate() {
         let Some(intent) = steps.get(step) else { break };

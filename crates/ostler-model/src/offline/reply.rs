@@ -5,16 +5,18 @@ use serde_json::{Value, json};
 
 use super::help::{HELP, NOTE, SHORT_HELP};
 use super::intent::Intent;
-use super::progress::{AGENT_NOTICE, Position, Stage, TASK_NOTICE, Turn, instruction, position};
+use super::progress::{
+    AGENT_NOTICE, Position, Stage, TASK_NOTICE, TurnProgress, instruction, position,
+};
 use super::question::Question;
 use super::report;
 use super::shape;
 use super::steps::steps;
-use crate::{Request, Said};
+use crate::{ChatMessage, Request};
 
 /// A response before it is streamed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct OfflineResponse {
     /// `msg_offline_…`.
     pub(super) id: String,
     /// Text, then calls.
@@ -26,8 +28,8 @@ pub(super) struct Answer {
 }
 
 /// Answers a conversation.
-pub(super) fn answer(request: &Request) -> Answer {
-    let turn = Turn::of(&request.messages);
+pub(super) fn answer(request: &Request) -> OfflineResponse {
+    let turn = TurnProgress::of(&request.messages);
     let steps = steps(&turn.text);
     let (mut text, mut calls) = match notice(&turn) {
         Some(text) => (text, Vec::new()),
@@ -39,7 +41,7 @@ pub(super) fn answer(request: &Request) -> Answer {
     if calls.is_empty()
         && let Some(input) = shape::due(request, &turn, &text)
     {
-        calls.push(Call { tool: shape::TOOL.to_owned(), input });
+        calls.push(PlannedCall { tool: shape::TOOL.to_owned(), input });
     }
     if calls.is_empty() && !text.contains(NOTE) && !has_said(&request.messages, NOTE) {
         text = format!("{text}\n\n{NOTE}");
@@ -61,24 +63,24 @@ pub(super) fn answer(request: &Request) -> Answer {
         output_tokens: Some(tokens(&serde_json::to_string(&blocks).unwrap_or_default())),
         ..Usage::default()
     };
-    Answer { id: format!("msg_offline_{number}"), blocks, stop_reason, usage }
+    OfflineResponse { id: format!("msg_offline_{number}"), blocks, stop_reason, usage }
 }
 
 /// A call to be made.
-struct Call {
+struct PlannedCall {
     tool: String,
     input: Value,
 }
 
 /// What is said when the engine tells of a background task.
-fn notice(turn: &Turn) -> Option<String> {
+fn notice(turn: &TurnProgress) -> Option<String> {
     let told = turn.text.strip_prefix(TASK_NOTICE);
     let told = told.or_else(|| turn.text.strip_prefix(AGENT_NOTICE))?;
     Some(format!("Something ended in the background: {}", told.trim_end_matches(']')))
 }
 
 /// What is said to texts that ask for nothing the demo can do. Nothing is begun unless all of a text is understood.
-fn unanswerable(steps: &[Intent], messages: &[Said]) -> Option<String> {
+fn unanswerable(steps: &[Intent], messages: &[ChatMessage]) -> Option<String> {
     let unknown = steps.iter().find_map(|step| match step {
         Intent::Unknown(text) => Some(text),
         _ => None,
@@ -95,7 +97,7 @@ fn unanswerable(steps: &[Intent], messages: &[Said]) -> Option<String> {
 }
 
 /// The next thing to say and to call.
-fn act(steps: &[Intent], turn: &Turn, request: &Request) -> (String, Vec<Call>) {
+fn act(steps: &[Intent], turn: &TurnProgress, request: &Request) -> (String, Vec<PlannedCall>) {
     match position(steps, &turn.rounds) {
         Position::Done { round } => {
             (report::success(&steps[steps.len() - 1], &turn.rounds[round]), Vec::new())
@@ -128,9 +130,10 @@ fn act(steps: &[Intent], turn: &Turn, request: &Request) -> (String, Vec<Call>) 
     }
 }
 
-fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<Call> {
-    let one = |tool: &str, input: Value| vec![Call { tool: tool.to_owned(), input }];
-    let read = |path: &String| Call { tool: "Read".to_owned(), input: json!({"file_path": path}) };
+fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<PlannedCall> {
+    let one = |tool: &str, input: Value| vec![PlannedCall { tool: tool.to_owned(), input }];
+    let read =
+        |path: &String| PlannedCall { tool: "Read".to_owned(), input: json!({"file_path": path}) };
     match (intent, stage) {
         (Intent::Write { path, .. }, Stage::ReadBack)
         | (Intent::Edit { path, .. }, Stage::First) => {
@@ -202,7 +205,7 @@ fn offers(request: &Request, tool: &str) -> bool {
     request.tools.iter().any(|spec| spec.name == tool)
 }
 
-fn has_said(messages: &[Said], words: &str) -> bool {
+fn has_said(messages: &[ChatMessage], words: &str) -> bool {
     let said =
         messages.iter().filter(|said| said.role == Role::Assistant).flat_map(|said| &said.content);
     said.filter_map(ContentBlock::as_text).any(|text| text.contains(words))

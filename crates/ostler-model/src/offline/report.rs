@@ -1,7 +1,7 @@
 //! What is said before a call and after its results.
 
 use super::intent::Intent;
-use super::progress::{Outcome, Round, Stage};
+use super::progress::{RoundResults, Stage, StepResult};
 use super::question::Question;
 
 /// Results are quoted up to this many lines of this many characters.
@@ -41,7 +41,7 @@ pub(super) fn lead(intent: &Intent, stage: Stage) -> String {
 }
 
 /// What is said when a step is finished.
-pub(super) fn success(intent: &Intent, round: &Round) -> String {
+pub(super) fn success(intent: &Intent, round: &RoundResults) -> String {
     let result = round.last().map_or("", |outcome| outcome.text.as_str());
     match intent {
         Intent::List { path, .. } => {
@@ -82,7 +82,7 @@ pub(super) fn success(intent: &Intent, round: &Round) -> String {
 }
 
 /// What is said when a step failed, and what is left undone.
-pub(super) fn failure(intent: &Intent, round: &Round, n_left: usize) -> String {
+pub(super) fn failure(intent: &Intent, round: &RoundResults, n_left: usize) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (index, outcome) in round.iter().enumerate() {
         match intent {
@@ -102,7 +102,7 @@ pub(super) fn failure(intent: &Intent, round: &Round, n_left: usize) -> String {
     parts.join("\n\n")
 }
 
-fn failed(outcome: &Outcome) -> String {
+fn failed(outcome: &StepResult) -> String {
     let text = outcome.text.trim();
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
     let text = text.strip_suffix("</tool_use_error>").unwrap_or(text).trim();

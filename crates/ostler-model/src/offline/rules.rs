@@ -1,17 +1,17 @@
 //! The table of rules: which sentence means what. The first form that fits wins.
 
 use super::arguments;
-use super::form::Caught;
+use super::form::FormMatch;
 use super::intent::Intent;
-use super::words::Word;
+use super::words::PromptWord;
 
 /// What a sentence asks for. `None` if no form fits.
-pub(super) fn understand(sentence: &[Word], source: &str) -> Option<Intent> {
+pub(super) fn understand(sentence: &[PromptWord], source: &str) -> Option<Intent> {
     let sentence = without_courtesies(sentence);
-    RULES.iter().find_map(|(form, build)| build(&Caught::by(form, &sentence, source)?))
+    RULES.iter().find_map(|(form, build)| build(&FormMatch::by(form, &sentence, source)?))
 }
 
-type Build = fn(&Caught<'_>) -> Option<Intent>;
+type Build = fn(&FormMatch<'_>) -> Option<Intent>;
 
 #[rustfmt::skip]
 const RULES: &[(&str, Build)] = &[
@@ -108,16 +108,16 @@ const RULES: &[(&str, Build)] = &[
     ("grep [for] {pattern:text}", grep),
 ];
 
-fn help(_: &Caught<'_>) -> Option<Intent> {
+fn help(_: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Help)
 }
 
-fn run_in_background(caught: &Caught<'_>) -> Option<Intent> {
+fn run_in_background(caught: &FormMatch<'_>) -> Option<Intent> {
     let command = caught.text("command")?.trim().to_owned();
     (!command.is_empty()).then_some(Intent::Run { command, background: true })
 }
 
-fn run(caught: &Caught<'_>) -> Option<Intent> {
+fn run(caught: &FormMatch<'_>) -> Option<Intent> {
     let first = caught.words("command")?.first()?;
     // "run the tests" names something, it is not a command.
     if is_determiner(first) {
@@ -134,12 +134,12 @@ fn run(caught: &Caught<'_>) -> Option<Intent> {
     (!command.is_empty()).then_some(Intent::Run { command, background: false })
 }
 
-fn delegate(caught: &Caught<'_>) -> Option<Intent> {
+fn delegate(caught: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Delegate { prompt: caught.text("prompt")? })
 }
 
 /// Unless there are arguments, "use sense with care" is no call.
-fn call(caught: &Caught<'_>) -> Option<Intent> {
+fn call(caught: &FormMatch<'_>) -> Option<Intent> {
     let input = match caught.trimmed("arguments") {
         Some(text) => arguments::read(&text)?,
         None => serde_json::json!({}),
@@ -147,51 +147,51 @@ fn call(caught: &Caught<'_>) -> Option<Intent> {
     Some(Intent::Call { tool: caught.word("tool")?, input })
 }
 
-fn ask_anything(_: &Caught<'_>) -> Option<Intent> {
+fn ask_anything(_: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Ask { about: None })
 }
 
-fn ask(caught: &Caught<'_>) -> Option<Intent> {
+fn ask(caught: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Ask { about: Some(caught.text("about")?) })
 }
 
-fn list(caught: &Caught<'_>) -> Option<Intent> {
+fn list(caught: &FormMatch<'_>) -> Option<Intent> {
     // Some forms, such as "what is here", leave no room for a place.
     let path = caught.place("where").unwrap_or_default();
     Some(Intent::List { pattern: "*".to_owned(), path })
 }
 
-fn list_matching(caught: &Caught<'_>) -> Option<Intent> {
+fn list_matching(caught: &FormMatch<'_>) -> Option<Intent> {
     let glob = caught.word("glob")?;
     // "all *.rs files" means those in folders below as well.
     let pattern = if glob.contains('/') { glob } else { format!("**/{glob}") };
     Some(Intent::List { pattern, path: caught.place("where")? })
 }
 
-fn ls_with_options(caught: &Caught<'_>) -> Option<Intent> {
+fn ls_with_options(caught: &FormMatch<'_>) -> Option<Intent> {
     with_options("ls", caught)
 }
 
-fn grep_with_options(caught: &Caught<'_>) -> Option<Intent> {
+fn grep_with_options(caught: &FormMatch<'_>) -> Option<Intent> {
     with_options("grep", caught)
 }
 
 /// Whoever writes options means the program itself.
-fn with_options(program: &str, caught: &Caught<'_>) -> Option<Intent> {
+fn with_options(program: &str, caught: &FormMatch<'_>) -> Option<Intent> {
     let options = caught.text("options")?;
     let command = format!("{program} {options}");
     options.starts_with('-').then_some(Intent::Run { command, background: false })
 }
 
-fn count(caught: &Caught<'_>) -> Option<Intent> {
+fn count(caught: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Count { path: caught.place("where")? })
 }
 
-fn read(caught: &Caught<'_>) -> Option<Intent> {
+fn read(caught: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Read { paths: caught.paths("paths")? })
 }
 
-fn write(caught: &Caught<'_>) -> Option<Intent> {
+fn write(caught: &FormMatch<'_>) -> Option<Intent> {
     let (first, more) = caught.words("content")?.split_first()?;
     // "write a poem to poem.txt" describes what to write; only quotes, a colon or a new line say that it is the text.
     if is_determiner(first) && !first.begins_line && !caught.follows_colon(first) {
@@ -204,25 +204,25 @@ fn write(caught: &Caught<'_>) -> Option<Intent> {
     Some(Intent::Write { path: caught.word("path")?, content: caught.text("content")? })
 }
 
-fn create(caught: &Caught<'_>) -> Option<Intent> {
+fn create(caught: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Write { path: caught.word("path")?, content: String::new() })
 }
 
-fn edit(caught: &Caught<'_>) -> Option<Intent> {
+fn edit(caught: &FormMatch<'_>) -> Option<Intent> {
     edit_with(caught, false)
 }
 
-fn edit_all(caught: &Caught<'_>) -> Option<Intent> {
+fn edit_all(caught: &FormMatch<'_>) -> Option<Intent> {
     edit_with(caught, true)
 }
 
-fn edit_with(caught: &Caught<'_>, all: bool) -> Option<Intent> {
+fn edit_with(caught: &FormMatch<'_>, all: bool) -> Option<Intent> {
     let (path, old, new) = (caught.word("path")?, caught.trimmed("old")?, caught.trimmed("new")?);
     (!old.is_empty()).then_some(Intent::Edit { path, old, new, all })
 }
 
 /// Plain words, so what regular expressions treat specially is escaped.
-fn search(caught: &Caught<'_>) -> Option<Intent> {
+fn search(caught: &FormMatch<'_>) -> Option<Intent> {
     let words = caught.words("pattern")?;
     // "find out why" and "find a way" are not searches.
     if words.first().is_some_and(|word| is_determiner(word) || word.key == "out") {
@@ -239,22 +239,22 @@ fn search(caught: &Caught<'_>) -> Option<Intent> {
 }
 
 /// Whoever says `grep` means a regular expression.
-fn grep(caught: &Caught<'_>) -> Option<Intent> {
+fn grep(caught: &FormMatch<'_>) -> Option<Intent> {
     search_for(caught, caught.trimmed("pattern")?)
 }
 
-fn search_for(caught: &Caught<'_>, pattern: String) -> Option<Intent> {
+fn search_for(caught: &FormMatch<'_>, pattern: String) -> Option<Intent> {
     let path = caught.place("where").unwrap_or_default();
     (!pattern.is_empty()).then_some(Intent::Search { pattern, path })
 }
 
-fn is_determiner(word: &Word) -> bool {
+fn is_determiner(word: &PromptWord) -> bool {
     ["the", "a", "an", "all", "my", "your", "our", "it", "this", "that", "some", "me", "away"]
         .contains(&word.key.as_str())
 }
 
 /// The sentence without "hello", "could you please", "thanks" and the like around it.
-pub(super) fn without_courtesies(sentence: &[Word]) -> Vec<Word> {
+pub(super) fn without_courtesies(sentence: &[PromptWord]) -> Vec<PromptWord> {
     let mut sentence = sentence.to_vec();
     while let Some(length) = OPENINGS.iter().find_map(|opening| leading(&sentence, opening)) {
         let question = sentence.get(1).is_some_and(|word| word.key == "you");
@@ -307,21 +307,21 @@ const CLOSINGS: [&str; 7] =
     ["please", "thanks", "thank you", "for me", "and", "if you can", "first"];
 
 /// How many words the phrase has, if the sentence begins with it and goes on.
-fn leading(sentence: &[Word], phrase: &str) -> Option<usize> {
+fn leading(sentence: &[PromptWord], phrase: &str) -> Option<usize> {
     let length = phrase.split(' ').count();
     let begins = phrase.split(' ').zip(sentence).all(|(key, word)| key == word.key);
     (begins && sentence.len() > length).then_some(length)
 }
 
 /// How many words the phrase has, if the sentence ends with it.
-fn trailing(sentence: &[Word], phrase: &str) -> Option<usize> {
+fn trailing(sentence: &[PromptWord], phrase: &str) -> Option<usize> {
     let length = phrase.split(' ').count();
     let tail = sentence.len().checked_sub(length).filter(|rest| *rest > 0)?;
     phrase.split(' ').zip(&sentence[tail..]).all(|(key, word)| key == word.key).then_some(length)
 }
 
 /// Whether a word can begin a request. Used to tell "and read b.txt" from "salt and pepper".
-pub(super) fn is_verb(word: &Word) -> bool {
+pub(super) fn is_verb(word: &PromptWord) -> bool {
     RULES.iter().any(|(form, _)| {
         form.split_whitespace()
             .next()

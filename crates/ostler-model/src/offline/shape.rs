@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::progress::Turn;
+use super::progress::TurnProgress;
 use crate::Request;
 
 /// The tool that takes it.
@@ -17,7 +17,7 @@ const MOST_ITEMS: usize = 100;
 const DEEPEST: usize = 16;
 
 /// The answer, if one is wanted and was not tried yet.
-pub(super) fn due(request: &Request, turn: &Turn, text: &str) -> Option<Value> {
+pub(super) fn due(request: &Request, turn: &TurnProgress, text: &str) -> Option<Value> {
     let spec = request.tools.iter().find(|spec| spec.name == TOOL)?;
     let last = turn.rounds.last();
     // A second try would be the same again.

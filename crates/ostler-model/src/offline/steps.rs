@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::intent::Intent;
 use super::rules::{is_verb, understand, without_courtesies};
-use super::words::{Word, typed, words};
+use super::words::{PromptWord, typed, words};
 
 /// More words than this are not tried: holding them against every form would take too long. Quoted text is one word.
 const MOST_WORDS: usize = 400;
@@ -29,11 +29,11 @@ pub(super) fn steps(text: &str) -> Vec<Intent> {
             let joined = last.start..range.end;
             let belongs = match (cut, &alone) {
                 // What is asked or delegated may hold verbs of its own.
-                (Cut::And, Some(_)) => {
+                (SplitReason::And, Some(_)) => {
                     matches!(before, Intent::Ask { .. } | Intent::Delegate { .. })
                 }
                 (_, Some(_)) => false,
-                (Cut::Then, None) => matches!(before, Intent::Unknown(_)),
+                (SplitReason::Then, None) => matches!(before, Intent::Unknown(_)),
                 (_, None) => true,
             };
             if belongs && let Some(whole) = intent(&joined) {
@@ -56,7 +56,7 @@ pub(super) fn steps(text: &str) -> Vec<Intent> {
 }
 
 /// Some of the words, without the comma or semicolon that parts them from those behind.
-fn piece(words: &[Word], range: &Range<usize>) -> Vec<Word> {
+fn piece(words: &[PromptWord], range: &Range<usize>) -> Vec<PromptWord> {
     let mut piece = words[range.clone()].to_vec();
     if let Some(last) = piece.last_mut().filter(|_| range.end < words.len())
         && [",", ";"].contains(&last.tail.as_str())
@@ -68,7 +68,7 @@ fn piece(words: &[Word], range: &Range<usize>) -> Vec<Word> {
 
 /// Why a text was cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
+enum SplitReason {
     /// The text begins.
     Start,
     /// "then": most likely a new step.
@@ -79,9 +79,9 @@ enum Cut {
     End,
 }
 
-fn pieces(words: &[Word]) -> Vec<(Cut, Range<usize>)> {
+fn pieces(words: &[PromptWord]) -> Vec<(SplitReason, Range<usize>)> {
     let mut pieces = Vec::new();
-    let (mut cut, mut start, mut verbatim) = (Cut::Start, 0, is_verbatim(&words[0]));
+    let (mut cut, mut start, mut verbatim) = (SplitReason::Start, 0, is_verbatim(&words[0]));
     for (index, pair) in words.windows(2).enumerate() {
         let next = index + 1;
         let Some(found) = cut_between(&pair[0], &pair[1], words.get(next + 1)) else { continue };
@@ -98,20 +98,24 @@ fn pieces(words: &[Word]) -> Vec<(Cut, Range<usize>)> {
 }
 
 /// Whether the rest of the line is to be taken as it stands: "run: a; b", "$ a; b".
-fn is_verbatim(word: &Word) -> bool {
+fn is_verbatim(word: &PromptWord) -> bool {
     word.key == "$" || word.tail == ":" && is_verb(word)
 }
 
-fn cut_between(word: &Word, next: &Word, after: Option<&Word>) -> Option<Cut> {
+fn cut_between(
+    word: &PromptWord,
+    next: &PromptWord,
+    after: Option<&PromptWord>,
+) -> Option<SplitReason> {
     let begins = is_verb(next) || next.text.starts_with(char::is_uppercase);
     if next.begins_line || word.tail == ";" {
-        Some(Cut::End)
+        Some(SplitReason::End)
     } else if ["then", "afterwards", "finally"].contains(&next.key.as_str()) {
-        Some(Cut::Then)
+        Some(SplitReason::Then)
     } else if word.tail.ends_with(['.', '!', '?']) && begins {
-        Some(Cut::End)
+        Some(SplitReason::End)
     } else if next.key == "and" && after.is_some_and(is_verb) || word.tail == "," && is_verb(next) {
-        Some(Cut::And)
+        Some(SplitReason::And)
     } else {
         None
     }

@@ -9,13 +9,13 @@ use ostler_proto::api::{
 use serde_json::json;
 
 use super::NAME;
-use super::reply::Answer;
+use super::reply::OfflineResponse;
 
 /// Characters of JSON per piece.
 const PIECE: usize = 24;
 
 /// All events of an answer, from `message_start` to `message_stop`.
-pub(super) fn events(answer: Answer) -> Vec<StreamEvent> {
+pub(super) fn events(answer: OfflineResponse) -> Vec<StreamEvent> {
     let mut events = vec![start(&answer)];
     for (index, block) in (0..).zip(&answer.blocks) {
         let (content_block, deltas) = taken_apart(block);
@@ -42,7 +42,7 @@ pub(super) fn events(answer: Answer) -> Vec<StreamEvent> {
     events
 }
 
-fn start(answer: &Answer) -> StreamEvent {
+fn start(answer: &OfflineResponse) -> StreamEvent {
     let message = Message {
         id: Some(answer.id.clone()),
         r#type: Some("message".to_owned()),

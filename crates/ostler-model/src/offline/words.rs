@@ -4,7 +4,7 @@
 
 /// One word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct PromptWord {
     /// As typed, without quotes, and without the punctuation behind it.
     pub(super) text: String,
     /// In lower case: what rules are compared with. Empty for quoted words, which are never keywords.
@@ -37,8 +37,8 @@ const QUOTES: [(&str, &str); 9] = [
 const PUNCTUATION: [char; 6] = [',', '.', ';', ':', '!', '?'];
 
 /// The words of a text.
-pub(super) fn words(text: &str) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+pub(super) fn words(text: &str) -> Vec<PromptWord> {
+    let mut words: Vec<PromptWord> = Vec::new();
     let mut at = 0;
     loop {
         let rest = &text[at..];
@@ -50,12 +50,12 @@ pub(super) fn words(text: &str) -> Vec<Word> {
         }
         let (word, next) = quoted(text, at).unwrap_or_else(|| plain(text, at));
         at = next;
-        words.push(Word { begins_line, ..word });
+        words.push(PromptWord { begins_line, ..word });
     }
 }
 
 /// The words as they were typed, from the first to the last of them.
-pub(super) fn typed<'a>(text: &'a str, words: &[Word]) -> &'a str {
+pub(super) fn typed<'a>(text: &'a str, words: &[PromptWord]) -> &'a str {
     match (words.first(), words.last()) {
         (Some(first), Some(last)) => &text[first.start..last.end + last.tail.len()],
         _ => "",
@@ -63,7 +63,7 @@ pub(super) fn typed<'a>(text: &'a str, words: &[Word]) -> &'a str {
 }
 
 /// The quoted word that begins here, and where the text goes on.
-fn quoted(text: &str, start: usize) -> Option<(Word, usize)> {
+fn quoted(text: &str, start: usize) -> Option<(PromptWord, usize)> {
     let rest = &text[start..];
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(open))?;
     let inner = &rest[open.len()..];
@@ -75,7 +75,7 @@ fn quoted(text: &str, start: usize) -> Option<(Word, usize)> {
     let content = if *open == "```" { fenced(&inner[..length]) } else { &inner[..length] };
     let end = start + open.len() + length + close.len();
     let tail = leading_punctuation(&text[end..]);
-    let word = Word {
+    let word = PromptWord {
         text: content.to_owned(),
         key: String::new(),
         quoted: true,
@@ -96,7 +96,7 @@ fn fenced(inner: &str) -> &str {
 }
 
 /// The unquoted word that begins here, and where the text goes on.
-fn plain(text: &str, start: usize) -> (Word, usize) {
+fn plain(text: &str, start: usize) -> (PromptWord, usize) {
     let rest = &text[start..];
     let whole = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
     let mut bare = whole.trim_end_matches(PUNCTUATION);
@@ -104,7 +104,7 @@ fn plain(text: &str, start: usize) -> (Word, usize) {
     if bare.is_empty() || bare.ends_with('/') && whole.ends_with('.') {
         bare = whole;
     }
-    let word = Word {
+    let word = PromptWord {
         text: bare.to_owned(),
         key: bare.to_lowercase().replace('’', "'"),
         quoted: false,

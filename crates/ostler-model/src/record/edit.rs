@@ -128,9 +128,9 @@ mod tests {
     use super::*;
 
     /// Replaces a word.
-    struct Word(&'static str, &'static str);
+    struct ReplaceWord(&'static str, &'static str);
 
-    impl Editor for Word {
+    impl Editor for ReplaceWord {
         fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
             let found = text.match_indices(self.0);
             let edit = |at: usize| Edit { range: at..at + self.0.len(), text: form.write(self.1) };
@@ -152,7 +152,7 @@ mod tests {
                 let pieces = [&text[..*first], &text[*first..*second], &text[*second..]];
                 let mut events: Vec<Value> =
                     pieces.iter().map(|piece| delta(0, "text", piece)).collect();
-                edit_events(&mut events, &Word("secret", "*"));
+                edit_events(&mut events, &ReplaceWord("secret", "*"));
                 let now: String =
                     events.iter().map(|event| piece(event, "text").to_owned()).collect();
                 assert_eq!(now, expected, "cut at {first} and {second}");
@@ -169,7 +169,7 @@ mod tests {
             json!({"type": "content_block_stop", "index": 0}),
             delta(0, "text", "ret"),
         ];
-        edit_events(&mut events, &Word("secret", "*"));
+        edit_events(&mut events, &ReplaceWord("secret", "*"));
         let texts: Vec<_> = events.iter().map(|event| event["delta"].clone()).collect();
         let field = |number: usize, name: &str| texts[number][name].as_str().unwrap_or("-");
         assert_eq!([field(0, "text"), field(1, "text"), field(4, "text")], ["*", "ret", ""]);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn a_replacement_fits_where_it_stands() {
         let mut events = vec![delta(0, "partial_json", r#"{"a": "x"}"#)];
-        edit_events(&mut events, &Word("x", "\"\n"));
+        edit_events(&mut events, &ReplaceWord("x", "\"\n"));
         assert_eq!(events[0]["delta"]["partial_json"], r#"{"a": "\"\n"}"#);
     }
 
@@ -187,7 +187,7 @@ mod tests {
     fn what_nobody_can_read_is_left_alone() {
         let mut value = json!({"a": ["x"], "signature": "x", "source": {"type": "base64", "data": "x"},
             "data": "x"});
-        edit_value(&mut value, &Word("x", "y"));
+        edit_value(&mut value, &ReplaceWord("x", "y"));
         assert_eq!(
             value,
             json!({"a": ["y"], "signature": "x", "source": {"type": "base64", "data": "x"},

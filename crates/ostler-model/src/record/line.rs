@@ -24,7 +24,7 @@ pub(crate) const VERSION: u64 = 1;
 
 /// A run begins.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Header {
+pub(crate) struct RunHeader {
     pub(crate) ostler_recording: u64,
     pub(crate) run: String,
     /// The version of this program.
@@ -44,7 +44,7 @@ pub(crate) struct Exchange {
     /// When each event came, in milliseconds since the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ms: Vec<u64>,
-    pub(crate) end: End,
+    pub(crate) end: ExchangeEnd,
 }
 
 /// A request.
@@ -69,7 +69,7 @@ fn is_zero(number: &usize) -> bool {
 /// How an answer, or a tool call, ended.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub(crate) enum ExchangeEnd {
     /// As it should.
     Complete,
     /// Without an end.
@@ -77,13 +77,13 @@ pub(crate) enum End {
     /// Nobody wanted to hear the rest.
     Abandoned,
     /// With an error.
-    Error(Failure),
+    Error(RecordedError),
 }
 
 /// A [`ModelError`].
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Failure {
+pub(crate) enum RecordedError {
     Status { status: u16, r#type: String, message: String },
     Connection { message: String },
     Broken { message: String },
@@ -91,7 +91,7 @@ pub(crate) enum Failure {
     TooLarge { message: String },
 }
 
-impl From<&ModelError> for Failure {
+impl From<&ModelError> for RecordedError {
     fn from(error: &ModelError) -> Self {
         match error.clone() {
             ModelError::Status { status, kind, message } => {
@@ -107,35 +107,35 @@ impl From<&ModelError> for Failure {
     }
 }
 
-impl From<Failure> for ModelError {
-    fn from(failure: Failure) -> Self {
+impl From<RecordedError> for ModelError {
+    fn from(failure: RecordedError) -> Self {
         match failure {
-            Failure::Status { status, r#type: kind, message } => {
+            RecordedError::Status { status, r#type: kind, message } => {
                 Self::Status { status, kind, message }
             }
-            Failure::Connection { message } => Self::Connection(message),
-            Failure::Broken { message } => Self::Broken(message),
-            Failure::Protocol { message } => Self::Protocol(message),
-            Failure::TooLarge { message } => Self::TooLarge(message),
+            RecordedError::Connection { message } => Self::Connection(message),
+            RecordedError::Broken { message } => Self::Broken(message),
+            RecordedError::Protocol { message } => Self::Protocol(message),
+            RecordedError::TooLarge { message } => Self::TooLarge(message),
         }
     }
 }
 
 /// A tool call.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Call {
+pub(crate) struct CallLine {
     pub(crate) run: String,
     /// Its id.
     pub(crate) tool: String,
     pub(crate) name: String,
     pub(crate) input: Value,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CallOutcome,
 }
 
 /// What a tool call came to.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CallOutcome {
     Output {
         content: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +147,7 @@ pub enum Outcome {
     Abandoned,
 }
 
-impl Outcome {
+impl CallOutcome {
     pub fn of(result: &Result<ToolOutput, ToolError>) -> Self {
         match result {
             Ok(ToolOutput { content, structured }) => {
@@ -178,7 +178,7 @@ impl Outcome {
 /// An event that is none of a response's own.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Other {
+enum OtherEvent {
     Whole(Box<ostler_proto::api::Message>),
     Retry {
         attempt: u64,
@@ -198,13 +198,13 @@ enum Other {
 pub(crate) fn write_event(event: &ModelEvent) -> Value {
     json!(match event.clone() {
         ModelEvent::Stream(event) => return json!(event),
-        ModelEvent::Whole(message) => Other::Whole(Box::new(message)),
+        ModelEvent::Whole(message) => OtherEvent::Whole(Box::new(message)),
         ModelEvent::Retry(Retry { attempt, max_retries, delay, status, error }) => {
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            Other::Retry { attempt, max_retries, delay_ms, status, error }
+            OtherEvent::Retry { attempt, max_retries, delay_ms, status, error }
         }
-        ModelEvent::Fallback(Fallback { from, to }) => Other::Fallback { from, to },
-        ModelEvent::Named(id) => Other::Named(id),
+        ModelEvent::Fallback(Fallback { from, to }) => OtherEvent::Fallback { from, to },
+        ModelEvent::Named(id) => OtherEvent::Named(id),
     })
 }
 
@@ -214,13 +214,13 @@ pub(crate) fn read_event(value: Value) -> Result<ModelEvent, serde_json::Error> 
         return serde_json::from_value::<StreamEvent>(value).map(ModelEvent::Stream);
     }
     Ok(match serde_json::from_value(value)? {
-        Other::Whole(message) => ModelEvent::Whole(*message),
-        Other::Retry { attempt, max_retries, delay_ms, status, error } => {
+        OtherEvent::Whole(message) => ModelEvent::Whole(*message),
+        OtherEvent::Retry { attempt, max_retries, delay_ms, status, error } => {
             let delay = Duration::from_millis(delay_ms);
             ModelEvent::Retry(Retry { attempt, max_retries, delay, status, error })
         }
-        Other::Fallback { from, to } => ModelEvent::Fallback(Fallback { from, to }),
-        Other::Named(id) => ModelEvent::Named(id),
+        OtherEvent::Fallback { from, to } => ModelEvent::Fallback(Fallback { from, to }),
+        OtherEvent::Named(id) => ModelEvent::Named(id),
     })
 }
 
@@ -267,8 +267,10 @@ mod tests {
             ModelError::Protocol("p".into()),
             ModelError::TooLarge("t".into()),
         ] {
-            let end = json!(End::Error(Failure::from(&error))).to_string();
-            let End::Error(failure) = serde_json::from_str(&end).unwrap() else { panic!("{end}") };
+            let end = json!(ExchangeEnd::Error(RecordedError::from(&error))).to_string();
+            let ExchangeEnd::Error(failure) = serde_json::from_str(&end).unwrap() else {
+                panic!("{end}")
+            };
             assert_eq!(ModelError::from(failure), error, "{end}");
         }
     }

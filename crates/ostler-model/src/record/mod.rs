@@ -1,29 +1,29 @@
 //! Record and replay: a run kept in a file, and answered from it, without any network.
 //!
 //! A [`Recorder`] stands around a model and notes every request and every event of the answer; a [`Player`] is a model
-//! that reads them back. To read it, begin with `line` (the format), then `asked` (what of a request is kept and
-//! compared) and `library` (which exchange answers a request); `edit`, `veil`, `normal` and `difference` are pure.
+//! that reads them back. To read it, begin with `line` (the format), then `recorded_request` (what of a request is kept and
+//! compared) and `loaded` (which exchange answers a request); `edit`, `redactor`, `normalize` and `difference` are pure.
 
-mod asked;
 mod difference;
 mod edit;
-mod library;
 mod line;
-mod normal;
+mod loaded;
+mod normalize;
 mod player;
 mod reader;
+mod recorded_request;
 mod recorder;
-mod veil;
+mod redactor;
 
-pub use self::library::Matching;
-pub use self::line::Outcome;
+pub use self::line::CallOutcome;
+pub use self::loaded::Matching;
 pub use self::player::{Player, ReplayOptions, Timing, ToolsFrom};
 pub use self::recorder::Recorder;
-pub use self::veil::Veil;
+pub use self::redactor::RecordingRedactor;
 
 /// What a session is recorded on, or replayed from.
 #[derive(Clone, Debug)]
-pub enum Tape {
+pub enum Recording {
     /// It is recorded.
     Record(Recorder),
     /// It is replayed.
@@ -33,4 +33,4 @@ pub enum Tape {
 /// Why a recording cannot be written or read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct TapeError(String);
+pub struct RecordingError(String);

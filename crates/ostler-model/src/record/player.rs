@@ -8,12 +8,12 @@ use futures::{StreamExt as _, stream};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::asked::{Clerk, Part};
 use super::edit::{edit_events, edit_value};
-use super::library::{Library, Matching};
-use super::line::{self, End, Outcome};
-use super::veil::Veil;
-use super::{TapeError, reader};
+use super::line::{self, CallOutcome, ExchangeEnd};
+use super::loaded::{LoadedRecording, Matching};
+use super::recorded_request::{RequestNormalizer, RequestPart};
+use super::redactor::RecordingRedactor;
+use super::{RecordingError, reader};
 use crate::tool_output::{ToolError, ToolOutput};
 use crate::{EventStream, Model, ModelError, ModelEvent, Request};
 
@@ -55,9 +55,9 @@ pub struct Player(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     path: PathBuf,
-    clerk: Clerk,
+    normalizer: RequestNormalizer,
     options: ReplayOptions,
-    library: Mutex<Library>,
+    library: Mutex<LoadedRecording>,
 }
 
 /// How long an answer waits that nobody heard to its end when it was recorded. Whoever stopped listening then has this
@@ -69,10 +69,14 @@ impl Player {
     ///
     /// # Errors
     /// When there is none, or a line of it makes no sense.
-    pub fn new(path: &Path, veil: Veil, options: ReplayOptions) -> Result<Self, TapeError> {
+    pub fn new(
+        path: &Path,
+        redactor: RecordingRedactor,
+        options: ReplayOptions,
+    ) -> Result<Self, RecordingError> {
         let library = Mutex::new(reader::read(path)?);
-        let clerk = Clerk::new(veil);
-        Ok(Self(Arc::new(Inner { path: path.to_owned(), clerk, options, library })))
+        let normalizer = RequestNormalizer::new(redactor);
+        Ok(Self(Arc::new(Inner { path: path.to_owned(), normalizer, options, library })))
     }
 
     /// The model that was recorded last.
@@ -82,14 +86,14 @@ impl Player {
 
     /// The model in the recording, under this name.
     pub fn model(&self, name: &str) -> Arc<dyn Model> {
-        Arc::new(Replayed { player: self.clone(), name: name.to_owned() })
+        Arc::new(ReplayingModel { player: self.clone(), name: name.to_owned() })
     }
 
     pub fn tools(&self) -> ToolsFrom {
         self.0.options.tools
     }
 
-    fn library(&self) -> MutexGuard<'_, Library> {
+    fn library(&self) -> MutexGuard<'_, LoadedRecording> {
         self.0.library.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,21 +119,21 @@ impl Player {
         }
     }
 
-    fn outcome(&self, id: &str, name: &str, input: &Value) -> Result<Outcome, String> {
+    fn outcome(&self, id: &str, name: &str, input: &Value) -> Result<CallOutcome, String> {
         let mut input = input.clone();
-        edit_value(&mut input, &self.0.clerk.veil().hiding());
+        edit_value(&mut input, &self.0.normalizer.redactor().hiding());
         let mut library = self.library();
-        let outcome = library.take_call(id, name, &Part::new(input))?;
+        let outcome = library.take_call(id, name, &RequestPart::new(input))?;
         let malformed = |error: serde_json::Error| error.to_string();
         let mut value = serde_json::to_value(outcome).map_err(malformed)?;
         edit_value(&mut value, library.learned());
-        edit_value(&mut value, &self.0.clerk.veil().showing());
+        edit_value(&mut value, &self.0.normalizer.redactor().showing());
         serde_json::from_value(value).map_err(malformed)
     }
 
     /// The recorded answer to a request.
-    fn answer(&self, request: &Request) -> Result<Answer, ModelError> {
-        let asked = self.0.clerk.file(request);
+    fn answer(&self, request: &Request) -> Result<RecordedAnswer, ModelError> {
+        let asked = self.0.normalizer.file(request);
         let mut library = self.library();
         let exchange = library
             .take(&asked, self.0.options.matching)
@@ -137,20 +141,20 @@ impl Player {
         let (mut events, ms) = (exchange.events.clone(), exchange.ms.clone());
         let (end, line) = (exchange.end.clone(), exchange.line);
         edit_events(&mut events, library.learned());
-        edit_events(&mut events, &self.0.clerk.veil().showing());
+        edit_events(&mut events, &self.0.normalizer.redactor().showing());
         let events: Result<Vec<ModelEvent>, _> = events.into_iter().map(line::read_event).collect();
         let events = events.map_err(|error| {
             ModelError::Recording(self.complaint(&format!("line {line} is damaged: {error}")))
         })?;
-        Ok(Answer { events, ms, end })
+        Ok(RecordedAnswer { events, ms, end })
     }
 
     /// What comes after the last event.
-    fn ending(&self, end: End) -> EventStream {
+    fn ending(&self, end: ExchangeEnd) -> EventStream {
         match end {
-            End::Complete | End::Cut => stream::empty().boxed(),
-            End::Error(failure) => stream::iter([Err(ModelError::from(failure))]).boxed(),
-            End::Abandoned => {
+            ExchangeEnd::Complete | ExchangeEnd::Cut => stream::empty().boxed(),
+            ExchangeEnd::Error(failure) => stream::iter([Err(ModelError::from(failure))]).boxed(),
+            ExchangeEnd::Abandoned => {
                 let error = ModelError::Recording(self.complaint(
                     "nobody heard this answer to its end when it was recorded, so there is no more of it",
                 ));
@@ -164,24 +168,24 @@ impl Player {
     }
 }
 
-struct Answer {
+struct RecordedAnswer {
     events: Vec<ModelEvent>,
     ms: Vec<u64>,
-    end: End,
+    end: ExchangeEnd,
 }
 
-struct Replayed {
+struct ReplayingModel {
     player: Player,
     name: String,
 }
 
-impl Model for Replayed {
+impl Model for ReplayingModel {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn respond(&self, request: Request) -> EventStream {
-        let Answer { events, ms, end } = match self.player.answer(&request) {
+        let RecordedAnswer { events, ms, end } = match self.player.answer(&request) {
             Ok(answer) => answer,
             Err(error) => return stream::iter([Err(error)]).boxed(),
         };

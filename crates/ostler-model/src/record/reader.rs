@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::TapeError;
-use super::asked::{Asked, Part};
-use super::library::{Library, RecordedCall, RecordedExchange};
-use super::line::{Call, Exchange, Header, VERSION};
+use super::RecordingError;
+use super::line::{CallLine, Exchange, RunHeader, VERSION};
+use super::loaded::{LoadedRecording, RecordedCall, RecordedExchange};
+use super::recorded_request::{RecordedRequest, RequestPart};
 
 /// The most of a recording, in bytes.
 const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
@@ -19,23 +19,26 @@ const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
 ///
 /// # Errors
 /// When there is none, or a line of it makes no sense.
-pub(super) fn read(path: &Path) -> Result<Library, TapeError> {
+pub(super) fn read(path: &Path) -> Result<LoadedRecording, RecordingError> {
     let shown = path.display();
     let text = ostler_files::read_passed_pipe(path, LONGEST_RECORDING)
         .unwrap_or_else(|| ostler_files::read_text(path, LONGEST_RECORDING));
     let text = text.map_err(|refusal| {
-        TapeError(format!(
+        RecordingError(format!(
             "cannot read the recording {shown}: {refusal}; `--record {shown}` makes one"
         ))
     })?;
     let mut reader = Reader::default();
     for (number, line) in text.lines().enumerate() {
         reader.line(number + 1, line).map_err(|reason| {
-            TapeError(format!("the recording {shown} is damaged in line {}: {reason}", number + 1))
+            RecordingError(format!(
+                "the recording {shown} is damaged in line {}: {reason}",
+                number + 1
+            ))
         })?;
     }
     if reader.runs.is_empty() {
-        return Err(TapeError(format!(
+        return Err(RecordingError(format!(
             "{shown} is not a recording; `--record {shown}` would make one"
         )));
     }
@@ -47,7 +50,7 @@ struct Reader {
     runs: Vec<String>,
     /// Where the exchanges of a run are.
     known: HashMap<(usize, u64), usize>,
-    library: Library,
+    library: LoadedRecording,
 }
 
 impl Reader {
@@ -79,7 +82,7 @@ impl Reader {
             let made_by = value["ostler"].as_str().unwrap_or("a later version").to_owned();
             return Err(format!("it was made by ostler {made_by}; this version cannot read it"));
         }
-        let header: Header = typed(value)?;
+        let header: RunHeader = typed(value)?;
         self.library.model = Some(header.model);
         self.runs.push(header.run);
         Ok(())
@@ -103,7 +106,7 @@ impl Reader {
         };
         let head = match earlier {
             Some(earlier) if request.head.is_empty() => Arc::clone(&earlier.head),
-            _ => Part::head(Value::Object(request.head)),
+            _ => RequestPart::head(Value::Object(request.head)),
         };
         let mut messages = match earlier {
             Some(earlier) => earlier
@@ -113,8 +116,8 @@ impl Reader {
                 .to_vec(),
             None => Vec::new(),
         };
-        messages.extend(request.messages.into_iter().map(Part::new));
-        let asked = Asked { head, messages };
+        messages.extend(request.messages.into_iter().map(RequestPart::new));
+        let asked = RecordedRequest { head, messages };
         self.known.insert((run, number), self.library.exchanges.len());
         self.library.exchanges.push(RecordedExchange {
             run,
@@ -129,10 +132,10 @@ impl Reader {
         Ok(())
     }
 
-    fn call(&mut self, call: Call) -> Result<(), String> {
-        let Call { run, tool, name, input, outcome } = call;
+    fn call(&mut self, call: CallLine) -> Result<(), String> {
+        let CallLine { run, tool, name, input, outcome } = call;
         let run = self.run(&run)?;
-        let input = Part::new(input);
+        let input = RequestPart::new(input);
         self.library.calls.push(RecordedCall {
             run,
             id: tool,

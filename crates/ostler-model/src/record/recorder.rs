@@ -15,11 +15,14 @@ use ostler_proto::api::StreamEvent;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::TapeError;
-use super::asked::{Asked, Clerk};
+use super::RecordingError;
 use super::edit::{edit_events, edit_value};
-use super::line::{self, Call, End, Exchange, Failure, Header, Outcome, RequestLine, VERSION};
-use super::veil::Veil;
+use super::line::{
+    self, CallLine, CallOutcome, Exchange, ExchangeEnd, RecordedError, RequestLine, RunHeader,
+    VERSION,
+};
+use super::recorded_request::{RecordedRequest, RequestNormalizer};
+use super::redactor::RecordingRedactor;
 use crate::{EventStream, Model, ModelError, ModelEvent, Request};
 
 /// Writes what a model and tools say into a file. Cheap to clone.
@@ -30,13 +33,13 @@ pub struct Recorder(Arc<Inner>);
 struct Inner {
     path: PathBuf,
     run: String,
-    clerk: Clerk,
+    normalizer: RequestNormalizer,
     n_asked: AtomicU64,
-    written: Mutex<Written>,
+    written: Mutex<RecordingFile>,
 }
 
 #[derive(Debug)]
-struct Written {
+struct RecordingFile {
     file: File,
     /// The beginnings of conversations that stand in the file, and where.
     beginnings: HashMap<u64, (u64, usize)>,
@@ -49,9 +52,13 @@ impl Recorder {
     ///
     /// # Errors
     /// When the file cannot be written, or is no recording.
-    pub fn new(path: &Path, veil: Veil, model: &str) -> Result<Self, TapeError> {
+    pub fn new(
+        path: &Path,
+        redactor: RecordingRedactor,
+        model: &str,
+    ) -> Result<Self, RecordingError> {
         let cannot = |error: io::Error| {
-            TapeError(format!("cannot write the recording {}: {error}", path.display()))
+            RecordingError(format!("cannot write the recording {}: {error}", path.display()))
         };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(cannot)?;
@@ -70,7 +77,7 @@ impl Recorder {
         file.set_permissions(Permissions::from_mode(0o600)).map_err(cannot)?;
         end_torn_line(&mut file).map_err(cannot)?;
         let run = uuid::Uuid::new_v4().simple().to_string()[..8].to_owned();
-        let header = Header {
+        let header = RunHeader {
             ostler_recording: VERSION,
             run: run.clone(),
             ostler: env!("CARGO_PKG_VERSION").to_owned(),
@@ -78,11 +85,11 @@ impl Recorder {
             at: jiff::Timestamp::now().to_string(),
         };
         write_line(&mut file, &header).map_err(cannot)?;
-        let written = Written { file, beginnings: HashMap::new(), heads: HashMap::new() };
+        let written = RecordingFile { file, beginnings: HashMap::new(), heads: HashMap::new() };
         Ok(Self(Arc::new(Inner {
             path: path.to_owned(),
             run,
-            clerk: Clerk::new(veil),
+            normalizer: RequestNormalizer::new(redactor),
             n_asked: AtomicU64::new(0),
             written: Mutex::new(written),
         })))
@@ -90,12 +97,12 @@ impl Recorder {
 
     /// A model that answers as this one does, and is recorded.
     pub fn model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
-        Arc::new(Recorded { recorder: self.clone(), model })
+        Arc::new(RecordingModel { recorder: self.clone(), model })
     }
 
-    fn write_exchange(&self, take: &mut Take, end: End) -> Result<(), String> {
+    fn write_exchange(&self, take: &mut ExchangeRecorder, end: ExchangeEnd) -> Result<(), String> {
         let mut events = std::mem::take(&mut take.events);
-        edit_events(&mut events, &self.0.clerk.veil().hiding());
+        edit_events(&mut events, &self.0.normalizer.redactor().hiding());
         let mut written = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
         let exchange = Exchange {
             run: self.0.run.clone(),
@@ -119,10 +126,10 @@ impl Recorder {
         id: &str,
         name: &str,
         input: &Value,
-        outcome: Outcome,
+        outcome: CallOutcome,
     ) -> Result<(), String> {
-        let hiding = self.0.clerk.veil().hiding();
-        let mut call = Call {
+        let hiding = self.0.normalizer.redactor().hiding();
+        let mut call = CallLine {
             run: self.0.run.clone(),
             tool: id.to_owned(),
             name: name.to_owned(),
@@ -143,9 +150,9 @@ impl Recorder {
     }
 }
 
-impl Written {
+impl RecordingFile {
     /// A request as it is written: without what stands in the file already.
-    fn request(&self, asked: &Asked) -> RequestLine {
+    fn request(&self, asked: &RecordedRequest) -> RequestLine {
         let beginnings = beginnings(asked);
         let known = beginnings.iter().rev().find_map(|hash| self.beginnings.get(hash));
         let head = || asked.head.value.as_object().cloned().unwrap_or_default();
@@ -171,7 +178,7 @@ impl Written {
         }
     }
 
-    fn remember(&mut self, number: u64, asked: &Asked) {
+    fn remember(&mut self, number: u64, asked: &RecordedRequest) {
         self.heads.insert(number, asked.head.hash);
         for (n_before, hash) in beginnings(asked).into_iter().enumerate() {
             // The latest one: what follows goes on from there, and needs no other head.
@@ -181,9 +188,9 @@ impl Written {
 }
 
 /// A number for each beginning of the conversation, from the first message alone to all of them.
-fn beginnings(asked: &Asked) -> Vec<u64> {
+fn beginnings(asked: &RecordedRequest) -> Vec<u64> {
     let mut so_far = 0_u64;
-    let next = |message: &Arc<super::asked::Part>| {
+    let next = |message: &Arc<super::recorded_request::RequestPart>| {
         let mut hasher = DefaultHasher::new();
         (so_far, message.hash).hash(&mut hasher);
         so_far = hasher.finish();
@@ -193,7 +200,7 @@ fn beginnings(asked: &Asked) -> Vec<u64> {
 }
 
 /// What a file must not be: somebody's notes.
-fn check_is_recording(file: &File, path: &Path) -> Result<(), TapeError> {
+fn check_is_recording(file: &File, path: &Path) -> Result<(), RecordingError> {
     let mut first = String::new();
     // What cannot be read as text is no recording either.
     let read = BufReader::new(file.take(4096)).read_line(&mut first);
@@ -201,7 +208,7 @@ fn check_is_recording(file: &File, path: &Path) -> Result<(), TapeError> {
     if is_empty || first.starts_with("{\"ostler_recording\":") {
         return Ok(());
     }
-    Err(TapeError(format!(
+    Err(RecordingError(format!(
         "{} is not a recording, and is left as it is; choose another name for --record",
         path.display()
     )))
@@ -225,12 +232,12 @@ fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
     file.write_all(&bytes)
 }
 
-struct Recorded {
+struct RecordingModel {
     recorder: Recorder,
     model: Arc<dyn Model>,
 }
 
-impl Model for Recorded {
+impl Model for RecordingModel {
     fn name(&self) -> &str {
         self.model.name()
     }
@@ -241,10 +248,10 @@ impl Model for Recorded {
 
     fn respond(&self, request: Request) -> EventStream {
         let inner = &self.recorder.0;
-        let take = Take {
+        let take = ExchangeRecorder {
             recorder: self.recorder.clone(),
             number: inner.n_asked.fetch_add(1, Ordering::Relaxed) + 1,
-            asked: inner.clerk.file(&request),
+            asked: inner.normalizer.file(&request),
             since: Instant::now(),
             events: Vec::new(),
             ms: Vec::new(),
@@ -260,17 +267,17 @@ impl Model for Recorded {
 }
 
 /// One answer in the making. It is written when it ends, in whatever way.
-struct Take {
+struct ExchangeRecorder {
     recorder: Recorder,
     number: u64,
-    asked: Asked,
+    asked: RecordedRequest,
     since: Instant,
     events: Vec<Value>,
     ms: Vec<u64>,
     is_written: bool,
 }
 
-impl Take {
+impl ExchangeRecorder {
     /// Notes what came, and hands it on. The last of it is handed on only when all is written.
     fn heard(
         &mut self,
@@ -285,10 +292,10 @@ impl Take {
                     event,
                     ModelEvent::Whole(_) | ModelEvent::Stream(StreamEvent::MessageStop(_))
                 );
-                is_last.then_some(End::Complete)
+                is_last.then_some(ExchangeEnd::Complete)
             }
-            Some(Err(error)) => Some(End::Error(Failure::from(error))),
-            None => Some(End::Cut),
+            Some(Err(error)) => Some(ExchangeEnd::Error(RecordedError::from(error))),
+            None => Some(ExchangeEnd::Cut),
         };
         match end.map(|end| self.write(end)) {
             Some(Err(error)) => Some(Err(ModelError::Recording(error))),
@@ -296,7 +303,7 @@ impl Take {
         }
     }
 
-    fn write(&mut self, end: End) -> Result<(), String> {
+    fn write(&mut self, end: ExchangeEnd) -> Result<(), String> {
         if std::mem::replace(&mut self.is_written, true) {
             return Ok(());
         }
@@ -304,9 +311,9 @@ impl Take {
     }
 }
 
-impl Drop for Take {
+impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
         // Whoever stopped listening does not want to hear of a full disk either.
-        let _ = self.write(End::Abandoned);
+        let _ = self.write(ExchangeEnd::Abandoned);
     }
 }

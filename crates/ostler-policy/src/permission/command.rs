@@ -9,8 +9,8 @@ use ostler_shell::{Judged, Look, Part, Redirect, Word};
 
 use super::covers::covers_part;
 use super::matching::matches_place;
-use super::place::Place;
-use super::policy::{KeptRule, Policy};
+use super::path_forms::PathForms;
+use super::policy::{ActiveRule, Policy};
 use super::repository;
 use super::rule::{Behavior, Rule};
 use super::search_path::shadowed;
@@ -18,7 +18,7 @@ use super::shell::{Shell, holds};
 
 /// What is to be thought of one part.
 #[derive(Clone, Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct PartDecision {
     /// The part.
     pub(crate) what: String,
     pub(crate) is_allowed: bool,
@@ -33,12 +33,12 @@ pub(crate) struct Verdict {
 }
 
 /// Judges everything a command would do. It may run when all verdicts allow it.
-pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> Vec<Verdict> {
+pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> Vec<PartDecision> {
     let cwd = shell.start.as_ref().map_or(policy.cwd.clone(), |start| start.written.clone());
     let unclear = |reason: String| {
         vec![verdict(
             "the command",
-            Err(Blocked::because(format!("it is not a plain list of commands: {reason}"))),
+            Err(BlockReason::because(format!("it is not a plain list of commands: {reason}"))),
         )]
     };
     let list = match &shell.list {
@@ -48,14 +48,14 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
     let Some(folders) = shell.folders(list) else {
         return unclear("where it changes to cannot be told".to_owned());
     };
-    let judge = Parts { policy, shell, list, accepts_edits, folders };
+    let judge = CommandParts { policy, shell, list, accepts_edits, folders };
     let mut verdicts = Vec::new();
     if shell.start.is_some() {
         let what = format!("starting in `{}`", cwd.display());
         verdicts.push(verdict(
             what,
             judge
-                .may_read_at(&Place::of(&cwd))
+                .may_read_at(&PathForms::of(&cwd))
                 .map(|_| "is inside the working directories".to_owned()),
         ));
     }
@@ -121,7 +121,7 @@ fn is_git(part: &Part) -> bool {
     part.name().rsplit('/').next() == Some("git")
 }
 
-struct Parts<'a> {
+struct CommandParts<'a> {
     policy: &'a Policy,
     shell: &'a Shell,
     list: &'a Judged,
@@ -131,29 +131,29 @@ struct Parts<'a> {
 }
 
 /// Why something is not allowed.
-struct Blocked {
+struct BlockReason {
     why: String,
     path: Option<PathBuf>,
 }
 
-impl Blocked {
+impl BlockReason {
     fn because(why: impl Into<String>) -> Self {
         Self { why: why.into(), path: None }
     }
 }
 
-fn verdict(what: impl Into<String>, judged: Result<String, Blocked>) -> Verdict {
+fn verdict(what: impl Into<String>, judged: Result<String, BlockReason>) -> PartDecision {
     let (is_allowed, why, path) = match judged {
         Ok(why) => (true, why, None),
-        Err(Blocked { why, path }) => (false, why, path),
+        Err(BlockReason { why, path }) => (false, why, path),
     };
-    Verdict { what: what.into(), is_allowed, why, path, part: None, by_rule: false }
+    PartDecision { what: what.into(), is_allowed, why, path, part: None, by_rule: false }
 }
 
-impl Parts<'_> {
+impl CommandParts<'_> {
     /// A command of which every part is harmless runs with a reduced environment. Beside a part that a rule allows, all
     /// parts have the whole environment: then it must have nothing in it that changes what they do.
-    fn parts(&self) -> Vec<Verdict> {
+    fn parts(&self) -> Vec<PartDecision> {
         let rules: Vec<_> = self.list.parts.iter().map(|part| self.rule_for(part)).collect();
         let risk = self.policy.environment.changes_programs.as_deref();
         let risk = risk.filter(|_| rules.iter().any(Option::is_some));
@@ -161,20 +161,20 @@ impl Parts<'_> {
             let judged = match (rule, risk) {
                 (Some(kept), _) => Ok(format!("{} allows it", kept.title())),
                 (None, Some(name)) if !ostler_shell::is_builtin(part.name()) => {
-                    Err(Blocked::because(format!(
+                    Err(BlockReason::because(format!(
                         "no rule allows it, and the variable {name} can change what it does"
                     )))
                 }
                 (None, _) => self.judge_part(index, part),
             };
             let verdict = verdict(format!("part `{}`", part.source), judged);
-            Verdict { part: Some(index), by_rule: rule.is_some(), ..verdict }
+            PartDecision { part: Some(index), by_rule: rule.is_some(), ..verdict }
         });
         judged.collect()
     }
 
     /// The rule that allows a part.
-    fn rule_for(&self, part: &Part) -> Option<&KeptRule> {
+    fn rule_for(&self, part: &Part) -> Option<&ActiveRule> {
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Bash");
         let covers =
@@ -182,7 +182,7 @@ impl Parts<'_> {
         rules.find(|kept| covers(kept.rule.content.as_deref()))
     }
 
-    fn judge_part(&self, index: usize, part: &Part) -> Result<String, Blocked> {
+    fn judge_part(&self, index: usize, part: &Part) -> Result<String, BlockReason> {
         let folders = self.folders.get(index).map(Vec::as_slice).unwrap_or_default();
         let look = match ostler_shell::look(part) {
             Ok(look) => return self.looks(part, &look, folders),
@@ -203,19 +203,19 @@ impl Parts<'_> {
                 }
                 Ok("mode acceptEdits allows it inside the working directories".to_owned())
             }
-            None => Err(Blocked::because(format!("no rule allows it, and {look}"))),
+            None => Err(BlockReason::because(format!("no rule allows it, and {look}"))),
         }
     }
 
     /// Whether a part that only reads may read what it reads.
-    fn looks(&self, part: &Part, look: &Look, folders: &[PathBuf]) -> Result<String, Blocked> {
+    fn looks(&self, part: &Part, look: &Look, folders: &[PathBuf]) -> Result<String, BlockReason> {
         self.is_of_the_system(part)?;
         for word in &look.paths {
             let places = self.may_read(word, folders)?;
             let is_folder =
-                |place: &Place| place.resolved.as_ref().is_none_or(|path| path.is_dir());
+                |place: &PathForms| place.resolved.as_ref().is_none_or(|path| path.is_dir());
             if look.files_only && places.iter().any(is_folder) {
-                return Err(Blocked::because(format!("{} is a folder", word.text)));
+                return Err(BlockReason::because(format!("{} is a folder", word.text)));
             }
         }
         if is_git(part) {
@@ -225,28 +225,28 @@ impl Parts<'_> {
     }
 
     /// `git` starts programs that configuration names.
-    fn git(&self, folders: &[PathBuf]) -> Result<(), Blocked> {
+    fn git(&self, folders: &[PathBuf]) -> Result<(), BlockReason> {
         let is_trusted = |folder: &PathBuf| repository::is_trusted(self.policy, folder);
         if !self.policy.trusts_project && !folders.iter().all(is_trusted) {
             let why = "git starts programs that a repository names, and this folder is not trusted";
-            return Err(Blocked::because(why));
+            return Err(BlockReason::because(why));
         }
         let makes_one = repository::could_be_made(self.list);
         let danger = || {
             let folders = folders.iter();
             folders.filter_map(|folder| repository::danger(self.policy, folder)).next()
         };
-        makes_one.or_else(danger).map_or(Ok(()), |why| Err(Blocked::because(why)))
+        makes_one.or_else(danger).map_or(Ok(()), |why| Err(BlockReason::because(why)))
     }
 
     /// A name without a folder must not lead to a program that the agent or the project put there, or puts there before it
     /// is started.
-    fn is_of_the_system(&self, part: &Part) -> Result<(), Blocked> {
+    fn is_of_the_system(&self, part: &Part) -> Result<(), BlockReason> {
         let folders: Vec<&Path> = self.policy.working_directories().collect();
         let search_path = self.policy.environment.search_path();
         match shadowed(part.name(), &folders, search_path, |folder| self.changes_in(folder)) {
             None => Ok(()),
-            Some(path) => Err(Blocked::because(format!(
+            Some(path) => Err(BlockReason::because(format!(
                 "{} would start {}, which the agent can change",
                 part.name(),
                 path.display()
@@ -264,7 +264,7 @@ impl Parts<'_> {
         let real = folder.canonicalize().ok();
         let folders = self.folders.concat();
         words.any(|word| match self.shell.places(&word, &folders) {
-            Ok(places) => places.iter().flat_map(Place::forms).any(|path| {
+            Ok(places) => places.iter().flat_map(PathForms::forms).any(|path| {
                 let mut names = std::iter::once(folder).chain(real.as_deref());
                 names.any(|folder| path.starts_with(folder) || folder.starts_with(path))
             }),
@@ -272,7 +272,7 @@ impl Parts<'_> {
         })
     }
 
-    fn redirect(&self, Redirect { writes, target }: &Redirect) -> Verdict {
+    fn redirect(&self, Redirect { writes, target }: &Redirect) -> PartDecision {
         let what =
             format!("{} `{}`", if *writes { "writing to" } else { "reading from" }, target.text);
         // Its part may stand anywhere in the list.
@@ -288,16 +288,18 @@ impl Parts<'_> {
     }
 
     /// The grammar of harmless commands has no files in redirections. The shell opens them itself, so a rule must say so.
-    fn may_read_by_rule(&self, word: &Word, folders: &[PathBuf]) -> Result<String, Blocked> {
+    fn may_read_by_rule(&self, word: &Word, folders: &[PathBuf]) -> Result<String, BlockReason> {
         let places = self.may_read(word, folders)?;
         if places.iter().all(|place| self.read_rule(place).is_some()) {
             return Ok("a rule allows to read it".to_owned());
         }
-        Err(Blocked::because("no rule allows it; a program can be given the file's name instead"))
+        Err(BlockReason::because(
+            "no rule allows it; a program can be given the file's name instead",
+        ))
     }
 
-    fn may_read(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<Place>, Blocked> {
-        let places = self.shell.places(word, folders).map_err(Blocked::because)?;
+    fn may_read(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<PathForms>, BlockReason> {
+        let places = self.shell.places(word, folders).map_err(BlockReason::because)?;
         for place in &places {
             self.may_read_at(place)?;
         }
@@ -305,32 +307,32 @@ impl Parts<'_> {
     }
 
     /// The rule that allows to read a place.
-    fn read_rule(&self, place: &Place) -> Option<&KeptRule> {
+    fn read_rule(&self, place: &PathForms) -> Option<&ActiveRule> {
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Read");
         rules.find(|kept| matches_place(self.policy, &kept.rule, false, kept.source, place))
     }
 
-    fn may_read_at(&self, place: &Place) -> Result<(), Blocked> {
+    fn may_read_at(&self, place: &PathForms) -> Result<(), BlockReason> {
         let inside = self.policy.working_directories().any(|folder| place.is_inside(folder));
         if inside || self.read_rule(place).is_some() || self.policy.is_put_aside(place) {
             return Ok(());
         }
-        Err(Blocked {
+        Err(BlockReason {
             why: format!("{} is outside the working directories", place.written.display()),
             path: Some(place.written.clone()),
         })
     }
 
-    fn may_write(&self, word: &Word, folders: &[PathBuf]) -> Result<String, Blocked> {
+    fn may_write(&self, word: &Word, folders: &[PathBuf]) -> Result<String, BlockReason> {
         let mut why = String::new();
-        for place in self.shell.places(word, folders).map_err(Blocked::because)? {
+        for place in self.shell.places(word, folders).map_err(BlockReason::because)? {
             why = self.may_write_at(word, &place)?;
         }
         Ok(why)
     }
 
-    fn may_write_at(&self, word: &Word, place: &Place) -> Result<String, Blocked> {
+    fn may_write_at(&self, word: &Word, place: &PathForms) -> Result<String, BlockReason> {
         let protected = place.protected(self.policy.home.as_deref());
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Edit");
@@ -345,7 +347,7 @@ impl Parts<'_> {
             return Ok(format!("{} allows it", kept.title()));
         }
         let inside = self.policy.working_directories().any(|folder| place.is_inside(folder));
-        let blocked = |why: String| Err(Blocked { why, path: Some(place.written.clone()) });
+        let blocked = |why: String| Err(BlockReason { why, path: Some(place.written.clone()) });
         match protected {
             Some(name) => {
                 blocked(format!("{name} decides about what runs later; it is not changed unasked"))
@@ -357,9 +359,9 @@ impl Parts<'_> {
     }
 
     /// What is protected does not go away or elsewhere without approval with the folder that it is in.
-    fn holds_nothing_protected(&self, word: &Word, folders: &[PathBuf]) -> Result<(), Blocked> {
+    fn holds_nothing_protected(&self, word: &Word, folders: &[PathBuf]) -> Result<(), BlockReason> {
         let home = self.policy.home.as_deref();
-        let places = self.shell.places(word, folders).map_err(Blocked::because)?;
+        let places = self.shell.places(word, folders).map_err(BlockReason::because)?;
         for place in &places {
             let why = match holds(place, |inside| inside.protected(home).is_some()) {
                 Some(false) => continue,
@@ -367,20 +369,20 @@ impl Parts<'_> {
                 None => "holds too many files to look for protected ones",
             };
             let path = Some(place.written.clone());
-            return Err(Blocked { why: format!("{} {why}", word.text), path });
+            return Err(BlockReason { why: format!("{} {why}", word.text), path });
         }
         Ok(())
     }
 
     /// A working directory itself does not go away or elsewhere without approval.
-    fn is_below(&self, word: &Word, folders: &[PathBuf]) -> Result<(), Blocked> {
-        let places = self.shell.places(word, folders).map_err(Blocked::because)?;
+    fn is_below(&self, word: &Word, folders: &[PathBuf]) -> Result<(), BlockReason> {
+        let places = self.shell.places(word, folders).map_err(BlockReason::because)?;
         let real = |folder: &Path| folder.canonicalize().ok();
-        let is_one = |place: &Place| {
+        let is_one = |place: &PathForms| {
             self.policy.working_directories().any(|folder| place.resolved == real(folder))
         };
         if places.iter().any(is_one) {
-            return Err(Blocked::because("it is about a whole working directory"));
+            return Err(BlockReason::because("it is about a whole working directory"));
         }
         Ok(())
     }

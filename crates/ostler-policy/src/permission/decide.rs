@@ -20,8 +20,8 @@ use serde_json::Value;
 use super::command;
 use super::decision::{CallFacts, Decision, Outcome, Trail};
 use super::effect::{Effect, ServerToolPolicy};
-use super::matching::{Match, Seen, matches, names_tool};
-use super::policy::{KeptRule, Policy};
+use super::matching::{Match, ResolvedCall, matches, names_tool};
+use super::policy::{ActiveRule, Policy};
 use super::rule::{Behavior, Rule, Source};
 use super::shell::Access;
 use super::suggest;
@@ -29,9 +29,10 @@ use super::suggest;
 impl Policy {
     /// Decides on a call.
     pub fn decide(&self, call: &CallFacts<'_>) -> Decision {
-        let seen = Seen::new(self, *call);
+        let seen = ResolvedCall::new(self, *call);
         let mut decision =
-            Judge { policy: self, seen: &seen, trail: Trail::default(), doubt: None }.judge();
+            DecisionBuilder { policy: self, seen: &seen, trail: Trail::default(), doubt: None }
+                .judge();
         if decision.outcome == Outcome::Ask {
             decision.suggestions = suggest::suggestions(self, &seen, &decision);
         }
@@ -39,15 +40,15 @@ impl Policy {
     }
 }
 
-struct Judge<'a> {
+struct DecisionBuilder<'a> {
     policy: &'a Policy,
-    seen: &'a Seen<'a>,
+    seen: &'a ResolvedCall<'a>,
     trail: Trail,
     /// Why it cannot be told whether a rule that narrows speaks of the call.
     doubt: Option<String>,
 }
 
-impl Judge<'_> {
+impl DecisionBuilder<'_> {
     fn judge(mut self) -> Decision {
         let mode = self.mode();
         if let Some(kept) = self.first_match(Behavior::Deny) {
@@ -128,7 +129,7 @@ impl Judge<'_> {
     }
 
     /// The first rule of a behaviour that speaks of the call; the others are noted.
-    fn first_match(&mut self, behavior: Behavior) -> Option<KeptRule> {
+    fn first_match(&mut self, behavior: Behavior) -> Option<ActiveRule> {
         for kept in self.policy.rules_of(behavior) {
             match matches(self.policy, &kept.rule, behavior, kept.source, self.seen) {
                 Match::Yes => {
@@ -146,7 +147,7 @@ impl Judge<'_> {
     }
 
     /// The rule that allows the call as a whole. What is protected must be named by the rule.
-    fn allowing_rule(&mut self) -> Option<KeptRule> {
+    fn allowing_rule(&mut self) -> Option<ActiveRule> {
         let protected = self.protected();
         for kept in self.policy.rules_of(Behavior::Allow) {
             // Commands are allowed part by part, later.

@@ -6,7 +6,7 @@ use ostler_proto::permission::PermissionUpdate;
 
 use super::command;
 use super::decision::{CallFacts, Outcome};
-use super::matching::Seen;
+use super::matching::ResolvedCall;
 use super::policy::Policy;
 use super::rule::Rule;
 
@@ -21,7 +21,7 @@ pub fn explain(policy: &Policy, call: &CallFacts<'_>) -> String {
     };
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{} would be {outcome}: {}", call.tool, decision.reason);
-    if let Some(shell) = Seen::new(policy, *call).shell {
+    if let Some(shell) = ResolvedCall::new(policy, *call).shell {
         let _ = writeln!(text, "\nThe command:");
         let accepts_edits =
             policy.effective_mode() == ostler_proto::permission::PermissionMode::AcceptEdits;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_shell::{Joint, Judged, Part, Word, WordKind};
 
-use super::place::{Place, folded};
+use super::path_forms::{PathForms, folded};
 
 /// More folders than this are not judged.
 const MOST_FOLDERS: usize = 32;
@@ -74,25 +74,25 @@ pub(crate) fn places_of(
     word: &Word,
     folder: &Path,
     home: Option<&Path>,
-) -> Result<Vec<Place>, String> {
+) -> Result<Vec<PathForms>, String> {
     let unknown = || format!("where {} leads cannot be told beforehand", word.text);
     match word.kind {
-        WordKind::Literal => Ok(vec![Place::of(&folder.join(&word.text))]),
+        WordKind::Literal => Ok(vec![PathForms::of(&folder.join(&word.text))]),
         WordKind::Tilde => {
             let rest =
                 word.text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
             let (rest, home) = rest.zip(home).ok_or_else(unknown)?;
-            Ok(vec![Place::of(&home.join(rest.trim_start_matches('/')))])
+            Ok(vec![PathForms::of(&home.join(rest.trim_start_matches('/')))])
         }
         WordKind::Glob if word.text.contains(['[', '{', '\\']) => Err(unknown()),
         WordKind::Glob => {
-            let mut places = vec![Place::of(&folder.join(&word.text))];
+            let mut places = vec![PathForms::of(&folder.join(&word.text))];
             for name in expand(&word.text, folder).ok_or_else(unknown)? {
                 // An option, a list of files (`@x`), an expression (`!`): programs give such names a meaning.
                 if name.starts_with(|c: char| c.is_ascii_punctuation() && !"._/".contains(c)) {
                     return Err(format!("{} stands for {name}, which may be an option", word.text));
                 }
-                places.push(Place::of(&folder.join(&name)));
+                places.push(PathForms::of(&folder.join(&name)));
             }
             Ok(places)
         }

@@ -6,7 +6,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde_json::Value;
 
 use super::effect::Effect;
-use super::place::Place;
+use super::path_forms::PathForms;
 use super::rule::{Behavior, Rule, Source, is_path_tool};
 use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
@@ -28,16 +28,16 @@ impl Match {
 
 /// A call, with everything looked up that rules look at.
 #[derive(Debug)]
-pub struct Seen<'c> {
+pub struct ResolvedCall<'c> {
     pub(crate) call: CallFacts<'c>,
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<PathForms>,
     pub(crate) shell: Option<Shell>,
 }
 
-impl<'c> Seen<'c> {
+impl<'c> ResolvedCall<'c> {
     pub fn new(policy: &Policy, call: CallFacts<'c>) -> Self {
         let place = match call.effect {
-            Effect::Read(path) | Effect::Write(path) => Some(Place::of(&policy.cwd.join(path))),
+            Effect::Read(path) | Effect::Write(path) => Some(PathForms::of(&policy.cwd.join(path))),
             _ => None,
         };
         let shell = match call.effect {
@@ -61,7 +61,7 @@ pub fn matches(
     rule: &Rule,
     behavior: Behavior,
     source: Source,
-    seen: &Seen<'_>,
+    seen: &ResolvedCall<'_>,
 ) -> Match {
     let narrows = behavior != Behavior::Allow;
     // Commands read and write files too; rules that forbid hold there as well.
@@ -103,7 +103,7 @@ pub fn matches(
 }
 
 /// Whether the tool that a rule names is the one called, or one that stands for it.
-pub(crate) fn names_tool(rule: &str, seen: &Seen<'_>) -> bool {
+pub(crate) fn names_tool(rule: &str, seen: &ResolvedCall<'_>) -> bool {
     let tool = seen.call.tool;
     if rule == tool {
         return true;
@@ -141,7 +141,7 @@ pub(crate) fn matches_place(
     rule: &Rule,
     narrows: bool,
     source: Source,
-    place: &Place,
+    place: &PathForms,
 ) -> bool {
     PathRule::new(policy, rule, narrows, source).covers(place)
 }
@@ -150,7 +150,7 @@ pub(crate) fn matches_place(
 #[derive(Debug)]
 pub(crate) struct PathRule {
     /// Absent for a rule about all paths.
-    roots: Option<Vec<Root>>,
+    roots: Option<Vec<PatternRoot>>,
     narrows: bool,
 }
 
@@ -162,7 +162,7 @@ impl PathRule {
     }
 
     /// A rule that narrows needs to match one form of the path, one that allows all of them.
-    pub(crate) fn covers(&self, place: &Place) -> bool {
+    pub(crate) fn covers(&self, place: &PathForms) -> bool {
         let Some(roots) = &self.roots else { return true };
         let matches = |path: &Path| roots.iter().any(|root| root.matches(path));
         if self.narrows {
@@ -187,7 +187,7 @@ impl PathRule {
 
 /// A folder and a pattern for what is in it.
 #[derive(Debug)]
-struct Root {
+struct PatternRoot {
     /// The folder, as it is written and where it really is.
     folders: Vec<PathBuf>,
     /// What all matching paths begin with, from the folder on.
@@ -198,7 +198,7 @@ struct Root {
     is_within: bool,
 }
 
-impl Root {
+impl PatternRoot {
     fn new(folder: &Path, pattern: &str) -> Self {
         let mut folders = vec![folder.to_owned()];
         folders.extend(folder.canonicalize().ok().filter(|real| real != folder));
@@ -241,8 +241,8 @@ fn beginning(pattern: &str) -> PathBuf {
 
 /// What a path rule is relative to: `//` the disk, `~/` the home directory, `/` the place its settings belong to,
 /// anything else the working directory. A rule that narrows holds in the additional directories too.
-fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<Root> {
-    let root = Root::new;
+fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<PatternRoot> {
+    let root = PatternRoot::new;
     if content.starts_with("//") {
         return vec![root(Path::new("/"), &content[1..])];
     }

@@ -1,7 +1,7 @@
 //! May this call run? Decided on its effect, the rules and the mode, with every step that led there.
 //!
 //! [`Policy::decide`] is the one question. `decide.rs` has the order of judgement, `matching.rs` says whether a rule
-//! speaks of a call, `command.rs` judges shell commands part by part (`ostler-shell` takes them apart), `place.rs`
+//! speaks of a call, `command.rs` judges shell commands part by part (`ostler-shell` takes them apart), `path_forms.rs`
 //! follows links. [`Policy::apply`] carries out changes, [`explain`] prints a decision for people.
 
 mod command;
@@ -17,7 +17,7 @@ mod git_index;
 mod matching;
 mod narrow;
 mod narrows;
-mod place;
+mod path_forms;
 mod policy;
 mod read_guard;
 mod repository;
@@ -33,9 +33,9 @@ pub use self::decision::{CallFacts, Decision, Outcome, Step};
 pub use self::effect::{Effect, ServerToolPolicy};
 pub use self::environment::reduced as reduced_environment;
 pub use self::explain::explain;
-pub use self::matching::{Match, Seen, matches};
+pub use self::matching::{Match, ResolvedCall, matches};
 pub use self::narrow::Narrowing;
-pub use self::policy::{KeptRule, Policy};
+pub use self::policy::{ActiveRule, Policy};
 pub use self::read_guard::ReadGuard;
 pub use self::rule::{Behavior, Rule, RuleError, Source};
 pub use self::update::UpdateError;

@@ -9,7 +9,7 @@ use ostler_proto::permission::PermissionMode;
 use super::decision::{CallFacts, Outcome};
 use super::environment::CommandEnvironment;
 use super::matching::names_server_tool;
-use super::place::Place;
+use super::path_forms::PathForms;
 use super::rule::{Behavior, Rule, Source};
 
 /// What decides about calls.
@@ -43,13 +43,13 @@ pub struct Policy {
     pub only: Vec<Vec<Rule>>,
     /// The environment that commands would get.
     pub(crate) environment: CommandEnvironment,
-    rules: Vec<KeptRule>,
+    rules: Vec<ActiveRule>,
     directories: Vec<(PathBuf, Source)>,
 }
 
 /// A rule in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptRule {
+pub struct ActiveRule {
     /// What it does.
     pub behavior: Behavior,
     /// What it speaks of.
@@ -58,7 +58,7 @@ pub struct KeptRule {
     pub source: Source,
 }
 
-impl KeptRule {
+impl ActiveRule {
     /// How the rule is called in a chain of steps.
     pub(crate) fn title(&self) -> String {
         format!("{} rule {} from {}", self.behavior.word(), self.rule, self.source)
@@ -101,7 +101,7 @@ impl Policy {
 
     /// Adds a rule, unless it is there.
     pub fn add_rule(&mut self, behavior: Behavior, rule: Rule, source: Source) {
-        let kept = KeptRule { behavior, rule, source };
+        let kept = ActiveRule { behavior, rule, source };
         if !self.rules.contains(&kept) {
             self.rules.push(kept);
         }
@@ -120,11 +120,11 @@ impl Policy {
     }
 
     /// All rules, in the order they were added.
-    pub fn rules(&self) -> &[KeptRule] {
+    pub fn rules(&self) -> &[ActiveRule] {
         &self.rules
     }
 
-    pub(crate) fn rules_of(&self, behavior: Behavior) -> impl Iterator<Item = &KeptRule> {
+    pub(crate) fn rules_of(&self, behavior: Behavior) -> impl Iterator<Item = &ActiveRule> {
         self.rules.iter().filter(move |kept| kept.behavior == behavior)
     }
 
@@ -181,7 +181,7 @@ impl Policy {
     }
 
     /// Whether the session itself put a file aside there, to be read later.
-    pub(crate) fn is_put_aside(&self, place: &Place) -> bool {
+    pub(crate) fn is_put_aside(&self, place: &PathForms) -> bool {
         self.scratch.as_deref().is_some_and(|folder| place.is_inside(folder))
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::matching::PathRule;
-use super::place::Place;
+use super::path_forms::PathForms;
 use super::policy::Policy;
 use super::rule::Behavior;
 
@@ -39,7 +39,7 @@ impl ReadGuard {
         if self.0.is_empty() {
             return true;
         }
-        let place = Place::of(path);
+        let place = PathForms::of(path);
         !self.0.iter().any(|rule| rule.covers(&place))
     }
 }

@@ -7,7 +7,7 @@ use ostler_shell::{Judged, Part, Redirect};
 
 use super::git_config::forbidden_key;
 use super::git_index::{Gitlinks, gitlinks};
-use super::place::Place;
+use super::path_forms::PathForms;
 use super::policy::Policy;
 
 /// The most of a file of git's that is read, in bytes. A command in a repository with a longer one requires approval.
@@ -68,7 +68,7 @@ pub(crate) fn is_trusted(policy: &Policy, folder: &Path) -> bool {
 /// What the user configured is trusted, unless it is where the agent and the project can write.
 fn users_configuration(policy: &Policy) -> Option<String> {
     let is_inside = |file: &Path| {
-        let place = Place::of(file);
+        let place = PathForms::of(file);
         policy.working_directories().any(|folder| place.is_inside(folder))
     };
     let mut files = policy.environment.git_files_in(is_inside);
@@ -148,7 +148,7 @@ fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
         Err(_) => git.clone(),
     };
     for folder in [&git, &common] {
-        let place = Place::of(folder);
+        let place = PathForms::of(folder);
         if !policy.working_directories().any(|working| place.is_inside(working)) {
             let folder = folder.display();
             return Err(format!("the repository {folder} is outside the working directories"));

@@ -8,7 +8,7 @@ use super::Policy;
 use super::folders::{folders_of, places_of};
 use super::matching::Match;
 use super::narrows::narrows_part;
-use super::place::Place;
+use super::path_forms::PathForms;
 
 /// A command taken apart.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Shell {
     /// The command in the literal grammar, or why it is not in it. Only this runs without a question.
     pub(crate) list: Result<Judged, String>,
     /// The folder it starts in, where that is not the working directory.
-    pub(crate) start: Option<Place>,
+    pub(crate) start: Option<PathForms>,
     cwd: PathBuf,
     home: Option<PathBuf>,
     has_cdpath: bool,
@@ -49,7 +49,7 @@ impl Shell {
 
     /// A command that starts in a folder to which an earlier one has led.
     pub(crate) fn starting_in(policy: &Policy, folder: &Path, command: &str) -> Self {
-        let start = Some(Place::of(folder));
+        let start = Some(PathForms::of(folder));
         Self { start, cwd: folder.to_owned(), ..Self::new(policy, command) }
     }
 
@@ -92,7 +92,11 @@ impl Shell {
     }
 
     /// The files a word can mean in any of these folders.
-    pub(crate) fn places(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<Place>, String> {
+    pub(crate) fn places(
+        &self,
+        word: &Word,
+        folders: &[PathBuf],
+    ) -> Result<Vec<PathForms>, String> {
         let mut places = Vec::new();
         for folder in folders {
             places.extend(places_of(word, folder, self.home.as_deref())?);
@@ -101,8 +105,8 @@ impl Shell {
     }
 
     /// Whether the command reads or writes one of the files looked for, on any reading.
-    pub(crate) fn touches(&self, access: Access, is_meant: impl Fn(&Place) -> bool) -> Match {
-        let mut touched = Touched { maybe: self.doubt(), ..Touched::default() };
+    pub(crate) fn touches(&self, access: Access, is_meant: impl Fn(&PathForms) -> bool) -> Match {
+        let mut touched = TouchedPaths { maybe: self.doubt(), ..TouchedPaths::default() };
         let folders = match self.folders(&self.judged) {
             Some(folders) => folders.into_iter().flatten().collect(),
             None => {
@@ -150,7 +154,7 @@ impl Shell {
 
 /// What a command touches.
 #[derive(Default)]
-struct Touched {
+struct TouchedPaths {
     /// Files.
     words: Vec<Word>,
     /// Folders that are moved or removed with all that is in them.
@@ -159,7 +163,7 @@ struct Touched {
     maybe: Option<String>,
 }
 
-impl Touched {
+impl TouchedPaths {
     fn read_by(&mut self, part: &Part) {
         if let Ok(look) = ostler_shell::look(part) {
             self.words.extend(look.paths);
@@ -212,7 +216,7 @@ fn spellings(word: &Word) -> Vec<Word> {
 const MOST_FILES: usize = 5000;
 
 /// Whether a folder holds a file that is looked for; `None` where it is too large to tell.
-pub(crate) fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> Option<bool> {
+pub(crate) fn holds(folder: &PathForms, is_meant: impl Fn(&PathForms) -> bool) -> Option<bool> {
     let mut open: Vec<PathBuf> =
         folder.resolved.iter().filter(|path| path.is_dir()).cloned().collect();
     let mut n_files = 0;
@@ -222,7 +226,7 @@ pub(crate) fn holds(folder: &Place, is_meant: impl Fn(&Place) -> bool) -> Option
             if n_files > MOST_FILES {
                 return None;
             }
-            if is_meant(&Place::of(&entry.path())) {
+            if is_meant(&PathForms::of(&entry.path())) {
                 return Some(true);
             }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -14,8 +14,8 @@ use super::command;
 use super::covers::{covers_part, prefix_of};
 use super::decision::Decision;
 use super::effect::Effect;
-use super::matching::{Match, Seen, matches};
-use super::place::Place;
+use super::matching::{Match, ResolvedCall, matches};
+use super::path_forms::PathForms;
 use super::policy::Policy;
 use super::rule::{Behavior, Rule, Source};
 use super::shell::{Access, Shell};
@@ -31,7 +31,7 @@ const NEVER_WHOLE: &[&str] = &[
 /// Suggestions for a question.
 pub(crate) fn suggestions(
     policy: &Policy,
-    seen: &Seen<'_>,
+    seen: &ResolvedCall<'_>,
     decision: &Decision,
 ) -> Vec<PermissionUpdate> {
     if !decision.can_be_granted() {
@@ -65,7 +65,7 @@ pub(crate) fn suggestions(
 /// For an edit: the folder of the file, then the mode for all edits, never the whole tool.
 fn for_edit(
     policy: &Policy,
-    seen: &Seen<'_>,
+    seen: &ResolvedCall<'_>,
     decision: &Decision,
     path: &Path,
 ) -> Vec<PermissionUpdate> {
@@ -101,7 +101,7 @@ fn for_command(policy: &Policy, shell: &Shell) -> Vec<PermissionUpdate> {
         return Vec::new();
     }
     // A rule for the command would open a protected place for good, without naming it.
-    let is_protected = |place: &Place| place.protected(policy.home.as_deref()).is_some();
+    let is_protected = |place: &PathForms| place.protected(policy.home.as_deref()).is_some();
     if shell.touches(Access::Writes, is_protected) == Match::Yes {
         return Vec::new();
     }

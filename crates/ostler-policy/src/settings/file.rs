@@ -9,7 +9,7 @@ use ostler_proto::sandbox::SandboxSettings;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{ServerEntry, SettingsError, wrong};
+use super::{ServerEntry, SettingsError, invalid};
 
 /// What is in a settings file, as far as this version uses it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -88,8 +88,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<FileSettings, SettingsErr
     let mut json = serde_json::Deserializer::from_str(text);
     let settings = serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let pointer = error.path().to_string();
-        SettingsError::one(path, &pointer, wrong::reason(&pointer, &error.into_inner()))
+        SettingsError::one(path, &pointer, invalid::reason(&pointer, &error.into_inner()))
     })?;
-    json.end().map_err(|error| SettingsError::one(path, "", wrong::reason("", &error)))?;
+    json.end().map_err(|error| SettingsError::one(path, "", invalid::reason("", &error)))?;
     Ok(settings)
 }

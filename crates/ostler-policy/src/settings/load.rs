@@ -37,7 +37,8 @@ pub struct Sources {
 /// # Errors
 /// When a file cannot be read or understood, or holds a deny or ask rule that is none: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
-    let mut joined = Joined { settings: Settings::default(), problems: Vec::new(), sources };
+    let mut joined =
+        MergedSettings { settings: Settings::default(), problems: Vec::new(), sources };
     let wanted = [
         (Source::User, sources.user),
         (Source::Project, sources.project),
@@ -77,13 +78,13 @@ pub(super) fn boundary(folders: &Folders, source: Source, trusts_project: bool) 
     }
 }
 
-struct Joined<'s> {
+struct MergedSettings<'s> {
     settings: Settings,
     problems: Vec<Problem>,
     sources: &'s Sources,
 }
 
-impl Joined<'_> {
+impl MergedSettings<'_> {
     fn file(&mut self, path: &Path, source: Source, boundary: &Boundary, may_be_absent: bool) {
         match boundary.read_text(path, LONGEST_FILE) {
             Ok(text) => self.text(path, &text, source),

@@ -4,13 +4,13 @@
 //! all. A file that cannot be read is an error, never an empty file: its deny rules would silently be gone.
 
 mod file;
+mod invalid;
 mod keep;
 mod load;
 mod servers;
 #[cfg(test)]
 mod tests;
 pub mod write;
-mod wrong;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
                 // Line breaks within strings are escaped, so all of these belong to the layout.
                 written.replace('\n', &format!("\n{unit}{unit}"))
             }
-            Layout::OneLine { spaced: true } => write(cell, Spaced),
+            Layout::OneLine { spaced: true } => write(cell, SpacedJson),
             Layout::OneLine { spaced: false } => write(cell, CompactFormatter),
         };
         self.in_line_ends(written)
@@ -160,9 +160,9 @@ fn write(value: &Value, formatter: impl Formatter) -> String {
 }
 
 /// One line with a space after each comma and colon, as Python writes it.
-struct Spaced;
+struct SpacedJson;
 
-impl Formatter for Spaced {
+impl Formatter for SpacedJson {
     fn begin_array_value<W: ?Sized + io::Write>(
         &mut self,
         to: &mut W,

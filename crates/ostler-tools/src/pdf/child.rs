@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 use nix::sys::resource::{Resource, setrlimit};
 
-use super::{Problem, extract};
+use super::{ExtractError, extract};
 
 /// The argument that makes the program read a document.
 const ARGUMENT: &str = "__read-pdf";
@@ -59,20 +59,22 @@ fn serve(pages: Option<&str>) -> std::io::Result<()> {
 }
 
 /// The text of some pages, read in another process if possible.
-pub(super) fn read(bytes: &[u8], pages: Option<&str>) -> Result<String, Problem> {
+pub(super) fn read(bytes: &[u8], pages: Option<&str>) -> Result<String, ExtractError> {
     match PROGRAM.get() {
         Some(program) => {
             let mut command = Command::new(program);
             command.arg(ARGUMENT).args(pages).env_clear();
             ask(command, bytes).unwrap_or_else(|error| {
-                Err(Problem::Broken(format!("the process that reads it did not start: {error}")))
+                Err(ExtractError::Broken(format!(
+                    "the process that reads it did not start: {error}"
+                )))
             })
         }
         None => extract(bytes, pages),
     }
 }
 
-fn ask(mut command: Command, bytes: &[u8]) -> std::io::Result<Result<String, Problem>> {
+fn ask(mut command: Command, bytes: &[u8]) -> std::io::Result<Result<String, ExtractError>> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     let mut answer = Vec::new();
@@ -86,7 +88,7 @@ fn ask(mut command: Command, bytes: &[u8]) -> std::io::Result<Result<String, Pro
     let status = child.wait()?;
     Ok(serde_json::from_slice(&answer).unwrap_or_else(|_| {
         let most = MAX_MEMORY / (1024 * 1024);
-        Err(Problem::Broken(format!(
+        Err(ExtractError::Broken(format!(
             "it takes more than {most} MiB of memory or {MAX_SECONDS} s to read ({status})"
         )))
     }))

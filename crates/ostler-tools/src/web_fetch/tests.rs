@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::future::BoxFuture;
 use ostler_engine::model::{ModelError, Request};
-use ostler_engine::tool::{Surroundings, Tool as _, ToolCx, ToolError, ToolOutput};
+use ostler_engine::tool::{Tool as _, ToolCx, ToolError, ToolOutput, ToolSession};
 use ostler_proto::api::Message;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -22,7 +22,7 @@ use super::{Args, WebFetch, location};
 #[derive(Debug)]
 struct Naming(&'static [&'static str]);
 
-impl Surroundings for Naming {
+impl ToolSession for Naming {
     fn may_show(&self, _: &Path) -> bool {
         true
     }

@@ -28,7 +28,7 @@ pub(super) const LIMITS: Limits =
 const TO_CONNECT: Duration = Duration::from_secs(10);
 
 /// The result of a fetch.
-pub(super) struct Visit {
+pub(super) struct FetchResult {
     /// The final address, after redirects.
     pub(super) url: Url,
     pub(super) status: StatusCode,
@@ -52,7 +52,7 @@ pub(super) async fn visit(
     cx: &ToolCx,
     url: Url,
     limits: &Limits,
-) -> Result<Visit, ToolError> {
+) -> Result<FetchResult, ToolError> {
     let host = location::host(&url);
     tokio::time::timeout(limits.time, go(clients, cx, url, limits)).await.unwrap_or_else(|_| {
         let seconds = limits.time.as_secs_f32();
@@ -65,7 +65,7 @@ async fn go(
     cx: &ToolCx,
     mut url: Url,
     limits: &Limits,
-) -> Result<Visit, ToolError> {
+) -> Result<FetchResult, ToolError> {
     // One host, one lookup: redirects to other hosts are not followed.
     let client = clients.get(route(cx, &url).await?).await?;
     for _ in 0..=limits.redirects {
@@ -75,10 +75,12 @@ async fn go(
         match next(&url, &response)? {
             None => {
                 let found = read(response, limits.bytes).await?;
-                return Ok(Visit { url, status, found });
+                return Ok(FetchResult { url, status, found });
             }
             Some(to) if is_same_place(&url, &to) => url = to,
-            Some(to) => return Ok(Visit { url, status, found: FetchedContent::Elsewhere(to) }),
+            Some(to) => {
+                return Ok(FetchResult { url, status, found: FetchedContent::Elsewhere(to) });
+            }
         }
     }
     Err(ToolError::Failed(format!("{url} redirects more than {} times", limits.redirects)))
@@ -91,17 +93,17 @@ pub(super) struct Route {
     scheme: String,
     host: String,
     port: Option<u16>,
-    by: Via,
+    by: Destination,
 }
 
 #[derive(Clone, Debug)]
-enum Via {
+enum Destination {
     /// To one of these addresses, the best first.
     Addresses(Vec<SocketAddr>),
     Proxy(String),
 }
 
-impl PartialEq for Via {
+impl PartialEq for Destination {
     /// DNS servers change the order of addresses from one answer to the next.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -121,10 +123,10 @@ async fn route(cx: &ToolCx, url: &Url) -> Result<Route, ToolError> {
     let variable = |name: &str| cx.env.get(name);
     let proxy = if location::is_inside(&host) { None } else { proxy::of(url, variable) };
     let by = match proxy {
-        None => Via::Addresses(location::resolve(cx, url).await?),
+        None => Destination::Addresses(location::resolve(cx, url).await?),
         Some(proxy) => {
             may_go_through_proxy(cx, url).await?;
-            Via::Proxy(proxy)
+            Destination::Proxy(proxy)
         }
     };
     let (scheme, port) = (url.scheme().to_owned(), url.port_or_known_default());
@@ -164,7 +166,7 @@ impl Clients {
     }
 }
 
-fn client(by: Via) -> Result<Client, ToolError> {
+fn client(by: Destination) -> Result<Client, ToolError> {
     let client = ostler_http::client(Certificates::System)
         .map_err(|error| ToolError::Failed(format!("no connection: {error}")))?
         .user_agent(concat!("ostler/", env!("CARGO_PKG_VERSION")))
@@ -174,8 +176,10 @@ fn client(by: Via) -> Result<Client, ToolError> {
         .pool_idle_timeout(KEPT)
         .connect_timeout(TO_CONNECT);
     let client = match by {
-        Via::Addresses(addresses) => client.dns_resolver(Arc::new(Pinned(addresses))),
-        Via::Proxy(proxy) => {
+        Destination::Addresses(addresses) => {
+            client.dns_resolver(Arc::new(PinnedResolver(addresses)))
+        }
+        Destination::Proxy(proxy) => {
             let proxy = Proxy::all(&proxy).map_err(|error| {
                 ToolError::Failed(format!("the proxy {proxy} of the environment: {error}"))
             })?;
@@ -196,9 +200,9 @@ async fn may_go_through_proxy(cx: &ToolCx, url: &Url) -> Result<(), ToolError> {
 }
 
 /// The checked addresses, whatever name is resolved.
-struct Pinned(Vec<SocketAddr>);
+struct PinnedResolver(Vec<SocketAddr>);
 
-impl Resolve for Pinned {
+impl Resolve for PinnedResolver {
     fn resolve(&self, _: Name) -> Resolving {
         let addresses: Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(std::future::ready(Ok(addresses)))

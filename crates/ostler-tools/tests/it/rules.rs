@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ostler_engine::model::{ModelError, Request};
 use ostler_engine::permission::{Behavior, Policy, ReadGuard, Source};
-use ostler_engine::tool::{Surroundings, ToolCx, ToolOutput};
+use ostler_engine::tool::{ToolCx, ToolOutput, ToolSession};
 use ostler_proto::api::Message;
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ use crate::whole::{self, Outcome};
 #[derive(Debug)]
 struct Ruled(Policy, ReadGuard);
 
-impl Surroundings for Ruled {
+impl ToolSession for Ruled {
     fn may_show(&self, path: &Path) -> bool {
         self.1.may_show(path)
     }

@@ -5,17 +5,17 @@ use std::sync::{Arc, Mutex};
 
 use futures::future::BoxFuture;
 use ostler_engine::model::{ModelError, Request};
-use ostler_engine::tool::{AnyTool, Happening, Surroundings, ToolCx, ToolOutput};
+use ostler_engine::tool::{AnyTool, ToolCx, ToolEvent, ToolOutput, ToolSession};
 use ostler_proto::api::Message;
 use serde_json::{Value, json};
 
 /// A session that records events, and objects to those that contain a word.
 #[derive(Debug, Default)]
 struct Strict {
-    recorded: Mutex<Vec<Happening>>,
+    recorded: Mutex<Vec<ToolEvent>>,
 }
 
-impl Surroundings for Strict {
+impl ToolSession for Strict {
     fn may_show(&self, _: &Path) -> bool {
         true
     }
@@ -28,9 +28,9 @@ impl Surroundings for Strict {
         unreachable!("a list asks no model")
     }
 
-    fn announce(&self, happening: Happening) -> BoxFuture<'static, Result<(), String>> {
-        let text = format!("{happening:?}");
-        self.recorded.lock().unwrap().push(happening);
+    fn announce(&self, event: ToolEvent) -> BoxFuture<'static, Result<(), String>> {
+        let text = format!("{event:?}");
+        self.recorded.lock().unwrap().push(event);
         Box::pin(async move {
             if text.contains("forbidden") { Err("name a ticket".to_owned()) } else { Ok(()) }
         })
@@ -67,9 +67,9 @@ impl Tasks {
         let recorded = self.session.recorded.lock().unwrap();
         recorded
             .iter()
-            .map(|happening| match happening {
-                Happening::TaskCreated(task) => format!("created {} {}", task.id, task.subject),
-                Happening::TaskCompleted(task) => format!("completed {} {}", task.id, task.subject),
+            .map(|event| match event {
+                ToolEvent::TaskCreated(task) => format!("created {} {}", task.id, task.subject),
+                ToolEvent::TaskCompleted(task) => format!("completed {} {}", task.id, task.subject),
                 other => panic!("{other:?}"),
             })
             .collect()

@@ -7,13 +7,13 @@ use tempfile::TempDir;
 
 use super::*;
 
-struct Place {
+struct TestFolder {
     folder: TempDir,
     checkpoints: Checkpoints,
     lines: Vec<TranscriptLine>,
 }
 
-impl Place {
+impl TestFolder {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let cwd = folder.path().canonicalize().unwrap().join("work");
@@ -58,7 +58,7 @@ impl Place {
 
 #[test]
 fn files_are_as_they_were_before_the_prompt() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     fs::write(place.path("old.txt"), "a\nb\nc\n").unwrap();
     place.prompt("one");
     place.write("new.txt", b"1\n2\n3\n");
@@ -79,7 +79,7 @@ fn files_are_as_they_were_before_the_prompt() {
 
 #[test]
 fn changes_from_outside_and_deleted_files_are_seen_with_the_next_prompt() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     place.prompt("one");
     place.write("a.txt", b"mine");
     place.write("b.txt", b"mine");
@@ -95,7 +95,7 @@ fn changes_from_outside_and_deleted_files_are_seen_with_the_next_prompt() {
 
 #[test]
 fn bytes_and_modes_survive() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     let bytes = [0, 159, 146, 150, 255];
     fs::write(place.path("tool"), bytes).unwrap();
     fs::set_permissions(place.path("tool"), fs::Permissions::from_mode(0o751)).unwrap();
@@ -111,7 +111,7 @@ fn bytes_and_modes_survive() {
 
 #[test]
 fn a_link_is_followed_when_written_and_left_alone_when_it_came_later() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     fs::write(place.path("real.txt"), "old").unwrap();
     symlink("real.txt", place.path("link.txt")).unwrap();
     place.prompt("one");
@@ -134,7 +134,7 @@ fn a_link_is_followed_when_written_and_left_alone_when_it_came_later() {
 
 #[test]
 fn what_cannot_be_put_back_leaves_everything_as_it_is() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     fs::write(place.path("a.txt"), "old").unwrap();
     fs::write(place.path("b.txt"), "old").unwrap();
     place.prompt("one");
@@ -151,7 +151,7 @@ fn what_cannot_be_put_back_leaves_everything_as_it_is() {
 
 #[test]
 fn a_resumed_session_rewinds_what_the_earlier_one_changed() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     fs::write(place.path("a.txt"), "0").unwrap();
     place.prompt("one");
     place.write("a.txt", b"1");
@@ -171,7 +171,7 @@ fn a_resumed_session_rewinds_what_the_earlier_one_changed() {
 
 #[test]
 fn a_session_file_cannot_name_backups_elsewhere() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     place.prompt("one");
     place.write("a.txt", b"1");
     fs::write(place.folder.path().join("secret"), "secret").unwrap();
@@ -188,7 +188,7 @@ fn a_session_file_cannot_name_backups_elsewhere() {
 
 #[test]
 fn lines_and_names_are_those_of_the_vendor() {
-    let mut place = Place::new();
+    let mut place = TestFolder::new();
     fs::write(place.path("old.txt"), "a").unwrap();
     place.prompt("11111111-1111-4111-8111-111111111111");
     place.write("old.txt", b"b");

@@ -13,7 +13,7 @@ use ostler_sdk::transport::{Engine, Link, Start, StderrListener, Transport};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{Running, Scene, StartError, sessions, start};
+use super::{RunningSession, StartContext, StartError, sessions, start};
 
 /// Runs the engine inside this process: no executable is needed, no child process is started.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,11 +38,11 @@ impl Transport for EmbeddedWithTrust {
         async move {
             // Settings and session files are read, which takes a moment; others need not wait for it.
             let stderr = start.stderr.clone();
-            let scene = Scene { trusted_repositories, ..scene(start)? };
+            let context = StartContext { trusted_repositories, ..context(start)? };
             let runtime = tokio::runtime::Handle::current();
             let started = tokio::task::spawn_blocking(move || {
                 let _guard = runtime.enter();
-                link(&scene, stderr.as_ref())
+                link(&context, stderr.as_ref())
             });
             started
                 .await
@@ -52,7 +52,7 @@ impl Transport for EmbeddedWithTrust {
     }
 }
 
-fn scene(given: Start) -> Result<Scene, Error> {
+fn context(given: Start) -> Result<StartContext, Error> {
     if let Some(user) = &given.user {
         return Err(Error::Options(format!(
             "engine.user: the engine in this process cannot run as {user}; start an executable, or leave it out"
@@ -66,28 +66,28 @@ fn scene(given: Start) -> Result<Scene, Error> {
     if !folder.is_dir() {
         return Err(odd("it is not a folder".to_owned()));
     }
-    let mut scene = Scene::new(given.launch, folder);
+    let mut context = StartContext::new(given.launch, folder);
     let odd = |error: OddArgument| Error::Options(format!("engine.extra_args: {error}"));
-    scene.launch.take_extra().map_err(odd)?;
-    scene.env = given.env;
-    scene.entrypoint = scene.var("CLAUDE_CODE_ENTRYPOINT").unwrap_or(scene.entrypoint);
-    Ok(scene)
+    context.launch.take_extra().map_err(odd)?;
+    context.env = given.env;
+    context.entrypoint = context.var("CLAUDE_CODE_ENTRYPOINT").unwrap_or(context.entrypoint);
+    Ok(context)
 }
 
-fn link(scene: &Scene, stderr: Option<&StderrListener>) -> Result<Link, Error> {
-    match start(scene) {
+fn link(context: &StartContext, stderr: Option<&StderrListener>) -> Result<Link, Error> {
+    match start(context) {
         Ok(running) => {
             if let Some(listener) = stderr {
                 tell_start(&running, &**listener);
             }
             let frames = ReceiverStream::new(running.connection.from_engine).map(Ok).boxed();
-            Ok(Link::new(running.connection.to_engine, frames, Inside))
+            Ok(Link::new(running.connection.to_engine, frames, EmbeddedEngine))
         }
         // A program is told in the way an engine in a child process would tell it.
-        Err(StartError::Store(error)) => match sessions::failure(&scene.launch.session, &error) {
+        Err(StartError::Store(error)) => match sessions::failure(&context.launch.session, &error) {
             Some(result) => {
                 let told = stream::iter([Ok(ToHost::Result(Box::new(result)))]).boxed();
-                Ok(Link::new(mpsc::channel(1).0, told, Inside))
+                Ok(Link::new(mpsc::channel(1).0, told, EmbeddedEngine))
             }
             None => Err(Error::Options(error.to_string())),
         },
@@ -97,16 +97,16 @@ fn link(scene: &Scene, stderr: Option<&StderrListener>) -> Result<Link, Error> {
 
 /// Tells a listener for the output of a child process what the child would have written about its start. The frames
 /// after `init` tell it, too.
-fn tell_start(running: &Running, listener: &(dyn Fn(&str) + Send + Sync)) {
+fn tell_start(running: &RunningSession, listener: &(dyn Fn(&str) + Send + Sync)) {
     running.cautions.iter().for_each(|text| listener(text));
     running.warnings.iter().for_each(|problem| listener(&problem.to_string()));
     running.remark.iter().for_each(|text| listener(text));
 }
 
 /// The engine's tasks end with its frames: there is nothing else to wait for.
-struct Inside;
+struct EmbeddedEngine;
 
-impl Engine for Inside {
+impl Engine for EmbeddedEngine {
     fn ended(&mut self) -> BoxFuture<'_, Result<(), Error>> {
         async { Ok(()) }.boxed()
     }

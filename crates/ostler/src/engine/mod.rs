@@ -2,21 +2,21 @@
 //!
 //! The command line and the embedded transport both start engines here, so that they cannot differ.
 
+pub mod always;
 pub mod coverage;
 mod embedded;
 mod error;
 pub mod judge;
-pub mod kept;
 mod key_helper;
 mod offers;
 pub mod pick;
+mod recording;
 pub mod rules;
 mod server_files;
 mod server_output;
 mod servers;
 pub mod sessions;
 mod start;
-mod tape;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,12 +28,12 @@ pub use ostler_engine::model::pricing::cost as list_price;
 
 pub use self::embedded::{Embedded, EmbeddedWithTrust};
 pub use self::error::StartError;
-pub use self::start::{Running, start};
+pub use self::start::{RunningSession, start};
 
 /// What an engine is started with.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Scene {
+pub struct StartContext {
     /// What its command line says, or would say.
     pub launch: Launch,
     /// Where it works. Must be a folder that exists.
@@ -57,7 +57,7 @@ pub struct Scene {
     pub token_limit: Option<u64>,
 }
 
-impl Scene {
+impl StartContext {
     /// A launch in a folder, with this process's environment.
     pub fn new(launch: Launch, cwd: impl Into<PathBuf>) -> Self {
         Self {

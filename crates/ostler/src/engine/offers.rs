@@ -8,35 +8,35 @@ use ostler_engine::permission::ReadGuard;
 use ostler_engine::session::Reload;
 use ostler_engine::settings::{Folders, Problem};
 
-use super::{Scene, StartError, rules};
+use super::{StartContext, StartError, rules};
 
 /// Reads what files offer, as far as their sources are wanted.
 ///
 /// # Errors
 /// When an agent that was asked for by argument makes no sense.
 pub(super) fn library(
-    scene: &Scene,
+    context: &StartContext,
     folders: &Folders,
     denied: &Arc<ReadGuard>,
 ) -> Result<Library, StartError> {
-    let launch = &scene.launch;
+    let launch = &context.launch;
     let wants = |name: &str| match &launch.setting_sources {
         Some(sources) => sources.iter().any(|source| source == name),
         None => true,
     };
-    let places = |paths: &[String]| paths.iter().map(|path| scene.cwd.join(path)).collect();
+    let places = |paths: &[String]| paths.iter().map(|path| context.cwd.join(path)).collect();
     let added: Vec<PathBuf> = places(&launch.add_dirs);
     let mut library = library::load(&Places {
         user: folders.user.clone().filter(|_| wants("user")),
         project: Some(folders.project.clone()).filter(|_| wants("project")),
-        trusts_project: rules::trusts_project(scene),
+        trusts_project: rules::trusts_project(context),
         denied: Arc::clone(denied),
         added: if wants("project") { added } else { Vec::new() },
         plugins: places(&launch.plugin_dirs),
     });
     let n_plugins = library.plugins.len();
     for folder in &launch.plugin_dirs_without_servers {
-        library.take_plugin(&scene.cwd.join(folder));
+        library.take_plugin(&context.cwd.join(folder));
     }
     library.plugins.iter_mut().skip(n_plugins).for_each(|plugin| plugin.servers.clear());
     library.take_agents(&launch.agents);
@@ -44,21 +44,25 @@ pub(super) fn library(
 }
 
 /// Reads the same again.
-pub(super) fn reload(scene: &Scene, folders: &Folders, denied: Arc<ReadGuard>) -> Reload {
-    let (scene, folders) = (scene.clone(), folders.clone());
+pub(super) fn reload(context: &StartContext, folders: &Folders, denied: Arc<ReadGuard>) -> Reload {
+    let (context, folders) = (context.clone(), folders.clone());
     // Arguments have made sense when the session began.
-    Arc::new(move || library(&scene, &folders, &denied).unwrap_or_default())
+    Arc::new(move || library(&context, &folders, &denied).unwrap_or_default())
 }
 
 /// What was asked for by name and is not there. The host may still bring agents along, so only styles are certain.
-pub(super) fn missing(scene: &Scene, library: &Library, style: Option<&str>) -> Option<Problem> {
+pub(super) fn missing(
+    context: &StartContext,
+    library: &Library,
+    style: Option<&str>,
+) -> Option<Problem> {
     let style = style.filter(|name| *name != "default")?;
     if library.style(style).is_some() {
         return None;
     }
     let known = library.style_names().join(", ");
     Some(Problem {
-        path: scene.cwd.clone(),
+        path: context.cwd.clone(),
         pointer: "outputStyle".to_owned(),
         reason: format!("there is no output style {style}; there are: {known}"),
     })

@@ -9,12 +9,12 @@ use ostler_engine::model::{
 };
 #[cfg(feature = "offline")]
 use ostler_engine::offline::OfflineModel;
-use ostler_engine::record::Tape;
+use ostler_engine::record::Recording;
 use ostler_engine::settings::Settings;
 use ostler_proto::control::AccountInfo;
 
 use super::key_helper::KeyHelper;
-use super::{Scene, StartError, tape};
+use super::{StartContext, StartError, recording};
 
 /// The model asked for when nobody says which.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
@@ -27,7 +27,7 @@ const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
 
 /// The model, and what the user should know about the choice.
 #[non_exhaustive]
-pub struct Picked {
+pub struct SelectedModel {
     /// The model.
     pub model: Arc<dyn Model>,
     /// What to tell the user.
@@ -35,52 +35,52 @@ pub struct Picked {
     /// Who pays.
     pub account: AccountInfo,
     /// What the session is recorded on, or replayed from.
-    pub tape: Option<Tape>,
+    pub recording: Option<Recording>,
 }
 
 /// Picks the model.
 ///
 /// # Errors
 /// When a model is asked for that cannot be reached.
-pub fn model(scene: &Scene, settings: &Settings) -> Result<Picked, StartError> {
-    let choice = tape::chosen(scene)?;
+pub fn model(context: &StartContext, settings: &Settings) -> Result<SelectedModel, StartError> {
+    let choice = recording::chosen(context)?;
     if let Some(path) = &choice.replay {
-        return tape::replayed(scene, settings, &choice, path);
+        return recording::replayed(context, settings, &choice, path);
     }
     let mut secrets = Vec::new();
-    let picked = real(scene, settings, &mut secrets)?;
+    let picked = real(context, settings, &mut secrets)?;
     match &choice.record {
-        Some(path) => tape::recorded(scene, settings, picked, path, &secrets),
+        Some(path) => recording::recorded(context, settings, picked, path, &secrets),
         None => Ok(picked),
     }
 }
 
 /// The model itself. What it is reached with goes to `secrets`, by name.
 fn real(
-    scene: &Scene,
+    context: &StartContext,
     settings: &Settings,
     secrets: &mut Vec<(String, String)>,
-) -> Result<Picked, StartError> {
-    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+) -> Result<SelectedModel, StartError> {
+    let wanted = context.launch.model.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return offline("the offline demo, as you asked");
     }
-    match (wanted, reach(scene, settings)?) {
-        (_, Some(Reached { mut config, account, .. })) => {
-            config.fallback_model = fallback_model(scene, settings);
-            config.betas.extend(scene.launch.betas.iter().cloned());
-            if scene.launch.task_budget.is_some() {
+    match (wanted, reach(context, settings)?) {
+        (_, Some(ApiAccess { mut config, account, .. })) => {
+            config.fallback_model = fallback_model(context, settings);
+            config.betas.extend(context.launch.betas.iter().cloned());
+            if context.launch.task_budget.is_some() {
                 config.betas.push(TASK_BUDGETS.to_owned());
             }
             let keys = config.credential.secrets().into_iter();
             secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
             let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());
             secrets.extend(config.headers.iter().map(header));
-            config.headers.extend(user_agent(scene, &config.headers));
+            config.headers.extend(user_agent(context, &config.headers));
             let model = ApiModel::new(config).map_err(|error| {
                 StartError::Model(format!("cannot set up the connection to the model: {error}"))
             })?;
-            Ok(Picked { model: Arc::new(model), remark: None, account, tape: None })
+            Ok(SelectedModel { model: Arc::new(model), remark: None, account, recording: None })
         }
         (Some(name), None) => Err(StartError::Model(format!(
             "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
@@ -93,14 +93,14 @@ fn real(
 
 /// The model that takes over, by its full name. It is not the session's own: a short name means the usual one of its
 /// family.
-fn fallback_model(scene: &Scene, settings: &Settings) -> Option<String> {
-    let wanted = scene.launch.fallback_model.as_deref().filter(|name| !name.is_empty())?;
-    Some(full_name(&aliases(scene, settings), Some(wanted)))
+fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String> {
+    let wanted = context.launch.fallback_model.as_deref().filter(|name| !name.is_empty())?;
+    Some(full_name(&aliases(context, settings), Some(wanted)))
 }
 
 /// What short names of models stand for, by the environment and the settings.
-pub(super) fn aliases(scene: &Scene, settings: &Settings) -> Aliases {
-    Aliases::from_env(|name| settings.env.get(name).cloned().or_else(|| scene.var(name)))
+pub(super) fn aliases(context: &StartContext, settings: &Settings) -> Aliases {
+    Aliases::from_env(|name| settings.env.get(name).cloned().or_else(|| context.var(name)))
 }
 
 /// The full name of a model. A short name means the usual model of its family, also if that is not the default model.
@@ -110,39 +110,45 @@ fn full_name(aliases: &Aliases, wanted: Option<&str>) -> String {
 }
 
 /// What models cost: as the command line says it, then the settings, then the list.
-pub(super) fn prices(scene: &Scene, settings: &Settings) -> Prices {
+pub(super) fn prices(context: &StartContext, settings: &Settings) -> Prices {
     let mut given = settings.model_prices.clone();
-    given.extend(scene.launch.model_prices.clone());
+    given.extend(context.launch.model_prices.clone());
     Prices::new(given)
 }
 
 /// Why a limit in dollars cannot be kept with the models of a launch.
 pub(super) fn unpriced(
-    scene: &Scene,
+    context: &StartContext,
     settings: &Settings,
     prices: &Prices,
     model: &str,
 ) -> Option<StartError> {
-    let limit = scene.launch.max_budget_usd?;
-    let named = aliases(scene, settings).meant_by(model);
-    let mut models = named.into_iter().chain(fallback_model(scene, settings));
+    let limit = context.launch.max_budget_usd?;
+    let named = aliases(context, settings).meant_by(model);
+    let mut models = named.into_iter().chain(fallback_model(context, settings));
     let unpriced = models.find(|name| !prices.is_priced(name))?;
     Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
 
 /// The model for questions that need no great one. Where the session's own is none that is known, nothing is known
 /// about others that can be reached there either.
-pub(super) fn small_model(scene: &Scene, settings: &Settings, model: &str) -> Option<String> {
-    let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.var(name));
+pub(super) fn small_model(
+    context: &StartContext,
+    settings: &Settings,
+    model: &str,
+) -> Option<String> {
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.var(name));
     let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
-    let is_known =
-        aliases(scene, settings).meant_by(model).iter().all(|name| pricing::family(name).is_some());
+    let is_known = aliases(context, settings)
+        .meant_by(model)
+        .iter()
+        .all(|name| pricing::family(name).is_some());
     said.or_else(|| is_known.then(|| SMALL_MODEL.to_owned()))
 }
 
 /// How the API is reached, and where the key comes from.
 #[non_exhaustive]
-pub struct Reached {
+pub struct ApiAccess {
     /// How.
     pub config: ApiConfig,
     /// Where the key comes from, in words; never the key.
@@ -155,12 +161,12 @@ pub struct Reached {
 ///
 /// # Errors
 /// When what is said about it makes no sense, or the command that gives the key fails.
-pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, StartError> {
-    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAccess>, StartError> {
+    let wanted = context.launch.model.as_deref().filter(|name| !name.is_empty());
     let usual = settings.model.as_deref().filter(|name| !name.is_empty());
     // What settings say about the environment holds for us too.
-    let env = |name: &str| settings.env.get(name).cloned().or_else(|| scene.env.get(name));
-    let name = full_name(&aliases(scene, settings), wanted.or(usual));
+    let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.env.get(name));
+    let name = full_name(&aliases(context, settings), wanted.or(usual));
     let name = name.as_str();
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
     if let Some(config) = ApiConfig::from_env(env, name).map_err(malformed)? {
@@ -171,10 +177,10 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
         let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
         let account = account(variable);
         let key = format!("{variable} is set{place}");
-        return Ok(Some(Reached { config, key, account }));
+        return Ok(Some(ApiAccess { config, key, account }));
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
-    let env_of_helper = scene.env.with(settings.env.clone());
+    let env_of_helper = context.env.with(settings.env.clone());
     let helper = KeyHelper { command: helper.clone(), env: env_of_helper };
     let credential = helper
         .credential()
@@ -194,13 +200,13 @@ pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, Star
     });
     let key = "apiKeyHelper of the settings gives one".to_owned();
     let account = account("apiKeyHelper");
-    Ok(Some(Reached { config, key, account }))
+    Ok(Some(ApiAccess { config, key, account }))
 }
 
 /// The name of this program together with that of the program it works for, unless the user has chosen a name.
-fn user_agent(scene: &Scene, headers: &[Header]) -> Option<Header> {
+fn user_agent(context: &StartContext, headers: &[Header]) -> Option<Header> {
     const NAME: &str = "user-agent";
-    let app = scene.var("CLAUDE_AGENT_SDK_CLIENT_APP")?;
+    let app = context.var("CLAUDE_AGENT_SDK_CLIENT_APP")?;
     let app: String = app.chars().filter(|letter| letter.is_ascii_graphic()).take(100).collect();
     let is_chosen = headers.iter().any(|header| header.name.eq_ignore_ascii_case(NAME));
     let value = format!("ostler/{} (client-app/{app})", env!("CARGO_PKG_VERSION"));
@@ -234,14 +240,19 @@ fn renewed_every(milliseconds: Option<String>) -> Result<Duration, StartError> {
 
 /// The offline demo.
 #[cfg(feature = "offline")]
-fn offline(remark: &'static str) -> Result<Picked, StartError> {
+fn offline(remark: &'static str) -> Result<SelectedModel, StartError> {
     let account = account("none");
-    Ok(Picked { model: Arc::new(OfflineModel::new()), remark: Some(remark), account, tape: None })
+    Ok(SelectedModel {
+        model: Arc::new(OfflineModel::new()),
+        remark: Some(remark),
+        account,
+        recording: None,
+    })
 }
 
 /// The offline demo is not part of this build.
 #[cfg(not(feature = "offline"))]
-fn offline(_: &'static str) -> Result<Picked, StartError> {
+fn offline(_: &'static str) -> Result<SelectedModel, StartError> {
     Err(StartError::Model(
         "there is no model: set ANTHROPIC_API_KEY, or build with the feature `offline` for the offline demo".to_owned(),
     ))
@@ -275,9 +286,9 @@ mod tests {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
         let launch = Launch { model: wanted.map(str::to_owned), ..Launch::default() };
-        let mut scene = Scene::new(launch, "/");
-        scene.env = Environment { replaces: true, variables };
-        model(&scene, &settings)
+        let mut context = StartContext::new(launch, "/");
+        context.env = Environment { replaces: true, variables };
+        model(&context, &settings)
             .map(|picked| picked.model.name().to_owned())
             .map_err(|error| error.to_string())
     }

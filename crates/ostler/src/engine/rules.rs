@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
 use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
+use ostler_engine::settings_watcher::WatchedSettings;
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Map, Value};
 
-use super::kept::Kept;
-use super::{Scene, StartError};
+use super::always::AlwaysRules;
+use super::{StartContext, StartError};
 
 /// The most of a settings file, in bytes.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
@@ -31,16 +31,16 @@ pub struct Rules {
 ///
 /// # Errors
 /// When one cannot be understood, or what the launch asks for is forbidden or makes no sense.
-pub fn load(scene: &Scene) -> Result<Rules, StartError> {
-    let folders = folders(scene);
-    let settings = read(scene, &folders)?;
-    let launch = &scene.launch;
-    let mut policy = Policy::new(&scene.cwd, PermissionMode::Default);
+pub fn load(context: &StartContext) -> Result<Rules, StartError> {
+    let folders = folders(context);
+    let settings = read(context, &folders)?;
+    let launch = &context.launch;
+    let mut policy = Policy::new(&context.cwd, PermissionMode::Default);
     policy.user_folder.clone_from(&folders.user);
-    policy.home = scene.var("HOME").map(PathBuf::from);
-    policy.trusts_project = trusts_project(scene);
-    policy.trusted_repositories = canonical(&scene.trusted_repositories);
-    policy.set_environment(&scene.env.with(settings.env.clone()));
+    policy.home = context.var("HOME").map(PathBuf::from);
+    policy.trusts_project = trusts_project(context);
+    policy.trusted_repositories = canonical(&context.trusted_repositories);
+    policy.set_environment(&context.env.with(settings.env.clone()));
     policy.bypass_available = launch.allow_skip_permissions
         || launch.permission_mode == Some(PermissionMode::BypassPermissions);
     settings.apply_to(&mut policy);
@@ -66,8 +66,8 @@ pub fn load(scene: &Scene) -> Result<Rules, StartError> {
 ///
 /// # Errors
 /// When the mode that asks nothing is wanted, or may be chosen later, by root without a container.
-pub fn refuse_root(scene: &Scene, wants_bypass: bool) -> Result<(), StartError> {
-    if wants_bypass && !is_contained(scene) && rustix::process::geteuid().is_root() {
+pub fn refuse_root(context: &StartContext, wants_bypass: bool) -> Result<(), StartError> {
+    if wants_bypass && !is_contained(context) && rustix::process::geteuid().is_root() {
         return Err(StartError::Refused(
             "the mode bypassPermissions cannot be used as root, for whom everything is allowed: run as another user, or, \
              in a container, say so with IS_SANDBOX=1"
@@ -79,8 +79,8 @@ pub fn refuse_root(scene: &Scene, wants_bypass: bool) -> Result<(), StartError> 
 
 /// Whether there is a container around the engine. Who runs in one says so with this variable, which other programs know
 /// too. Settings cannot: they may come with a project.
-pub(super) fn is_contained(scene: &Scene) -> bool {
-    scene.var("IS_SANDBOX").is_some_and(|said| said == "1")
+pub(super) fn is_contained(context: &StartContext) -> bool {
+    context.var("IS_SANDBOX").is_some_and(|said| said == "1")
 }
 
 /// Takes from the settings of a host that manages this engine what makes things stricter, and nothing else.
@@ -106,21 +106,21 @@ fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> 
     Ok(())
 }
 
-fn read(scene: &Scene, folders: &Folders) -> Result<Settings, SettingsError> {
-    let trusts_project = trusts_project(scene);
-    let mut settings = settings::load(folders, &sources(scene, trusts_project))?;
-    if !trusts_project && let Some(kept) = Kept::of(folders) {
+fn read(context: &StartContext, folders: &Folders) -> Result<Settings, SettingsError> {
+    let trusts_project = trusts_project(context);
+    let mut settings = settings::load(folders, &sources(context, trusts_project))?;
+    if !trusts_project && let Some(kept) = AlwaysRules::of(folders) {
         kept.confirm(folders, &mut settings);
     }
-    if let Some(managed) = &scene.launch.managed_settings {
+    if let Some(managed) = &context.launch.managed_settings {
         tighten(&mut settings, managed)?;
     }
     Ok(settings)
 }
 
 /// The same settings, to be looked at again while the session runs.
-pub(super) fn live(scene: &Scene, folders: &Folders, now: Settings) -> LiveSettings {
-    let Sources { user, project, local, .. } = sources(scene, false);
+pub(super) fn live(context: &StartContext, folders: &Folders, now: Settings) -> WatchedSettings {
+    let Sources { user, project, local, .. } = sources(context, false);
     let wanted = [
         (Source::User, user),
         (Source::Project, project),
@@ -133,12 +133,12 @@ pub(super) fn live(scene: &Scene, folders: &Folders, now: Settings) -> LiveSetti
         folders.user.as_ref().filter(|_| user).map(|folder| folder.join("skills")),
         project.then(|| folders.project.join(".claude/skills")),
     ];
-    let (scene, folders) = (scene.clone(), folders.clone());
-    LiveSettings {
+    let (context, folders) = (context.clone(), folders.clone());
+    WatchedSettings {
         now,
         files,
         skills: skills.into_iter().flatten().collect(),
-        load: Arc::new(move || read(&scene, &folders)),
+        load: Arc::new(move || read(&context, &folders)),
     }
 }
 
@@ -158,38 +158,41 @@ pub(super) fn canonical(folders: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// Whether the project's files may allow and start things. Whoever names its settings wants them to count.
-pub(super) fn trusts_project(scene: &Scene) -> bool {
-    let mut sources = scene.launch.setting_sources.iter().flatten();
-    scene.trusts_project || sources.any(|source| source == "project" || source == "local")
+pub(super) fn trusts_project(context: &StartContext) -> bool {
+    let mut sources = context.launch.setting_sources.iter().flatten();
+    context.trusts_project || sources.any(|source| source == "project" || source == "local")
 }
 
 /// Whether settings of a kind are to be read.
-pub(super) fn wants(scene: &Scene, name: &str) -> bool {
-    let sources = scene.launch.setting_sources.as_ref();
+pub(super) fn wants(context: &StartContext, name: &str) -> bool {
+    let sources = context.launch.setting_sources.as_ref();
     sources.is_none_or(|sources| sources.iter().any(|source| source == name))
 }
 
-fn sources(scene: &Scene, trusts_project: bool) -> Sources {
+fn sources(context: &StartContext, trusts_project: bool) -> Sources {
     Sources {
-        user: wants(scene, "user"),
-        project: wants(scene, "project"),
-        local: wants(scene, "local"),
-        flag: scene.launch.settings.clone(),
+        user: wants(context, "user"),
+        project: wants(context, "project"),
+        local: wants(context, "local"),
+        flag: context.launch.settings.clone(),
         trusts_project,
     }
 }
 
 /// The settings as they stand in their files and on the command line, for hosts that want to see them.
-pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<String, Value>)> {
-    let file = |source: Source| folders.text(source, trusts_project(scene));
-    let flag = scene.launch.settings.clone().and_then(|flag| {
+pub(super) fn as_written(
+    context: &StartContext,
+    folders: &Folders,
+) -> Vec<(String, Map<String, Value>)> {
+    let file = |source: Source| folders.text(source, trusts_project(context));
+    let flag = context.launch.settings.clone().and_then(|flag| {
         if flag.trim_start().starts_with('{') {
             Some(flag)
         } else {
             Boundary::default().read_text(Path::new(&flag), LONGEST_FILE).ok()
         }
     });
-    let of = |name: &str, source: Source| file(source).filter(|_| wants(scene, name));
+    let of = |name: &str, source: Source| file(source).filter(|_| wants(context, name));
     let texts = [
         ("userSettings", of("user", Source::User)),
         ("projectSettings", of("project", Source::Project)),
@@ -204,9 +207,9 @@ pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<S
 }
 
 /// Where settings are kept.
-pub fn folders(scene: &Scene) -> Folders {
-    let home = scene.var("HOME").map(PathBuf::from);
-    let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let project = scene.launch.project_config_root.as_ref().map(PathBuf::from);
-    Folders::new(project.as_deref().unwrap_or(&scene.cwd), config, home.as_deref())
+pub fn folders(context: &StartContext) -> Folders {
+    let home = context.var("HOME").map(PathBuf::from);
+    let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+    let project = context.launch.project_config_root.as_ref().map(PathBuf::from);
+    Folders::new(project.as_deref().unwrap_or(&context.cwd), config, home.as_deref())
 }

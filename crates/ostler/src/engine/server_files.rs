@@ -13,13 +13,13 @@ use ostler_engine::settings::{Problem, Settings};
 use ostler_proto::mcp::McpServerConfig;
 use serde_json::{Map, Value};
 
-use super::{Scene, StartError};
+use super::{StartContext, StartError};
 
 /// The most of `.mcp.json`, in bytes.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// The servers, and what was left out.
-pub(super) struct Found {
+pub(super) struct ServerFiles {
     pub(super) servers: BTreeMap<String, KnownServer>,
     pub(super) warnings: Vec<Problem>,
 }
@@ -28,17 +28,18 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// When what the command line names cannot be read or understood.
-pub(super) fn find(scene: &Scene, settings: &Settings) -> Result<Found, StartError> {
+pub(super) fn find(context: &StartContext, settings: &Settings) -> Result<ServerFiles, StartError> {
     let mut servers = BTreeMap::new();
     let mut warnings = Vec::new();
-    let takes_project = !scene.launch.strict_mcp_config && super::rules::wants(scene, "project");
+    let takes_project =
+        !context.launch.strict_mcp_config && super::rules::wants(context, "project");
     if takes_project {
-        warnings.extend(of_project(scene, settings, &mut servers));
+        warnings.extend(of_project(context, settings, &mut servers));
     }
-    for (name, config) in of_command_line(scene)? {
-        servers.insert(name, known(config, "dynamic", scene).map_err(refused)?);
+    for (name, config) in of_command_line(context)? {
+        servers.insert(name, known(config, "dynamic", context).map_err(refused)?);
     }
-    Ok(Found { servers, warnings })
+    Ok(ServerFiles { servers, warnings })
 }
 
 fn refused(reason: String) -> StartError {
@@ -47,16 +48,16 @@ fn refused(reason: String) -> StartError {
 
 /// What `--mcp-config` says: JSON as it stands in `.mcp.json`, the path of such a file, or several of either. Later
 /// ones win.
-fn of_command_line(scene: &Scene) -> Result<Map<String, Value>, StartError> {
+fn of_command_line(context: &StartContext) -> Result<Map<String, Value>, StartError> {
     let mut all = Map::new();
-    let places = match &scene.launch.mcp_config {
+    let places = match &context.launch.mcp_config {
         None => return Ok(all),
         Some(Value::Array(places)) => places.clone(),
         Some(place) => vec![place.clone()],
     };
     for place in places {
         let config = match place {
-            Value::String(path) => read(&scene.cwd.join(path)).map_err(refused)?,
+            Value::String(path) => read(&context.cwd.join(path)).map_err(refused)?,
             config => config,
         };
         all.extend(servers_of(config).map_err(refused)?);
@@ -66,15 +67,15 @@ fn of_command_line(scene: &Scene) -> Result<Map<String, Value>, StartError> {
 
 /// What `.mcp.json` says, as far as it is approved. A file that makes no sense starts nothing and is told of.
 fn of_project(
-    scene: &Scene,
+    context: &StartContext,
     settings: &Settings,
     servers: &mut BTreeMap<String, KnownServer>,
 ) -> Option<Problem> {
-    let root = scene.launch.project_config_root.as_ref().map(PathBuf::from);
-    let root = root.unwrap_or_else(|| scene.cwd.clone());
+    let root = context.launch.project_config_root.as_ref().map(PathBuf::from);
+    let root = root.unwrap_or_else(|| context.cwd.clone());
     let path = root.join(".mcp.json");
     let problem = |reason: String| Problem { path: path.clone(), pointer: String::new(), reason };
-    let boundary = match super::rules::trusts_project(scene) {
+    let boundary = match super::rules::trusts_project(context) {
         true => Boundary::default(),
         false => Boundary::inside(&root, Arc::default()),
     };
@@ -93,9 +94,9 @@ fn of_project(
             waiting.push(name);
             continue;
         }
-        let is_trusted = super::rules::trusts_project(scene);
+        let is_trusted = super::rules::trusts_project(context);
         let config = if is_trusted { config } else { without_grants(config) };
-        match known(config, "project", scene) {
+        match known(config, "project", context) {
             Ok(known) => _ = servers.insert(name, known),
             Err(reason) => return Some(problem(format!("{name}: {reason}"))),
         }
@@ -157,9 +158,13 @@ fn servers_of(config: Value) -> Result<Map<String, Value>, String> {
 }
 
 /// Reads a configuration, with variables filled in. One that is not set is the server's problem, not the session's.
-fn known(config: Value, scope: &'static str, scene: &Scene) -> Result<KnownServer, String> {
+fn known(
+    config: Value,
+    scope: &'static str,
+    context: &StartContext,
+) -> Result<KnownServer, String> {
     let mut missing = Vec::new();
-    let filled = fill(config, &|name| scene.var(name), &mut missing);
+    let filled = fill(config, &|name| context.var(name), &mut missing);
     let config: McpServerConfig =
         serde_json::from_value(filled).map_err(|error| error.to_string())?;
     let problem = (!missing.is_empty()).then(|| {
@@ -233,13 +238,13 @@ mod tests {
     fn found(project: Value, settings: Value, launch: Launch) -> (Vec<String>, usize) {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(".mcp.json"), project.to_string()).unwrap();
-        let mut scene = Scene::new(launch, folder.path());
-        scene.env.replaces = true;
+        let mut context = StartContext::new(launch, folder.path());
+        context.env.replaces = true;
         let known = Settings {
             extra: settings.as_object().cloned().unwrap_or_default(),
             ..Settings::default()
         };
-        let Found { servers, warnings } = find(&scene, &known).unwrap();
+        let ServerFiles { servers, warnings } = find(&context, &known).unwrap();
         (servers.into_keys().collect(), warnings.len())
     }
 
@@ -275,15 +280,15 @@ mod tests {
             ])),
             ..Launch::default()
         };
-        let mut scene = Scene::new(launch, "/");
-        scene.env.replaces = true;
-        let servers = find(&scene, &Settings::default()).unwrap().servers;
+        let mut context = StartContext::new(launch, "/");
+        context.env.replaces = true;
+        let servers = find(&context, &Settings::default()).unwrap().servers;
         assert_eq!(servers.keys().collect::<Vec<_>>(), ["a", "b", "c"]);
         let McpServerConfig::Stdio(b) = &servers["b"].config else { panic!() };
         assert_eq!(b.command, "2");
         assert!(servers["c"].problem.as_ref().unwrap().contains("NOWHERE"));
         let odd = Launch { mcp_config: Some(json!("/no/such/file")), ..Launch::default() };
-        let error = find(&Scene::new(odd, "/"), &Settings::default()).err().unwrap();
+        let error = find(&StartContext::new(odd, "/"), &Settings::default()).err().unwrap();
         assert!(error.to_string().contains("/no/such/file"), "{error}");
     }
 }

@@ -4,19 +4,19 @@ use ostler_engine::scratch::Scratch;
 use ostler_mcp::{Content, Output};
 use serde_json::Value;
 
-use super::Scene;
+use super::StartContext;
 
 /// The most tokens of a result where nobody says.
 const USUAL_TOKENS: usize = 25_000;
 
 /// The most that the model reads of one result, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit(usize);
+pub(super) struct OutputLimit(usize);
 
-impl Limit {
+impl OutputLimit {
     /// As `MAX_MCP_OUTPUT_TOKENS` says; four bytes are a token.
-    pub(super) fn of(scene: &Scene) -> Self {
-        let tokens = scene.var("MAX_MCP_OUTPUT_TOKENS").and_then(|n| n.trim().parse().ok());
+    pub(super) fn of(context: &StartContext) -> Self {
+        let tokens = context.var("MAX_MCP_OUTPUT_TOKENS").and_then(|n| n.trim().parse().ok());
         Self(tokens.unwrap_or(USUAL_TOKENS).max(1).saturating_mul(4))
     }
 
@@ -39,7 +39,7 @@ impl Limit {
 }
 
 /// The same for a whole output.
-pub(super) fn within(limit: Limit, mut output: Output, scratch: &Scratch) -> Output {
+pub(super) fn within(limit: OutputLimit, mut output: Output, scratch: &Scratch) -> Output {
     if output.structured.as_ref().is_some_and(|value| value.to_string().len() > limit.0) {
         let text = output.structured.take().as_ref().map(Value::to_string).unwrap_or_default();
         output.content = vec![Content::Text(limit.cut(text, scratch))];

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use ostler_engine::mcp::{
-    Connected, Connector, HostLine, NotConnected, Place, Server, ServerPrompt, ServerTool,
+    Connected, Connector, HostLine, McpToolInfo, NotConnected, Server, ServerLocation, ServerPrompt,
 };
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
 use ostler_mcp::{
@@ -23,29 +23,29 @@ use ostler_proto::tool::McpResource;
 use ostler_sdk::transport::Environment;
 use serde_json::{Value, json};
 
-use super::Scene;
-use super::server_output::{self, Limit};
+use super::StartContext;
+use super::server_output::{self, OutputLimit};
 
 /// Reaches servers over the network, as programs, and inside the host.
-pub(super) struct Reach {
+pub(super) struct ServerConnector {
     /// How long one call may take where the server's configuration does not say; as long as it likes if `None`.
     call_timeout: Option<Duration>,
     /// How long a server may take until it is ready.
     startup_timeout: Option<Duration>,
     /// How much of a result the model reads.
-    limit: Limit,
+    limit: OutputLimit,
     /// The environment of servers that are programs.
     env: Environment,
 }
 
-impl Reach {
+impl ServerConnector {
     /// As the environment of the session says; `env` is that of what it starts.
-    pub(super) fn of(scene: &Scene, env: Environment) -> Self {
-        let ms = |name: &str| scene.var(name).and_then(|ms| ms.trim().parse().ok());
+    pub(super) fn of(context: &StartContext, env: Environment) -> Self {
+        let ms = |name: &str| context.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
             call_timeout: ms("MCP_TOOL_TIMEOUT").map(Duration::from_millis),
             startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
-            limit: Limit::of(scene),
+            limit: OutputLimit::of(context),
             env,
         }
     }
@@ -60,23 +60,28 @@ impl Reach {
     }
 }
 
-impl Connector for Reach {
-    fn connect(&self, name: String, place: Place, line: HostLine) -> BoxFuture<'static, Connected> {
+impl Connector for ServerConnector {
+    fn connect(
+        &self,
+        name: String,
+        place: ServerLocation,
+        line: HostLine,
+    ) -> BoxFuture<'static, Connected> {
         let (mut timeout, limit) = (self.call_timeout, self.limit);
         let is_stale = Arc::new(AtomicBool::new(false));
         let mut options = self.options(&line, Arc::clone(&is_stale));
         let endpoint = match &place {
-            Place::Configured(config) => self.endpoint(config),
+            ServerLocation::Configured(config) => self.endpoint(config),
             _ => None,
         };
         async move {
             let endpoint = match place {
-                Place::InHost { manifest, timeout: own } => {
+                ServerLocation::InHost { manifest, timeout: own } => {
                     timeout = own.map(Duration::from_millis).or(timeout);
                     options.manifest = manifest;
                     Endpoint::custom(move || carry(line.clone()))
                 }
-                Place::Configured(config) => {
+                ServerLocation::Configured(config) => {
                     timeout = own_timeout(&config).or(timeout);
                     endpoint.ok_or("this kind of server is not supported")?
                 }
@@ -90,14 +95,14 @@ impl Connector for Reach {
             // A server without prompts, or that cannot tell them now, has none.
             let prompts = RwLock::new(prompts(&client).await);
             let (tools, prompts) = (Arc::new(tools), Arc::new(prompts));
-            let reached = Reached { client, tools, prompts, timeout, limit, is_stale };
+            let reached = ConnectedServer { client, tools, prompts, timeout, limit, is_stale };
             Ok(Arc::new(reached) as Arc<dyn Server>)
         }
         .boxed()
     }
 }
 
-impl Reach {
+impl ServerConnector {
     /// How to talk to a server, and what to do when it speaks first.
     fn options(&self, line: &HostLine, is_stale: Arc<AtomicBool>) -> ClientOptions {
         let line = line.clone();
@@ -174,24 +179,24 @@ async fn prompts(client: &Client) -> Vec<PromptInfo> {
     }
 }
 
-struct Reached {
+struct ConnectedServer {
     client: Client,
     tools: Arc<RwLock<Vec<ToolInfo>>>,
     prompts: Arc<RwLock<Vec<PromptInfo>>>,
     timeout: Option<Duration>,
-    limit: Limit,
+    limit: OutputLimit,
     /// The server says that its tools or prompts changed.
     is_stale: Arc<AtomicBool>,
 }
 
-impl Server for Reached {
+impl Server for ConnectedServer {
     fn info(&self) -> (String, String) {
         let details = self.client.details();
         details.map(|details| (details.name, details.version)).unwrap_or_default()
     }
 
-    fn tools(&self) -> Vec<ServerTool> {
-        let of = |tool: &ToolInfo| ServerTool {
+    fn tools(&self) -> Vec<McpToolInfo> {
+        let of = |tool: &ToolInfo| McpToolInfo {
             name: tool.name.clone(),
             description: tool.description.clone().unwrap_or_default(),
             input_schema: Value::Object(tool.input_schema.clone()),

@@ -1,30 +1,30 @@
 //! Which conversation to go on with.
 
-use ostler_engine::store::{self, Begin, Opened, Projects, SessionStart, StoreError};
+use ostler_engine::store::{self, OpenedSession, Projects, SessionStart, StartFrom, StoreError};
 use ostler_proto::api::Usage;
 use ostler_proto::launch::SessionChoice;
 use ostler_proto::message::{ResultSubtype, TurnResult};
 use ostler_proto::{SessionId, Uuid};
 
-use super::Scene;
+use super::StartContext;
 
 /// The conversation to go on with, or a new one; `None` when nothing is to be kept.
 ///
 /// # Errors
 /// When the conversation is not there, or cannot be read.
-pub fn open(scene: &Scene) -> Result<Option<Opened>, StoreError> {
+pub fn open(context: &StartContext) -> Result<Option<OpenedSession>, StoreError> {
     let SessionChoice { go_on, resume, fork, resume_at, resume_drops_turn, id } =
-        &scene.launch.session;
+        &context.launch.session;
     let begin = match (resume, go_on) {
-        (Some(key), _) => Begin::Resume(key.clone()),
-        (None, true) => Begin::Latest,
-        (None, false) if scene.launch.no_session_persistence => return Ok(None),
-        (None, false) => Begin::New,
+        (Some(key), _) => StartFrom::Resume(key.clone()),
+        (None, true) => StartFrom::Latest,
+        (None, false) if context.launch.no_session_persistence => return Ok(None),
+        (None, false) => StartFrom::New,
     };
-    let projects = match projects(scene) {
+    let projects = match projects(context) {
         Ok(projects) => projects,
         // Without a home there is nowhere to keep anything, which is no reason not to talk.
-        Err(_) if begin == Begin::New && id.is_none() => return Ok(None),
+        Err(_) if begin == StartFrom::New && id.is_none() => return Ok(None),
         Err(error) => return Err(error),
     };
     let start = SessionStart {
@@ -34,10 +34,10 @@ pub fn open(scene: &Scene) -> Result<Option<Opened>, StoreError> {
         drops_turn: resume_drops_turn.as_deref().map(Uuid::from),
         session_id: id.as_deref().map(SessionId::from),
     };
-    let place = store::Scene {
-        cwd: scene.cwd.clone(),
+    let place = store::LineContext {
+        cwd: context.cwd.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        entrypoint: Some(scene.entrypoint.clone()),
+        entrypoint: Some(context.entrypoint.clone()),
     };
     projects.open(place, &start).map(Some)
 }
@@ -46,8 +46,8 @@ pub fn open(scene: &Scene) -> Result<Option<Opened>, StoreError> {
 ///
 /// # Errors
 /// When there is no home to keep them in.
-pub fn projects(scene: &Scene) -> Result<Projects, StoreError> {
-    Projects::from_env(|name| scene.var(name).map(Into::into))
+pub fn projects(context: &StartContext) -> Result<Projects, StoreError> {
+    Projects::from_env(|name| context.var(name).map(Into::into))
 }
 
 /// The result that tells a program why its conversation could not be gone on with; `None` if that is not what

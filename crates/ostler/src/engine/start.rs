@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::context::memory::{self, Lookup, Memory, Sources};
+use ostler_engine::context::memory::{self, Lookup, Memory, MemorySources};
 use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
 use ostler_engine::permission::Policy;
 use ostler_engine::session::{
@@ -16,18 +16,18 @@ use ostler_proto::SessionId;
 use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
 use ostler_proto::permission::PermissionMode;
 
-use super::pick::{self, Picked};
+use super::pick::{self, SelectedModel};
 use super::rules::{self, Rules};
 use super::server_files;
-use super::servers::Reach;
-use super::{Scene, StartError, offers, sessions};
+use super::servers::ServerConnector;
+use super::{StartContext, StartError, offers, sessions};
 
 /// How long a prompt is awaited before hooks hear of it.
 const IDLE_NOTICE: Duration = Duration::from_secs(60);
 
 /// A session that runs, and what a user should know about it.
 #[non_exhaustive]
-pub struct Running {
+pub struct RunningSession {
     /// The host's end.
     pub connection: Connection,
     /// The model's name.
@@ -46,56 +46,56 @@ pub struct Running {
 ///
 /// # Errors
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
-pub fn start(scene: &Scene) -> Result<Running, StartError> {
-    let Rules { policy, folders, settings } = rules::load(scene)?;
-    rules::refuse_root(scene, policy.bypass_available)?;
+pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
+    let Rules { policy, folders, settings } = rules::load(context)?;
+    rules::refuse_root(context, policy.bypass_available)?;
     if let Some(reason) = settings.sandbox.as_ref().and_then(|sandbox| sandbox.refusal()) {
         return Err(StartError::Refused(reason.to_owned()));
     }
-    let Picked { model, remark, account, tape } = pick::model(scene, &settings)?;
+    let SelectedModel { model, remark, account, recording } = pick::model(context, &settings)?;
     let name = model.name().to_owned();
-    let prices = pick::prices(scene, &settings);
-    if let Some(error) = pick::unpriced(scene, &settings, &prices, &name) {
+    let prices = pick::prices(context, &settings);
+    if let Some(error) = pick::unpriced(context, &settings, &prices, &name) {
         return Err(error);
     }
-    let opened = sessions::open(scene)?;
-    let found = server_files::find(scene, &settings)?;
-    let launch = &scene.launch;
-    let cautions = cautions(scene, &policy, &settings);
+    let opened = sessions::open(context)?;
+    let found = server_files::find(context, &settings)?;
+    let launch = &context.launch;
+    let cautions = cautions(context, &policy, &settings);
     let denied = Arc::new(policy.file_guard());
-    let mut library = offers::library(scene, &folders, &denied)?;
-    let memory = memory(scene, &policy);
+    let mut library = offers::library(context, &folders, &denied)?;
+    let memory = memory(context, &policy);
     let mut warnings = settings.warnings.clone();
     warnings.extend(memory.problems);
     warnings.append(&mut library.problems);
-    warnings.extend(offers::missing(scene, &library, settings.output_style.as_deref()));
+    warnings.extend(offers::missing(context, &library, settings.output_style.as_deref()));
     warnings.extend(found.warnings);
     let mut mcp_servers = found.servers;
     for (name, config) in library.plugins.iter().flat_map(|plugin| plugin.servers.clone()) {
         mcp_servers.insert(name, config.into());
     }
     // As it would be for a process of its own: settings change what the environment says.
-    let env = scene.env.with(settings.env.clone());
+    let env = context.env.with(settings.env.clone());
     let connection = session::start(SessionOptions {
-        tools: tools(scene)?,
+        tools: tools(context)?,
         withheld: withheld(launch),
-        aliases: pick::aliases(scene, &settings),
+        aliases: pick::aliases(context, &settings),
         library,
-        reload: Some(offers::reload(scene, &folders, denied)),
+        reload: Some(offers::reload(context, &folders, denied)),
         agent: launch.agent.clone(),
         output_style: settings.output_style.clone(),
-        delegation: delegation(scene),
+        delegation: delegation(context),
         folders: folders.clone(),
         limits: Limits {
             max_turns: launch.max_turns,
             max_budget_usd: launch.max_budget_usd,
-            max_tokens: scene.token_limit,
-            timeout: scene.time_limit,
-            goes_on_after_answer: is_on(scene, "OSTLER_GO_ON_AFTER_ANSWER"),
+            max_tokens: context.token_limit,
+            timeout: context.time_limit,
+            goes_on_after_answer: is_on(context, "OSTLER_GO_ON_AFTER_ANSWER"),
         },
         prices,
         sampling: sampling(launch)?,
-        compaction: Compaction::from_settings(&settings.extra).with_betas(&betas(scene)),
+        compaction: Compaction::from_settings(&settings.extra).with_betas(&betas(context)),
         system_prompt: launch.system_prompt.clone(),
         append_system_prompt: launch.append_system_prompt.clone(),
         memory: memory.files,
@@ -103,37 +103,37 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         session_id: launch.session.id.as_deref().map(SessionId::from),
         json_schema: launch.json_schema.clone(),
         env: env.clone(),
-        live: Some(rules::live(scene, &folders, settings.clone())),
-        small_model: pick::small_model(scene, &settings, &name),
+        live: Some(rules::live(context, &folders, settings.clone())),
+        small_model: pick::small_model(context, &settings, &name),
         prepare: launch.setup.clone(),
         only_prepare: launch.only_setup,
-        is_conversation: scene.is_conversation,
+        is_conversation: context.is_conversation,
         hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
-        partial_messages: scene.is_interactive || launch.include_partial_messages,
-        connector: Some(Arc::new(Reach::of(scene, env))),
+        partial_messages: context.is_interactive || launch.include_partial_messages,
+        connector: Some(Arc::new(ServerConnector::of(context, env))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
-        notices: notices(scene, &cautions, &warnings),
-        state_events: state_events(scene),
-        background_wait: background_wait(scene),
-        background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
-        answerer: answerer(scene),
-        settings: rules::as_written(scene, &folders),
+        notices: notices(context, &cautions, &warnings),
+        state_events: state_events(context),
+        background_wait: background_wait(context),
+        background_tasks: !is_on(context, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
+        answerer: answerer(context),
+        settings: rules::as_written(context, &folders),
         account,
         replay_user_messages: launch.replay_user_messages,
         mirror: launch.session_mirror,
-        checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
-        tape,
+        checkpoints: is_on(context, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
+        tape: recording,
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
-    Ok(Running { connection, model: name, remark, warnings, cautions, folders })
+    Ok(RunningSession { connection, model: name, remark, warnings, cautions, folders })
 }
 
 /// What a host is told about the start. A person at a terminal reads it there.
-fn notices(scene: &Scene, cautions: &[&'static str], warnings: &[Problem]) -> Vec<Notice> {
-    if scene.is_interactive {
+fn notices(context: &StartContext, cautions: &[&'static str], warnings: &[Problem]) -> Vec<Notice> {
+    if context.is_interactive {
         return Vec::new();
     }
     let notice = |content: String| Notice { content, level: "warning" };
@@ -143,9 +143,10 @@ fn notices(scene: &Scene, cautions: &[&'static str], warnings: &[Problem]) -> Ve
 }
 
 /// What a session that asks nothing should make the user think of.
-fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
+fn cautions(context: &StartContext, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
     let mut cautions = Vec::new();
-    if policy.effective_mode() == PermissionMode::BypassPermissions && !rules::is_contained(scene) {
+    if policy.effective_mode() == PermissionMode::BypassPermissions && !rules::is_contained(context)
+    {
         cautions.push(
             "the mode bypassPermissions asks nothing, and no sandbox is around it: everything runs with your rights. \
              In a container, say so with IS_SANDBOX=1",
@@ -164,18 +165,18 @@ fn cautions(scene: &Scene, policy: &Policy, settings: &Settings) -> Vec<&'static
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
 
 /// The tools there are. One that is denied altogether is not offered at all.
-fn tools(scene: &Scene) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
-    let launch = &scene.launch;
+fn tools(context: &StartContext) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
+    let launch = &context.launch;
     let mut tools = ostler_tools::session_tools();
     let name = |tool: &Arc<dyn AnyTool>| tool.spec().name;
     let tasks = ostler_tools::task_tools();
-    if is_on(scene, "CLAUDE_CODE_ENABLE_TASKS") {
+    if is_on(context, "CLAUDE_CODE_ENABLE_TASKS") {
         tools.retain(|tool| name(tool) != "TodoWrite");
         tools.extend(tasks);
     } else if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.extend(tasks.into_iter().filter(|tool| wanted.contains(&name(tool))));
     }
-    let is_answered = scene.is_interactive || launch.permission_prompts == Some(Answerer::Host);
+    let is_answered = context.is_interactive || launch.permission_prompts == Some(Answerer::Host);
     tools.retain(|tool| is_answered || !NEED_A_PERSON.contains(&name(tool).as_str()));
     if let Some(ToolSet::Only(wanted)) = &launch.tools {
         tools.retain(|tool| wanted.contains(&name(tool)));
@@ -200,11 +201,11 @@ fn withheld(launch: &Launch) -> Vec<String> {
 
 /// How work is handed to subagents. A host that is told what the session is doing knows when to go on listening; one
 /// that is not takes the first result for the last.
-fn delegation(scene: &Scene) -> Delegation {
-    let is_told = state_events(scene).is_some();
+fn delegation(context: &StartContext) -> Delegation {
+    let is_told = state_events(context).is_some();
     Delegation {
         in_background: is_told,
-        holds_results: !is_told && !scene.is_interactive,
+        holds_results: !is_told && !context.is_interactive,
         ..Delegation::default()
     }
 }
@@ -239,27 +240,28 @@ fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
 }
 
 /// The user's and the project's standing instructions, from the sources that are read.
-fn memory(scene: &Scene, policy: &Policy) -> Memory {
-    let wants = |name: &str| rules::wants(scene, name);
-    let sources = Sources { user: wants("user"), project: wants("project"), local: wants("local") };
-    let home = scene.var("HOME").map(PathBuf::from);
-    let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+fn memory(context: &StartContext, policy: &Policy) -> Memory {
+    let wants = |name: &str| rules::wants(context, name);
+    let sources =
+        MemorySources { user: wants("user"), project: wants("project"), local: wants("local") };
+    let home = context.var("HOME").map(PathBuf::from);
+    let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
     memory::load(&Lookup {
-        cwd: &scene.cwd,
+        cwd: &context.cwd,
         config: config.as_deref(),
         home: home.as_deref(),
         sources,
-        trusts_project: rules::trusts_project(scene),
+        trusts_project: rules::trusts_project(context),
         denied: Arc::new(policy.file_guard()),
     })
 }
 
 /// Whether the host hears what the session is doing, and whether only the host does.
-fn state_events(scene: &Scene) -> Option<session::StateEvents> {
-    if is_on(scene, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
+fn state_events(context: &StartContext) -> Option<session::StateEvents> {
+    if is_on(context, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
         Some(session::StateEvents::ForEverybody)
-    } else if is_on(scene, "CLAUDE_CODE_SDK_READS_SESSION_STATE") {
+    } else if is_on(context, "CLAUDE_CODE_SDK_READS_SESSION_STATE") {
         Some(session::StateEvents::ForHost)
     } else {
         None
@@ -267,22 +269,22 @@ fn state_events(scene: &Scene) -> Option<session::StateEvents> {
 }
 
 /// Whether a variable switches something on.
-fn is_on(scene: &Scene, name: &str) -> bool {
-    scene.var(name).is_some_and(|value| value == "1" || value == "true")
+fn is_on(context: &StartContext, name: &str) -> bool {
+    context.var(name).is_some_and(|value| value == "1" || value == "true")
 }
 
 /// Who answers permission questions. A program that has not said that it does will not.
-fn answerer(scene: &Scene) -> Answerer {
-    match &scene.launch.permission_prompts {
+fn answerer(context: &StartContext) -> Answerer {
+    match &context.launch.permission_prompts {
         Some(answerer) => answerer.clone(),
-        None if scene.is_interactive => Answerer::Host,
+        None if context.is_interactive => Answerer::Host,
         None => Answerer::NoOne,
     }
 }
 
 /// How long background tasks may go on after the last prompt; 0 for as long as they like.
-fn background_wait(scene: &Scene) -> Option<Duration> {
-    let said = scene.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
+fn background_wait(context: &StartContext) -> Option<Duration> {
+    let said = context.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
     match said {
         Some(0) => None,
         Some(ms) => Some(Duration::from_millis(ms)),
@@ -291,8 +293,8 @@ fn background_wait(scene: &Scene) -> Option<Duration> {
 }
 
 /// The betas of all requests, as the host and the environment name them.
-fn betas(scene: &Scene) -> Vec<String> {
-    let named = scene.var("ANTHROPIC_BETAS").unwrap_or_default();
+fn betas(context: &StartContext) -> Vec<String> {
+    let named = context.var("ANTHROPIC_BETAS").unwrap_or_default();
     let named = named.split(',').map(|beta| beta.trim().to_owned());
-    scene.launch.betas.iter().cloned().chain(named).collect()
+    context.launch.betas.iter().cloned().chain(named).collect()
 }

@@ -59,7 +59,7 @@ fn capital(word: &&str) -> String {
 impl Session {
     /// Gives this session a title, for listings.
     pub(super) async fn rename(&mut self, rename: &RenameSession) -> Result<Value, String> {
-        let host = &self.world.host;
+        let host = &self.context.host;
         if rename.session_id.as_ref().is_some_and(|id| *id != host.session_id) {
             return Err("only the session of this process can be renamed here".to_owned());
         }
@@ -84,8 +84,8 @@ impl Session {
         &self,
         root: &RegisterRepoRoot,
     ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
-        let (host, directory) = (self.world.host.clone(), root.directory.clone());
-        let folder = self.world.cx.cwd.join(&directory);
+        let (host, directory) = (self.context.host.clone(), root.directory.clone());
+        let folder = self.context.cx.cwd.join(&directory);
         move || {
             let odd = |why: &str| format!("register_repo_root: {directory} {why}");
             let folder = folder.canonicalize().map_err(|error| odd(&error.to_string()))?;

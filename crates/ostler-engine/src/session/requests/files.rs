@@ -36,7 +36,7 @@ impl Session {
         &self,
         seed: &SeedReadState,
     ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
-        let (reader, seed, tools) = (self.reader(), seed.clone(), Arc::clone(&self.world.tools));
+        let (reader, seed, tools) = (self.reader(), seed.clone(), Arc::clone(&self.context.tools));
         move || {
             let path = reader.readable(&seed.path)?;
             let changed = path.metadata().and_then(|found| found.modified());
@@ -51,7 +51,7 @@ impl Session {
     }
 
     fn reader(&self) -> Reader {
-        Reader { cwd: self.world.cx.cwd.clone(), host: self.world.host.clone() }
+        Reader { cwd: self.context.cx.cwd.clone(), host: self.context.host.clone() }
     }
 }
 

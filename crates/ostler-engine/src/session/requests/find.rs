@@ -24,11 +24,11 @@ const REMEMBERED: Duration = Duration::from_secs(3);
 
 /// The files of a folder as they were a moment ago.
 #[derive(Clone, Debug, Default)]
-pub(in crate::session) struct Walks(Arc<Mutex<Option<Arc<Walked>>>>);
+pub(in crate::session) struct FileListCache(Arc<Mutex<Option<Arc<FileList>>>>);
 
 /// What lies in a folder, relative to it; folders with a slash at the end.
 #[derive(Debug)]
-struct Walked {
+struct FileList {
     at: Instant,
     names: Vec<String>,
     is_cut: bool,
@@ -42,7 +42,7 @@ impl Session {
         asked: &FileSuggestions,
     ) {
         let (cwd, host, walks) =
-            (self.world.cx.cwd.clone(), self.world.host.clone(), self.walks.clone());
+            (self.context.cx.cwd.clone(), self.context.host.clone(), self.walks.clone());
         let guard = host.policy().read_guard();
         let query = asked.query.clone();
         let limit = asked.extra.get("limit").and_then(Value::as_u64);
@@ -79,8 +79,8 @@ impl Session {
     }
 }
 
-impl Walks {
-    fn of(&self, folder: &Path) -> Arc<Walked> {
+impl FileListCache {
+    fn of(&self, folder: &Path) -> Arc<FileList> {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(walked) = &*last
             && walked.at.elapsed() < REMEMBERED
@@ -98,9 +98,9 @@ impl Walks {
     }
 }
 
-fn walk(folder: &Path, depth: Option<usize>, most: usize) -> Walked {
+fn walk(folder: &Path, depth: Option<usize>, most: usize) -> FileList {
     let entries = ignore::WalkBuilder::new(folder).max_depth(depth).require_git(false).build();
-    let mut walked = Walked { at: Instant::now(), names: Vec::new(), is_cut: false };
+    let mut walked = FileList { at: Instant::now(), names: Vec::new(), is_cut: false };
     for entry in entries.flatten().filter(|entry| entry.depth() > 0) {
         if walked.names.len() >= most {
             walked.is_cut = true;
@@ -116,7 +116,7 @@ fn walk(folder: &Path, depth: Option<usize>, most: usize) -> Walked {
 
 /// The paths that fit best and may be shown.
 fn find(
-    walked: &Walked,
+    walked: &FileList,
     folder: &Path,
     typed: &str,
     guard: &ReadGuard,

@@ -20,7 +20,7 @@ impl Session {
             AskEngine::GetContextUsage(_) => Ok(self.context_usage()),
             AskEngine::GetUsage(_) => Ok(self.usage()),
             AskEngine::GetSessionCost(_) => Ok(json!({"text": self.cost()})),
-            AskEngine::ListModels(_) => Ok(json!({"models": models(self.world.model.name())})),
+            AskEngine::ListModels(_) => Ok(json!({"models": models(self.context.model.name())})),
             AskEngine::GetBinaryVersion(_) => {
                 Ok(json!({"version": env!("CARGO_PKG_VERSION"), "buildTime": ""}))
             }
@@ -31,7 +31,7 @@ impl Session {
                 self.is_told_to_end = true;
                 Ok(json!({}))
             }
-            AskEngine::GetHooksListing(_) => Ok(json!(self.world.host.hooks().listing())),
+            AskEngine::GetHooksListing(_) => Ok(json!(self.context.host.hooks().listing())),
             AskEngine::SetMcpPermissionModeOverride(set) => self.pin_server(set),
             AskEngine::ListPermissionRules(_) => Ok(self.permission_rules()),
             AskEngine::GetSettings(_) => Ok(self.settings()),

@@ -29,24 +29,24 @@ impl Session {
         offers: Offers,
     ) -> Result<Value, String> {
         self.use_offers(offers)?;
-        let listed = commands::listed(&self.world.library);
-        self.world
+        let listed = commands::listed(&self.context.library);
+        self.context
             .host
             .send(ToHost::System(System::CommandsChanged(CommandsChanged {
                 commands: listed,
-                session_id: self.world.host.session_id.clone(),
+                session_id: self.context.host.session_id.clone(),
                 uuid: fresh_uuid(),
                 ..CommandsChanged::default()
             })))
             .await;
-        let skills = self.world.library.commands.iter().filter(|it| it.sort == Sort::Skill);
+        let skills = self.context.library.commands.iter().filter(|it| it.sort == Sort::Skill);
         let skills: Vec<_> = skills.map(|skill| skill.listed()).collect();
         Ok(json!({"skills": skills}))
     }
 
     pub(in crate::session) fn reload_styles(&mut self, offers: Offers) -> Result<Value, String> {
         self.use_offers(offers)?;
-        Ok(json!({"available_output_styles": self.world.library.style_names()}))
+        Ok(json!({"available_output_styles": self.context.library.style_names()}))
     }
 
     /// Plugins with all they bring: commands, agents, hooks, MCP servers.
@@ -55,7 +55,7 @@ impl Session {
         request_id: Option<RequestId>,
         reload: &ReloadPlugins,
     ) {
-        let host = self.world.host.clone();
+        let host = self.context.host.clone();
         if reload.refuse_if_busy == Some(true) && !self.turns.is_empty() {
             let error = "a turn is running; try again when it has ended".to_owned();
             let response = failure(request_id, error, Some(BUSY));
@@ -79,11 +79,11 @@ impl Session {
     }
 
     fn reloaded(&self, n_problems: usize, held: Option<Value>) -> Value {
-        let status = self.world.servers.status();
+        let status = self.context.servers.status();
         let reply = ReloadPluginsReply {
-            commands: commands::listed(&self.world.library),
-            agents: agents::listed(&self.world.library),
-            plugins: self.world.library.plugin_list(),
+            commands: commands::listed(&self.context.library),
+            agents: agents::listed(&self.context.library),
+            plugins: self.context.library.plugin_list(),
             mcp_servers: status
                 .into_iter()
                 .filter_map(|status| serde_json::from_value(status).ok())
@@ -111,14 +111,14 @@ impl Session {
     pub(in crate::session) fn use_offers(&mut self, offers: Offers) -> Result<(), String> {
         let Offers { library, brought, style_text } = offers;
         let hooks = registry::of_plugins(&library)?;
-        self.world.host.replace_plugin_hooks(hooks);
-        self.world.servers.set_plugins(&servers(&library));
+        self.context.host.replace_plugin_hooks(hooks);
+        self.context.servers.set_plugins(&servers(&library));
         self.setup.base.library = library.into();
         self.setup.brought = brought;
         self.setup.style_text = style_text;
-        self.world = self.setup.world();
+        self.context = self.setup.context();
         // What waits may call a command that was not known when it came.
-        self.queue.find_commands(|prompt| commands::is_call(&self.world.library, prompt));
+        self.queue.find_commands(|prompt| commands::is_call(&self.context.library, prompt));
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ const FLAG: &str = "flagSettings";
 impl Session {
     /// All rules that hold.
     pub(super) fn permission_rules(&self) -> Value {
-        let policy = self.world.host.policy();
+        let policy = self.context.host.policy();
         let rules = policy.rules().iter().map(|kept| PermissionRuleEntry {
             behavior: match kept.behavior {
                 Behavior::Allow => PermissionBehavior::Allow,
@@ -45,7 +45,7 @@ impl Session {
         let state = PermissionRulesState {
             rules: rules.collect(),
             workspace_directories: directories.collect(),
-            original_cwd: self.world.cx.cwd.display().to_string(),
+            original_cwd: self.context.cx.cwd.display().to_string(),
             managed_only: false,
             ..PermissionRulesState::default()
         };
@@ -66,7 +66,7 @@ impl Session {
         let reply = GetSettingsReply {
             effective: Value::Object(effective),
             sources,
-            applied: Some(json!({"model": self.world.model_name.as_ref(), "effort": effort})),
+            applied: Some(json!({"model": self.context.model_name.as_ref(), "effort": effort})),
             extra: Extra::default(),
         };
         serde_json::to_value(reply).unwrap_or_default()
@@ -104,7 +104,7 @@ impl Session {
         }
         self.setup.applied = applied;
         if given.contains_key("permissions") {
-            let mut policy = self.world.host.policy.lock().unwrap_or_else(|it| it.into_inner());
+            let mut policy = self.context.host.policy.lock().unwrap_or_else(|it| it.into_inner());
             policy.forget(Source::Flag);
             // What the session was started with stays: a host adds to it, and a no stays a no.
             let started = self.setup.flag_rules.iter().cloned();
@@ -114,11 +114,11 @@ impl Session {
             }
         }
         self.remember(given);
-        self.world = self.setup.world();
+        self.context = self.setup.context();
         if !without_effect.is_empty() {
             let list = without_effect.join(", ");
             let text = format!("these settings have no effect while a session runs: {list}");
-            self.world.host.inform(text, "warning", Some("settings_without_effect")).await;
+            self.context.host.inform(text, "warning", Some("settings_without_effect")).await;
         }
         Ok(json!({}))
     }
@@ -155,7 +155,7 @@ impl Session {
         if let Some(permissions) = change.get("permissions") {
             read_rules(permissions)?;
         }
-        let folders = Arc::clone(&self.world.host.folders);
+        let folders = Arc::clone(&self.context.host.folders);
         let path = folders.file(source).ok_or_else(|| "there is no folder for it".to_owned())?;
         let change = change.clone();
         Ok(move || {

@@ -13,22 +13,22 @@ const UNKNOWN_WINDOW: u64 = 200_000;
 impl Session {
     /// What fills the context window. What the API counted is exact, how it is made up is estimated.
     pub(super) fn context_usage(&self) -> Value {
-        let world = &self.world;
-        let model = world.asked_model();
+        let context = &self.context;
+        let model = context.asked_model();
         let model = model.as_str();
         let window = pricing::context_window(model).unwrap_or(UNKNOWN_WINDOW);
-        let memory: Vec<(String, u64)> = world
+        let memory: Vec<(String, u64)> = context
             .memory
             .iter()
             .map(|file| (file.path.display().to_string(), tokens(file.text.len())))
             .collect();
         let of_memory: u64 = memory.iter().map(|(_, tokens)| tokens).sum();
-        let of_system = tokens(world.system.len()).saturating_sub(of_memory);
-        let of_tools: u64 = world.specs.iter().map(weigh).sum();
-        let servers: Vec<(String, ToolSpec)> = world.servers.specs();
+        let of_system = tokens(context.system.len()).saturating_sub(of_memory);
+        let of_tools: u64 = context.specs.iter().map(weigh).sum();
+        let servers: Vec<(String, ToolSpec)> = context.servers.specs();
         let of_servers: u64 = servers.iter().map(|(_, spec)| weigh(spec)).sum();
         let beginning = of_system + of_memory + of_tools + of_servers;
-        let total = world.gauge.tokens(world, self.conversation()).max(beginning);
+        let total = context.context_usage.tokens(context, self.conversation()).max(beginning);
         let used = |id: &str, name: &str, tokens: u64| category(id, name, tokens, "used");
         let mut categories = vec![
             used("system_prompt", "System prompt", of_system),
@@ -63,8 +63,8 @@ impl Session {
                     .collect(),
             ),
             agents: Some(Vec::new()),
-            auto_compact_threshold: Some(Num::from(world.compaction.threshold(model))),
-            is_auto_compact_enabled: Some(world.compaction.automatic),
+            auto_compact_threshold: Some(Num::from(context.compaction.threshold(model))),
+            is_auto_compact_enabled: Some(context.compaction.automatic),
             ..ContextUsageReply::default()
         };
         serde_json::to_value(reply).unwrap_or_default()
@@ -72,15 +72,15 @@ impl Session {
 
     /// What the session has used.
     pub(super) fn usage(&self) -> Value {
-        let spent = &self.world.host.spent;
-        let (added, removed) = spent.lines();
+        let ledger = &self.context.host.ledger;
+        let (added, removed) = ledger.lines();
         let session = SessionUsage {
-            total_cost_usd: Num::from(spent.dollars()),
-            total_api_duration_ms: Num::from(spent.time().as_millis() as u64),
+            total_cost_usd: Num::from(ledger.dollars()),
+            total_api_duration_ms: Num::from(ledger.time().as_millis() as u64),
             total_duration_ms: Num::from(self.begun.elapsed().as_millis() as u64),
             total_lines_added: added,
             total_lines_removed: removed,
-            model_usage: spent.models(),
+            model_usage: ledger.models(),
             ..SessionUsage::default()
         };
         let rate_limits_available = Some(false);
@@ -90,15 +90,15 @@ impl Session {
 
     /// The same in words.
     pub(super) fn cost(&self) -> String {
-        let spent = &self.world.host.spent;
-        let (added, removed) = spent.lines();
+        let ledger = &self.context.host.ledger;
+        let (added, removed) = ledger.lines();
         let mut lines = vec![
-            format!("Cost: ${:.4}", spent.dollars()),
-            format!("Time of models: {:.1} s", spent.time().as_secs_f64()),
+            format!("Cost: ${:.4}", ledger.dollars()),
+            format!("Time of models: {:.1} s", ledger.time().as_secs_f64()),
             format!("Time in all: {:.1} s", self.begun.elapsed().as_secs_f64()),
             format!("Lines: {added} added, {removed} removed"),
         ];
-        for (model, usage) in spent.models() {
+        for (model, usage) in ledger.models() {
             lines.push(format!(
                 "{model}: {} tokens in, {} out, {} read from the cache, {} written to it (${:.4})",
                 usage.input_tokens,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, HostLine, Place, Server, ServerTool};
+use ostler_engine::mcp::{Connected, Connector, HostLine, McpToolInfo, Server, ServerLocation};
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
 use ostler_proto::mcp::{McpServerConfig, StdioServer};
 use ostler_testkit::{Script, reply, when};
@@ -90,7 +90,12 @@ async fn what_a_model_judges_counts_for_the_costs_of_the_session() {
 struct Words(Result<String, String>);
 
 impl Connector for Words {
-    fn connect(&self, name: String, _: Place, _: HostLine) -> BoxFuture<'static, Connected> {
+    fn connect(
+        &self,
+        name: String,
+        _: ServerLocation,
+        _: HostLine,
+    ) -> BoxFuture<'static, Connected> {
         let server: Arc<dyn Server> = Arc::new(Self(self.0.clone()));
         let is_there = name == "guard";
         Box::pin(async move { is_there.then_some(server).ok_or("no such program".into()) })
@@ -102,7 +107,7 @@ impl Server for Words {
         ("words".to_owned(), "1".to_owned())
     }
 
-    fn tools(&self) -> Vec<ServerTool> {
+    fn tools(&self) -> Vec<McpToolInfo> {
         Vec::new()
     }
 

@@ -4,7 +4,7 @@ use ostler_proto::hook::SetupTrigger;
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
-use super::{Ledger, says, specific};
+use super::{HookLog, says, specific};
 use crate::host::TestHost;
 
 fn script() -> Script {
@@ -16,7 +16,7 @@ async fn setup_comes_before_everything_else_and_says_what_for() {
     for (trigger, word) in
         [(SetupTrigger::Init, "init"), (SetupTrigger::Maintenance, "maintenance")]
     {
-        let ledger = Ledger::new();
+        let ledger = HookLog::new();
         let hooks = ledger.hooks(&["SessionStart", "Setup", "UserPromptSubmit"]);
         let mut host = TestHost::with(script(), |options| {
             options.hooks = vec![hooks];
@@ -34,7 +34,7 @@ async fn setup_comes_before_everything_else_and_says_what_for() {
 
 #[tokio::test]
 async fn setup_does_not_come_by_itself() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hooks = ledger.hooks(&["Setup", "Stop"]);
     let mut host = TestHost::with(script(), |options| options.hooks = vec![hooks]).await;
     host.prompt("go").await;
@@ -44,7 +44,7 @@ async fn setup_does_not_come_by_itself() {
 
 #[tokio::test]
 async fn a_matcher_keeps_a_setup_hook_away_from_the_other_kind() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hook = |file: &str| json!([{"type": "command", "command": ledger.note(file)}]);
     let hooks = json!({"Setup": [
         {"matcher": "init", "hooks": hook("init")},
@@ -77,7 +77,7 @@ async fn nobody_can_object_to_setup_and_its_words_go_with_the_first_prompt() {
 
 #[tokio::test]
 async fn a_session_that_only_prepares_ends_without_a_prompt() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hooks = ledger.hooks(&["Setup", "SessionStart", "SessionEnd", "UserPromptSubmit"]);
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
@@ -95,7 +95,7 @@ async fn a_session_that_only_prepares_ends_without_a_prompt() {
 #[tokio::test]
 async fn a_person_who_leaves_at_the_prompt_is_a_reason_of_its_own() {
     for (is_conversation, reason) in [(true, "prompt_input_exit"), (false, "other")] {
-        let ledger = Ledger::new();
+        let ledger = HookLog::new();
         let mut host = TestHost::with(script(), |options| {
             options.hooks = vec![ledger.hooks(&["SessionEnd"])];
             options.is_conversation = is_conversation;
@@ -111,7 +111,7 @@ async fn a_person_who_leaves_at_the_prompt_is_a_reason_of_its_own() {
 
 #[tokio::test]
 async fn whoever_leaves_in_the_middle_did_not_leave_at_the_prompt() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let held = Script::new().rule(when(), reply().text("Done.").hold("answer"));
     let mut host = TestHost::with(held, |options| {
         options.hooks = vec![ledger.hooks(&["SessionEnd"])];

@@ -6,7 +6,7 @@ use ostler_engine::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, 
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Map, Value, json};
 
-use super::Ledger;
+use super::HookLog;
 use crate::host::TestHost;
 use crate::modes::{Room, calling};
 
@@ -41,7 +41,7 @@ odd!(1, "Bash");
 
 /// Whether a hook with this `if` runs for a call of the tool, for an event around it.
 async fn runs(event: &str, tool: Arc<dyn AnyTool>, input: Value, condition: &str) -> bool {
-    let (room, ledger) = (Room::new(), Ledger::new());
+    let (room, ledger) = (Room::new(), HookLog::new());
     let hook = json!({"type": "command", "command": ledger.note("ran"), "if": condition});
     let name = if input.get("command").is_some() { "Bash" } else { "Glob" };
     let mut host = TestHost::with(calling([(name, input)]), |options| {

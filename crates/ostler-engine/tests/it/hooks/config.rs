@@ -4,25 +4,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Policy, Source};
 use ostler_engine::settings::{self, Folders, Sources};
+use ostler_engine::settings_watcher::WatchedSettings;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
-use super::{Ledger, matcher, next_callback, register};
+use super::{HookLog, matcher, next_callback, register};
 use crate::host::TestHost;
 
 /// Folders with settings of everybody.
-struct Place {
+struct ServerLocation {
     root: tempfile::TempDir,
     folders: Folders,
 }
 
-impl Place {
+impl ServerLocation {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
@@ -65,7 +65,7 @@ impl Place {
         let files = all.map(|source| (source, self.folders.file(source).unwrap()));
         let mut policy = Policy::new(self.root.path(), PermissionMode::Default);
         now.apply_to(&mut policy);
-        let live = LiveSettings {
+        let live = WatchedSettings {
             now,
             files: files.into(),
             skills: vec![self.folders.project.join(".claude/skills")],
@@ -116,7 +116,7 @@ fn remarks(host: &TestHost, tag: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn every_settings_file_is_told_by_its_name_while_nothing_else_goes_on() {
-    let place = Place::new();
+    let place = ServerLocation::new();
     let mut host = place.start(calls("Look")).await;
     register(&mut host, "ConfigChange", matcher(json!({}))).await;
     host.until("control_response").await;
@@ -136,12 +136,12 @@ async fn every_settings_file_is_told_by_its_name_while_nothing_else_goes_on() {
 
 #[tokio::test]
 async fn rules_and_hooks_of_the_users_settings_hold_from_the_next_prompt_on() {
-    let place = Place::new();
+    let place = ServerLocation::new();
     let mut host = place.start(calls("Look")).await;
     assert_eq!(answer_to(&mut host, "go").await, "Done: saw it");
     place.write(Source::User, &deny("Look"));
     assert!(!answer_to(&mut host, "go").await.contains("saw it"));
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     place.write(Source::User, &json!({"hooks": ledger.hooks(&["PreToolUse"])}));
     assert_eq!(answer_to(&mut host, "go").await, "Done: saw it", "the rule is gone with its line");
     assert_eq!(ledger.entries().len(), 1);
@@ -154,7 +154,7 @@ async fn rules_and_hooks_of_the_users_settings_hold_from_the_next_prompt_on() {
 async fn a_hook_that_objects_or_breaks_keeps_the_old_settings() {
     let block = json!({"decision": "block", "reason": "ask me first"});
     for answer in [Ok(block), Err("boom".to_owned())] {
-        let place = Place::new();
+        let place = ServerLocation::new();
         let mut host = place.start(calls("Look")).await;
         register(&mut host, "ConfigChange", matcher(json!({"matcher": "user_settings"}))).await;
         host.until("control_response").await;
@@ -170,7 +170,7 @@ async fn a_hook_that_objects_or_breaks_keeps_the_old_settings() {
 
 #[tokio::test]
 async fn a_hook_that_gave_no_answer_is_asked_again_with_the_next_prompt() {
-    let place = Place::new();
+    let place = ServerLocation::new();
     let mut host = place.start(calls("Look")).await;
     register(&mut host, "ConfigChange", matcher(json!({}))).await;
     host.until("control_response").await;
@@ -190,7 +190,7 @@ async fn a_hook_that_gave_no_answer_is_asked_again_with_the_next_prompt() {
 
 #[tokio::test]
 async fn nobody_can_object_to_the_administrators_settings() {
-    let place = Place::new();
+    let place = ServerLocation::new();
     let mut host = place.start(calls("Look")).await;
     register(&mut host, "ConfigChange", matcher(json!({}))).await;
     host.until("control_response").await;
@@ -202,8 +202,8 @@ async fn nobody_can_object_to_the_administrators_settings() {
 #[tokio::test]
 async fn a_projects_settings_can_only_make_things_stricter_while_a_session_runs() {
     for source in [Source::Project, Source::Local] {
-        let place = Place::new();
-        let ledger = Ledger::new();
+        let place = ServerLocation::new();
+        let ledger = HookLog::new();
         place.write(source, &deny("Look"));
         let mut host = place.start(calls("Change")).await;
         host = host.answering(json!({"behavior": "deny", "message": "not by me"}));
@@ -223,7 +223,7 @@ async fn a_projects_settings_can_only_make_things_stricter_while_a_session_runs(
 
 #[tokio::test]
 async fn a_rule_of_a_project_that_denies_holds_until_the_session_ends() {
-    let place = Place::new();
+    let place = ServerLocation::new();
     place.write(Source::Project, &deny("Look"));
     let mut host = place.start(calls("Look")).await;
     place.write(Source::Project, &json!({}));
@@ -232,8 +232,8 @@ async fn a_rule_of_a_project_that_denies_holds_until_the_session_ends() {
 
 #[tokio::test]
 async fn a_project_cannot_switch_off_the_users_hooks_while_a_session_runs() {
-    let place = Place::new();
-    let ledger = Ledger::new();
+    let place = ServerLocation::new();
+    let ledger = HookLog::new();
     let hooks = json!({"hooks": ledger.hooks(&["PreToolUse"])});
     place.write(Source::User, &hooks);
     let mut host = place.start(calls("Look")).await;
@@ -249,7 +249,7 @@ async fn settings_that_cannot_be_understood_change_nothing() {
     for broken in
         ["{broken", r#"{"hooks": {"PreTooluse": []}}"#, r#"{"permissions": {"deny": ["Bash("]}}"#]
     {
-        let place = Place::new();
+        let place = ServerLocation::new();
         place.write(Source::User, &deny("Look"));
         let mut host = place.start(calls("Look")).await;
         fs::write(place.folders.file(Source::User).unwrap(), broken).unwrap();
@@ -262,8 +262,8 @@ async fn settings_that_cannot_be_understood_change_nothing() {
 
 #[tokio::test]
 async fn what_the_session_itself_writes_is_no_news() {
-    let place = Place::new();
-    let ledger = Ledger::new();
+    let place = ServerLocation::new();
+    let ledger = HookLog::new();
     place.write(Source::User, &json!({"hooks": ledger.hooks(&["ConfigChange", "Stop"])}));
     let mut host = place.start(calls("Change")).await;
     let update = json!({"type": "addRules", "behavior": "allow", "destination": "userSettings",

@@ -1,12 +1,12 @@
 //! What the user is shown in place of what the model said.
 
-use ostler_engine::store::{Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::api::{Delta, StreamEvent};
 use ostler_proto::frame::ToHost;
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
-use super::{Ledger, callback, command, matcher, next_callback, says, specific};
+use super::{HookLog, callback, command, matcher, next_callback, says, specific};
 use crate::host::TestHost;
 
 fn script() -> Script {
@@ -40,7 +40,8 @@ fn pieces(host: &TestHost) -> Vec<String> {
 #[tokio::test]
 async fn the_user_sees_other_words_and_the_model_and_the_file_keep_its_own() {
     let root = tempfile::tempdir().unwrap();
-    let scene = Scene { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
+    let scene =
+        LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let opened = Projects::new(root.path()).open(scene, &SessionStart::default()).unwrap();
     let file = opened.writer.path().to_owned();
     let hooks =
@@ -63,7 +64,7 @@ async fn the_user_sees_other_words_and_the_model_and_the_file_keep_its_own() {
 
 #[tokio::test]
 async fn hooks_are_told_every_text_once_and_whole() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hooks = ledger.hooks(&["MessageDisplay", "Stop"]);
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
@@ -115,7 +116,7 @@ async fn an_interruption_does_not_wait_for_a_hook_that_shows() {
 
 #[tokio::test]
 async fn the_words_of_a_subagent_are_not_shown_and_not_asked_about() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let work = json!({"description": "d", "prompt": "subwork"});
     let script = Script::new()
         .rule(when().prompt_contains("subwork"), reply().text("Sub."))

@@ -1,7 +1,7 @@
 //! The table of effects (wire protocol, hooks): one test per row, named after it.
 
 use ostler_engine::permission::Policy;
-use ostler_engine::store::{Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::control::{AskHost, DecisionReasonType};
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookMatcher;
@@ -142,7 +142,8 @@ async fn stop_continue_false_ends_the_run_at_once_with_success() {
 #[tokio::test]
 async fn user_prompt_submit_block_asks_no_model_and_keeps_no_prompt() {
     let root = tempfile::tempdir().unwrap();
-    let scene = Scene { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
+    let scene =
+        LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let opened = Projects::new(root.path()).open(scene, &SessionStart::default()).unwrap();
     let file = opened.writer.path().to_owned();
     let block = says(&json!({"decision": "block", "reason": "no secrets"}));
@@ -397,7 +398,8 @@ async fn session_start_gives_the_first_words_and_a_title() {
         json!({"initialUserMessage": "read the notes", "sessionTitle": "Notes"}),
     );
     let root = tempfile::tempdir().unwrap();
-    let scene = Scene { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
+    let scene =
+        LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let opened = Projects::new(root.path()).open(scene, &SessionStart::default()).unwrap();
     let file = opened.writer.path().to_owned();
     let hooks =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use ostler_engine::mcp::{Connected, Connector, HostLine, Place, Server, ServerTool};
+use ostler_engine::mcp::{Connected, Connector, HostLine, McpToolInfo, Server, ServerLocation};
 use ostler_engine::tool::{RunFuture, ToolCx, ToolOutput};
 use ostler_proto::control::{AskHost, Elicitation};
 use ostler_proto::frame::ToHost;
@@ -11,14 +11,19 @@ use ostler_proto::mcp::{McpServerConfig, StdioServer};
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
-use super::{Ledger, matcher, next_callback, register, says, specific};
+use super::{HookLog, matcher, next_callback, register, says, specific};
 use crate::host::TestHost;
 
 /// A server with one tool, which asks the user for a name and gives back the answer.
 struct Curious(Option<HostLine>);
 
 impl Connector for Curious {
-    fn connect(&self, _: String, _: Place, line: HostLine) -> BoxFuture<'static, Connected> {
+    fn connect(
+        &self,
+        _: String,
+        _: ServerLocation,
+        line: HostLine,
+    ) -> BoxFuture<'static, Connected> {
         let server: Arc<dyn Server> = Arc::new(Self(Some(line)));
         Box::pin(async move { Ok(server) })
     }
@@ -29,8 +34,8 @@ impl Server for Curious {
         ("curious".to_owned(), "1".to_owned())
     }
 
-    fn tools(&self) -> Vec<ServerTool> {
-        vec![ServerTool {
+    fn tools(&self) -> Vec<McpToolInfo> {
+        vec![McpToolInfo {
             name: "ask".to_owned(),
             description: "Asks.".to_owned(),
             input_schema: json!({"type": "object"}),
@@ -104,7 +109,7 @@ fn accept(name: &str) -> Value {
 
 #[tokio::test]
 async fn without_a_word_of_hooks_the_user_answers() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let host = session(ledger.hooks(&["Elicitation", "ElicitationResult"])).await;
     assert_eq!(answered(host, accept("Ada")).await, ("accept Ada".to_owned(), true));
     let entries = ledger.entries();

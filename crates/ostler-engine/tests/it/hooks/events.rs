@@ -2,19 +2,19 @@
 
 use ostler_engine::context::memory::MemoryFile;
 use ostler_engine::permission::Policy;
-use ostler_engine::store::{Projects, Scene, SessionStart};
+use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
-use super::{Ledger, callback, calls, matcher, next_callback};
+use super::{HookLog, callback, calls, matcher, next_callback};
 use crate::host::TestHost;
 
 /// What hooks for these events were told while a prompt was answered and the session closed.
 async fn told(script: Script, events: &[&str], change: impl FnOnce(&mut Options)) -> Vec<Value> {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let mut host = TestHost::with(script, |options| {
         options.hooks = vec![ledger.hooks(events)];
         change(options);
@@ -51,7 +51,8 @@ async fn the_events_of_one_tool_call_come_in_their_order() {
 #[tokio::test]
 async fn every_input_carries_session_transcript_directory_mode_and_prompt() {
     let root = tempfile::tempdir().unwrap();
-    let scene = Scene { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
+    let scene =
+        LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let opened = Projects::new(root.path()).open(scene, &SessionStart::default()).unwrap();
     let file = opened.writer.path().display().to_string();
     let id = opened.writer.session_id().to_string();
@@ -119,7 +120,7 @@ async fn user_prompt_submit_tells_the_prompt() {
 
 #[tokio::test]
 async fn session_start_tells_its_source_and_model_once() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let script = Script::new().rule(when(), reply().text("Done."));
     let hooks = ledger.hooks(&["SessionStart"]);
     let mut host = TestHost::with(script, |options| options.hooks = vec![hooks]).await;
@@ -138,13 +139,14 @@ async fn session_start_tells_its_source_and_model_once() {
 #[tokio::test]
 async fn session_start_of_a_resumed_session_says_so() {
     let root = tempfile::tempdir().unwrap();
-    let scene = || Scene { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
+    let scene =
+        || LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let projects = Projects::new(root.path());
     let script = || Script::new().rule(when(), reply().text("Done."));
     let opened = projects.open(scene(), &SessionStart::default()).unwrap();
     told(script(), &[], |options| options.opened = Some(opened)).await;
     let latest =
-        SessionStart { begin: ostler_engine::store::Begin::Latest, ..SessionStart::default() };
+        SessionStart { begin: ostler_engine::store::StartFrom::Latest, ..SessionStart::default() };
     let opened = projects.open(scene(), &latest).unwrap();
     let entries = told(script(), &["SessionStart"], |options| options.opened = Some(opened)).await;
     assert_eq!(entries[0]["source"], "resume");
@@ -177,7 +179,8 @@ async fn a_subagent_has_a_start_and_a_stop_with_its_names() {
         .rule(when().turn(0), reply().tool_use("Agent", work))
         .rule(when(), reply().text("Done."));
     let root = tempfile::tempdir().unwrap();
-    let scene = Scene { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
+    let scene =
+        LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let opened = Projects::new(root.path()).open(scene, &SessionStart::default()).unwrap();
     let main = opened.writer.path().display().to_string();
     let events = ["SubagentStart", "SubagentStop", "Stop"];
@@ -274,7 +277,7 @@ async fn a_notification_tells_that_a_prompt_is_awaited() {
 
 #[tokio::test]
 async fn an_event_can_be_matched_by_what_it_is_about() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hook = |file: &str| json!({"type": "command", "command": ledger.note(file)});
     let hooks = json!({"SessionEnd": [
         {"matcher": "other", "hooks": [hook("yes")]},
@@ -330,7 +333,7 @@ async fn instructions_loaded_tells_each_file() {
 
 #[tokio::test]
 async fn hooks_that_nothing_sets_off_are_told_once() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let script = Script::new().rule(when(), reply().text("Done."));
     let hooks = ledger.hooks(&["WorktreeCreate", "TeammateIdle", "Stop"]);
     let mut host = TestHost::with(script, |options| options.hooks = vec![hooks]).await;

@@ -10,7 +10,7 @@ use ostler_proto::frame::ToHost;
 use ostler_testkit::{Script, ScriptedApi, Status, Usage, reply, when};
 use serde_json::{Value, json};
 
-use super::{Ledger, callback, command, matcher, next_callback, says, specific};
+use super::{HookLog, callback, command, matcher, next_callback, says, specific};
 use crate::host::TestHost;
 
 fn script() -> Script {
@@ -137,7 +137,7 @@ async fn what_hooks_add_after_the_switch_is_for_the_new_model() {
 
 #[tokio::test]
 async fn the_usual_model_and_the_same_model() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hooks = ledger.hooks(&["PreModelSwitch", "PostModelSwitch"]);
     let mut host = TestHost::with(script(), |options| options.hooks = vec![hooks]).await;
     want(&host, Some("test-model")).await;
@@ -186,7 +186,7 @@ async fn a_model_that_takes_over_by_itself_is_told_and_nobody_is_asked() {
     config.fallback_model = Some("second".into());
     let mut options = TestHost::options(&api);
     options.model = Arc::new(ApiModel::new(config).unwrap());
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hook = |command: String| json!([{"hooks": [{"type": "command", "command": command}]}]);
     options.hooks = vec![json!({
         "PreModelSwitch": hook("exit 2".to_owned()),

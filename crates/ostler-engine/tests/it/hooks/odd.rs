@@ -4,7 +4,7 @@ use ostler_proto::frame::ToHost;
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
-use super::{Ledger, calls, command, says, specific};
+use super::{HookLog, calls, command, says, specific};
 use crate::host::TestHost;
 
 fn done() -> Script {
@@ -41,7 +41,7 @@ async fn output_need_not_be_text() {
 
 #[tokio::test]
 async fn output_without_end_is_cut_and_the_hook_runs_to_its_end() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let after = ledger.path("after").display().to_string();
     let much = format!("head -c 40000000 /dev/zero | tr '\\0' x; touch {after}");
     let mut host = command(done(), "UserPromptSubmit", &much).await;
@@ -121,7 +121,7 @@ async fn an_answer_counts_whatever_the_exit_code() {
 
 #[tokio::test]
 async fn a_hook_in_the_background_wakes_the_model_when_it_objects() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let wait = format!("cat {} > /dev/null; echo tests fail >&2; exit 2", gate.display());
     let hook = json!({"type": "command", "command": wait, "asyncRewake": true});
@@ -141,7 +141,7 @@ async fn a_hook_in_the_background_wakes_the_model_when_it_objects() {
 
 #[tokio::test]
 async fn a_hook_in_the_background_that_does_not_object_wakes_nobody() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hook = |line: String| json!({"type": "command", "command": line, "asyncRewake": true});
     let ended = ledger.pipe("ended");
     let line = format!("echo fine > {}", ended.display());

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ostler_engine::tool::{Effect, Happening, Tool, ToolCx, ToolError, ToolOutput, erase};
+use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput, erase};
 use ostler_testkit::{Script, reply, when};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Ledger, callback, calls, matcher, next_callback, register, says, specific};
+use super::{HookLog, callback, calls, matcher, next_callback, register, says, specific};
 use crate::host::TestHost;
 
 /// A tool that goes somewhere, as a shell does.
@@ -32,7 +32,7 @@ impl Tool for Go {
 
     async fn run(&self, cx: &ToolCx, args: Where) -> Result<ToolOutput, ToolError> {
         let Where { from, to } = args;
-        cx.announce(Happening::Moved { from, to }).await.map_err(ToolError::Failed)?;
+        cx.announce(ToolEvent::Moved { from, to }).await.map_err(ToolError::Failed)?;
         Ok(ToolOutput::new("there", json!(null)))
     }
 }
@@ -48,7 +48,7 @@ async fn a_shell_that_goes_elsewhere_is_told_and_hooks_go_along() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().to_owned(), folder.path().join("src"));
     fs::create_dir(&to).unwrap();
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let mut hooks = ledger.hooks(&["PreToolUse", "CwdChanged", "Stop"]);
     hooks["PostToolUse"] = json!([{"hooks": [{"type": "command", "command": format!("pwd > {}", ledger.path("pwd").display())}]}]);
     let mut host = TestHost::with(goes(&from, &to), |options| {
@@ -146,7 +146,7 @@ async fn hooks_say_what_to_watch_next() {
 #[tokio::test]
 async fn a_change_is_told_before_the_prompt_that_follows_it() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hooks = ledger.hooks(&["FileChanged", "UserPromptSubmit"]);
     let mut hooks = hooks;
     hooks["FileChanged"][0]["matcher"] = json!("notes");

@@ -9,7 +9,7 @@ use ostler_proto::message::System;
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
-use super::{Ledger, calls, says, specific};
+use super::{HookLog, calls, says, specific};
 use crate::host::TestHost;
 
 fn one(event: &str, hook: Value) -> Value {
@@ -88,7 +88,7 @@ async fn release(pipe: PathBuf) {
 
 #[tokio::test]
 async fn a_command_runs_in_the_working_directory_and_knows_the_project() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let project = tempfile::tempdir().unwrap();
     let cwd = ledger.path("");
     let command = "pwd > where; echo \"$CLAUDE_PROJECT_DIR\" > project";
@@ -159,7 +159,7 @@ async fn exit_code_2_changes_nothing_where_nobody_can_object() {
 
 #[tokio::test]
 async fn hooks_of_one_event_run_side_by_side() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let pipe = ledger.pipe("pipe");
     // Each waits for the other: one after the other they would never end.
     let command = |line: &str| json!({"type": "command", "command": line, "timeout": 60});
@@ -172,7 +172,7 @@ async fn hooks_of_one_event_run_side_by_side() {
 
 #[tokio::test]
 async fn the_same_command_runs_once_however_many_files_name_it() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hooks = one("Stop", json!({"type": "command", "command": ledger.note("stop")}));
     let mut host =
         TestHost::with(done(), |options| options.hooks = vec![hooks.clone(), hooks]).await;
@@ -182,7 +182,7 @@ async fn the_same_command_runs_once_however_many_files_name_it() {
 
 #[tokio::test]
 async fn once_means_once_in_a_session() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let hook = json!({"type": "command", "command": ledger.note("stop"), "once": true});
     let mut host = session(done(), one("Stop", hook)).await;
     result(&mut host).await;
@@ -193,7 +193,7 @@ async fn once_means_once_in_a_session() {
 #[tokio::test]
 async fn a_condition_keeps_a_hook_to_the_calls_it_names() {
     for (rule, runs) in [("Look", true), ("Change", false)] {
-        let ledger = Ledger::new();
+        let ledger = HookLog::new();
         let hook = json!({"type": "command", "command": ledger.note("ran"), "if": rule});
         result(&mut session(calls("Look"), one("PreToolUse", hook.clone())).await).await;
         assert_eq!(ledger.has("ran"), runs, "{rule}");
@@ -215,7 +215,7 @@ async fn a_condition_looks_into_shell_commands() {
         // What cannot be read may be anything.
         ("ls $(", true),
     ] {
-        let ledger = Ledger::new();
+        let ledger = HookLog::new();
         let hook = json!({"type": "command", "command": ledger.note("ran"), "if": "Bash(git *)"});
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("Bash", json!({"command": command})))
@@ -233,7 +233,7 @@ async fn a_condition_looks_into_shell_commands() {
 
 #[tokio::test]
 async fn nobody_waits_for_an_async_hook_and_its_words_come_with_the_next_prompt() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let context = says(&specific("PostToolUse", json!({"additionalContext": "the tests fail"})));
     let command = format!("read -r x < {}; {context}", gate.display());
@@ -258,7 +258,7 @@ async fn check_next_prompt(host: &mut TestHost, words: &str) {
 
 #[tokio::test]
 async fn a_command_that_says_async_works_on_by_itself() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let context = says(&specific("PreToolUse", json!({"additionalContext": "late news"})));
     let command = format!(
@@ -274,7 +274,7 @@ async fn a_command_that_says_async_works_on_by_itself() {
 
 #[tokio::test]
 async fn a_hook_that_works_on_ends_with_the_session() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let pipe = ledger.pipe("child");
     let hook = json!({"type": "command", "command": Tether::command(&pipe), "async": true});
     let mut host = session(done(), one("Stop", hook)).await;
@@ -287,7 +287,7 @@ async fn a_hook_that_works_on_ends_with_the_session() {
 
 #[tokio::test]
 async fn a_timeout_ends_the_command_with_all_it_started() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let pipe = ledger.pipe("child");
     let hook = json!({"type": "command", "command": Tether::command(&pipe), "timeout": 3});
     let mut host = session(calls("Look"), one("PreToolUse", hook)).await;
@@ -300,7 +300,7 @@ async fn a_timeout_ends_the_command_with_all_it_started() {
 #[tokio::test]
 async fn an_interruption_ends_the_command_with_all_it_started() {
     for event in ["UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolBatch", "Stop"] {
-        let ledger = Ledger::new();
+        let ledger = HookLog::new();
         let pipe = ledger.pipe("child");
         let hook = json!({"type": "command", "command": Tether::command(&pipe)});
         let mut host = session(calls("Look"), one(event, hook)).await;
@@ -315,7 +315,7 @@ async fn an_interruption_ends_the_command_with_all_it_started() {
 
 #[tokio::test]
 async fn a_prompt_whose_guard_was_interrupted_never_reaches_the_model() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let pipe = ledger.pipe("child");
     let hook = json!({"type": "command", "command": Tether::command(&pipe), "once": true});
     let mut host = session(done(), one("UserPromptSubmit", hook)).await;
@@ -380,7 +380,7 @@ async fn hook_frames_of_session_start_are_always_sent() {
 
 #[tokio::test]
 async fn hook_progress_shows_what_is_printed_before_the_end() {
-    let ledger = Ledger::new();
+    let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let command = format!("echo half; read -r x < {0}; echo whole", gate.display());
     let mut host =

@@ -33,7 +33,7 @@ fn set_age(path: &Path, seconds: u64) {
 #[test]
 fn the_newest_session_is_continued() {
     let disk = Disk::new();
-    let latest = SessionStart { begin: Begin::Latest, ..SessionStart::default() };
+    let latest = SessionStart { begin: StartFrom::Latest, ..SessionStart::default() };
     assert_eq!(disk.error(latest.clone()), "No conversation found to continue");
     let mut old = disk.begin();
     old.asks("p", "old");

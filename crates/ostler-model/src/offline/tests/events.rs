@@ -7,7 +7,7 @@ use ostler_proto::api::{ContentBlock, Delta, StopReason, StreamEvent};
 use serde_json::Value;
 
 use super::super::OfflineModel;
-use super::{Conversation, Turn};
+use super::{Conversation, TestReply};
 use crate::{Model, Request};
 
 /// Puts an answer together from its events, insisting on their order.
@@ -75,7 +75,7 @@ pub(super) fn stream(request: Request) -> Vec<StreamEvent> {
 #[test]
 fn the_stream_puts_together_what_was_answered() {
     let mut talk = Conversation::new();
-    let Turn(answer) =
+    let TestReply(answer) =
         talk.say("write 'ein \"großes\" Stück Text 🦀, lang genug' to \"my notes.txt\"");
     Arc::make_mut(&mut talk.request.messages).pop();
     let events = stream(talk.request);

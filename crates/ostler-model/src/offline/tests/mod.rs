@@ -12,8 +12,8 @@ use std::sync::Arc;
 use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
 use serde_json::json;
 
-use super::reply::{Answer, answer};
-use crate::{Request, Said, Sampling, ToolSpec};
+use super::reply::{OfflineResponse, answer};
+use crate::{ChatMessage, Request, Sampling, ToolSpec};
 
 const TOOLS: [&str; 8] =
     ["Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "Read", "Write"];
@@ -49,22 +49,22 @@ impl Conversation {
     }
 
     /// The user says something, and the model answers.
-    fn say(&mut self, text: &str) -> Turn {
+    fn say(&mut self, text: &str) -> TestReply {
         self.push(Role::User, vec![ContentBlock::text(text)]);
         self.answered()
     }
 
     /// All calls of the last answer return the same, and the model goes on.
-    fn returns(&mut self, text: &str) -> Turn {
+    fn returns(&mut self, text: &str) -> TestReply {
         self.results(text, None)
     }
 
     /// All calls of the last answer fail, and the model goes on.
-    fn fails(&mut self, text: &str) -> Turn {
+    fn fails(&mut self, text: &str) -> TestReply {
         self.results(text, Some(true))
     }
 
-    fn results(&mut self, text: &str, is_error: Option<bool>) -> Turn {
+    fn results(&mut self, text: &str, is_error: Option<bool>) -> TestReply {
         let calls =
             self.request.messages.last().map(|said| said.content.clone()).unwrap_or_default();
         let results = calls
@@ -76,14 +76,14 @@ impl Conversation {
         self.answered()
     }
 
-    fn answered(&mut self) -> Turn {
+    fn answered(&mut self) -> TestReply {
         let answer = answer(&self.request);
         self.push(Role::Assistant, answer.blocks.clone());
-        Turn(answer)
+        TestReply(answer)
     }
 
     fn push(&mut self, role: Role, content: Vec<ContentBlock>) {
-        Arc::make_mut(&mut self.request.messages).push(Said { role, content });
+        Arc::make_mut(&mut self.request.messages).push(ChatMessage { role, content });
     }
 }
 
@@ -97,9 +97,9 @@ fn result(call: &ToolUseBlock, text: &str, is_error: Option<bool>) -> ContentBlo
 }
 
 /// One answer.
-struct Turn(Answer);
+struct TestReply(OfflineResponse);
 
-impl Turn {
+impl TestReply {
     fn text(&self) -> String {
         self.0.blocks.iter().filter_map(ContentBlock::as_text).collect()
     }

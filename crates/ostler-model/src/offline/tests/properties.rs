@@ -12,7 +12,7 @@ use super::super::steps::steps;
 use super::super::words::{typed, words};
 use super::events::{assembled, stream};
 use super::{Conversation, result};
-use crate::Said;
+use crate::ChatMessage;
 
 /// Sentences near to those the rules know.
 fn sentence() -> impl Strategy<Value = String> {
@@ -74,10 +74,10 @@ fn block() -> impl Strategy<Value = ContentBlock> {
     ]
 }
 
-fn said() -> impl Strategy<Value = Said> {
+fn said() -> impl Strategy<Value = ChatMessage> {
     let role =
         prop::sample::select(vec![Role::User, Role::Assistant, Role::Other("narrator".into())]);
-    (role, vec(block(), 0..4)).prop_map(|(role, content)| Said { role, content })
+    (role, vec(block(), 0..4)).prop_map(|(role, content)| ChatMessage { role, content })
 }
 
 proptest! {

@@ -298,7 +298,7 @@ fn files_outside_are_not_read_through_links_lists_and_patterns() {
     );
 }
 
-// Mutant: `Touched::read_by` ignores `searches`.
+// Mutant: `TouchedPaths::read_by` ignores `searches`.
 #[test]
 fn no_program_shows_a_file_that_a_rule_keeps_from_being_read() {
     let project = project();

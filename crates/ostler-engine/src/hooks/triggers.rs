@@ -12,7 +12,7 @@ use super::verdict::Verdict;
 use super::{Event, Hooks};
 use crate::disk::on_disk;
 use crate::host::Host;
-use crate::live;
+use crate::settings_watcher;
 
 /// How often watched files are looked at.
 const PERIOD: Duration = Duration::from_millis(500);
@@ -33,7 +33,7 @@ pub(crate) async fn keep_watch(host: Host, cwd: PathBuf) {
 /// Tells hooks what happened to watched files and settings since they were last looked at. `again`: also asks once more
 /// about settings where they gave no answer.
 pub(crate) async fn look_around(host: &Host, cwd: &Path, again: bool) {
-    live::look(host, cwd, again).await;
+    settings_watcher::look(host, cwd, again).await;
     host.hooks().look_at_files(host, cwd).await;
 }
 

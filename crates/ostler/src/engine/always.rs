@@ -12,12 +12,12 @@ use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
 /// What the user's own folder remembers about a project.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub struct AlwaysRules {
     /// Stands for the project: it has a settings file of the same name.
     folder: PathBuf,
 }
 
-impl Kept {
+impl AlwaysRules {
     /// The memory of a project; `None` without a folder to keep it in.
     pub fn of(folders: &Folders) -> Option<Self> {
         let project = folders.project.strip_prefix("/").ok()?;

@@ -12,14 +12,14 @@ use crate::host::Host;
 use crate::ids::fresh_uuid;
 
 /// One run of a hook, as the host sees it. Dropped before its response it was cancelled, and says so.
-pub(super) struct Shown {
+pub(super) struct HookRunFrames {
     host: Host,
     is_shown: bool,
     id: String,
     name: String,
     event: String,
     /// What it printed so far, and how much of that the host has seen.
-    output: Printed,
+    output: HookOutputText,
     noted: usize,
     seen: usize,
     is_done: bool,
@@ -27,12 +27,12 @@ pub(super) struct Shown {
 
 /// What a hook printed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Printed {
+pub(super) struct HookOutputText {
     pub(super) stdout: String,
     pub(super) stderr: String,
 }
 
-impl Shown {
+impl HookRunFrames {
     pub(super) async fn start(
         host: &Host,
         event: &HookEvent,
@@ -47,7 +47,7 @@ impl Shown {
             id: fresh_uuid().to_string(),
             name,
             event: event.to_string(),
-            output: Printed::default(),
+            output: HookOutputText::default(),
             noted: 0,
             seen: 0,
             is_done: false,
@@ -71,12 +71,12 @@ impl Shown {
 
     /// Notes what it printed so far.
     pub(super) fn printed(&mut self, stdout: String, stderr: String) {
-        self.output = Printed { stdout, stderr };
+        self.output = HookOutputText { stdout, stderr };
     }
 
     /// Shows what was printed, if anything is new.
     pub(super) async fn progress(&mut self) {
-        let Printed { stdout, stderr } = &self.output;
+        let HookOutputText { stdout, stderr } = &self.output;
         let length = stdout.len() + stderr.len();
         if length <= self.seen {
             return;
@@ -111,7 +111,7 @@ impl Shown {
     }
 
     fn response(&self, exit_code: Option<i32>, outcome: HookOutcome) -> HookResponse {
-        let Printed { stdout, stderr } = self.output.clone();
+        let HookOutputText { stdout, stderr } = self.output.clone();
         HookResponse {
             hook_id: self.id.clone(),
             hook_name: self.name.clone(),
@@ -134,7 +134,7 @@ impl Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for HookRunFrames {
     fn drop(&mut self) {
         if self.is_shown && !self.is_done {
             let response = self.response(None, HookOutcome::Cancelled);

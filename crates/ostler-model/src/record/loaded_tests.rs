@@ -5,27 +5,29 @@ use std::path::Path;
 use ostler_proto::api::{ContentBlock, Role};
 use serde_json::json;
 
-use super::super::asked::Clerk;
 use super::super::edit::edited;
-use super::super::veil::Veil;
+use super::super::recorded_request::RequestNormalizer;
+use super::super::redactor::RecordingRedactor;
 use super::*;
-use crate::{Request, Said};
+use crate::{ChatMessage, Request};
 
-fn asked(texts: &[&str]) -> Asked {
-    let clerk = Clerk::new(Veil::new(Path::new("/a"), None, Path::new("/t")));
-    let said = |text: &&str| Said { role: Role::User, content: vec![ContentBlock::text(*text)] };
-    clerk.file(&Request::new("claude-opus-5", texts.iter().map(said).collect()))
+fn asked(texts: &[&str]) -> RecordedRequest {
+    let normalizer =
+        RequestNormalizer::new(RecordingRedactor::new(Path::new("/a"), None, Path::new("/t")));
+    let said =
+        |text: &&str| ChatMessage { role: Role::User, content: vec![ContentBlock::text(*text)] };
+    normalizer.file(&Request::new("claude-opus-5", texts.iter().map(said).collect()))
 }
 
 /// A recording of runs, each a list of conversations.
-fn library(runs: &[&[&[&str]]]) -> Library {
-    let mut library = Library::default();
+fn library(runs: &[&[&[&str]]]) -> LoadedRecording {
+    let mut library = LoadedRecording::default();
     for (run, requests) in runs.iter().enumerate() {
         for (number, texts) in requests.iter().enumerate() {
             let number = number as u64 + 1;
             let line = library.exchanges.len() + 2;
             let (events, ms) = (Vec::new(), Vec::new());
-            let (asked, end, is_used) = (asked(texts), End::Complete, false);
+            let (asked, end, is_used) = (asked(texts), ExchangeEnd::Complete, false);
             let exchange = RecordedExchange { run, number, line, asked, events, ms, end, is_used };
             library.exchanges.push(exchange);
         }
@@ -34,7 +36,7 @@ fn library(runs: &[&[&[&str]]]) -> Library {
 }
 
 /// Which exchange answers, as `run.number`.
-fn take(library: &mut Library, texts: &[&str], matching: Matching) -> String {
+fn take(library: &mut LoadedRecording, texts: &[&str], matching: Matching) -> String {
     match library.take(&asked(texts), matching) {
         Ok(exchange) => format!("{}.{}", exchange.run, exchange.number),
         Err(complaint) => complaint,
@@ -106,17 +108,17 @@ fn ids_of_the_recording_get_their_new_names() {
 fn a_call_is_found_by_its_id_and_must_have_the_same_input() {
     let mut library = library(&[&[&["a"]]]);
     let (id, name) = ("toolu_1".to_owned(), "Bash".to_owned());
-    let input = Part::new(json!({"command": "ls"}));
-    let outcome = Outcome::Failed("no".into());
+    let input = RequestPart::new(json!({"command": "ls"}));
+    let outcome = CallOutcome::Failed("no".into());
     library.calls.push(RecordedCall { run: 0, id, name, input, outcome, is_used: false });
     let mut call = |id: &str, command: &str| {
-        library.take_call(id, "Bash", &Part::new(json!({"command": command})))
+        library.take_call(id, "Bash", &RequestPart::new(json!({"command": command})))
     };
     assert!(
         call("toolu_2", "ls").unwrap_err().contains("no result of this call of Bash (toolu_2)")
     );
     let changed = call("toolu_1", "rm").unwrap_err();
     assert!(changed.contains("at command: recorded is \"ls\", asked for is \"rm\""), "{changed}");
-    assert_eq!(call("toolu_1", "ls"), Ok(Outcome::Failed("no".into())));
+    assert_eq!(call("toolu_1", "ls"), Ok(CallOutcome::Failed("no".into())));
     assert!(call("toolu_1", "ls").is_err());
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_proto::AgentId;
 
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::store::SharedTranscript;
 
 /// How many are remembered; a conversation can be large.
@@ -13,19 +13,19 @@ const MOST_REMEMBERED: usize = 16;
 
 /// The subagents of a session that have finished, the newest last. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Past(Arc<Mutex<VecDeque<Finished>>>);
+pub(crate) struct FinishedSubagents(Arc<Mutex<VecDeque<FinishedSubagent>>>);
 
 /// What is left of a subagent.
 #[derive(Clone, Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedSubagent {
     pub(crate) id: AgentId,
     pub(crate) kind: String,
-    pub(crate) conversation: Vec<Said>,
+    pub(crate) conversation: Vec<ChatMessage>,
     pub(crate) transcript: Option<SharedTranscript>,
 }
 
-impl Past {
-    pub(crate) fn remember(&self, finished: Finished) {
+impl FinishedSubagents {
+    pub(crate) fn remember(&self, finished: FinishedSubagent) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.push_back(finished);
         while all.len() > MOST_REMEMBERED {
@@ -34,7 +34,7 @@ impl Past {
     }
 
     /// Takes one out: nobody else can go on with it meanwhile.
-    pub(crate) fn take(&self, id: &str) -> Option<Finished> {
+    pub(crate) fn take(&self, id: &str) -> Option<FinishedSubagent> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|finished| finished.id.as_str() == id)?;
         all.remove(at)

@@ -13,11 +13,11 @@ use serde_json::Value;
 use crate::host::Host;
 use crate::ids::fresh_uuid;
 use crate::model::ledger::count_tokens;
-use crate::tasks::{Effort, frames};
+use crate::tasks::{TaskCost, frames};
 
 /// A subagent that speaks.
 #[derive(Debug)]
-pub(crate) struct Speaker {
+pub(crate) struct SubagentIdentity {
     pub(crate) kind: String,
     pub(crate) description: String,
     /// The conversation does not wait for it.
@@ -33,7 +33,7 @@ pub(crate) struct Speaker {
     is_silent: AtomicBool,
 }
 
-impl Speaker {
+impl SubagentIdentity {
     pub(crate) fn new(
         kind: &str,
         description: &str,
@@ -71,13 +71,13 @@ impl Speaker {
     }
 
     /// Counts a response.
-    pub(crate) fn spent(&self, usage: &Usage) {
+    pub(crate) fn count(&self, usage: &Usage) {
         count_tokens(&self.tokens, usage);
     }
 
     /// What it took so far.
-    pub(crate) fn effort(&self) -> Effort {
-        Effort {
+    pub(crate) fn effort(&self) -> TaskCost {
+        TaskCost {
             tokens: self.tokens.load(Ordering::Relaxed),
             n_tool_calls: self.n_tool_calls.load(Ordering::Relaxed),
             duration: self.begun.elapsed(),

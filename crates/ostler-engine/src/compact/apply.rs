@@ -10,48 +10,53 @@ use ostler_proto::message::system::{CompactBoundary, CompactMetadata};
 use ostler_proto::message::{System, User};
 use serde_json::json;
 
-use super::{Compacted, Job, Summary, Trigger, cut, words};
-use crate::drive::World;
+use super::{CompactJob, CompactedConversation, Summary, Trigger, cut, prompts};
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::ids::{fresh_uuid, timestamp};
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::session::report;
 
 /// Puts the summary in the place of the conversation. From here on nothing can fail.
 pub(super) async fn keep(
-    world: &World,
-    job: &Job<'_>,
+    context: &TurnContext,
+    job: &CompactJob<'_>,
     summary: Summary,
     took: Duration,
-) -> Compacted {
-    let before = world.gauge.tokens(world, job.conversation);
+) -> CompactedConversation {
+    let before = context.context_usage.tokens(context, job.conversation);
     let messages = cut::before(job.conversation, job.to);
-    let beginning = words::beginning(&summary.text, &messages, summary.covered, job.request);
+    let beginning = prompts::beginning(&summary.text, &messages, summary.covered, job.request);
     let prompt = cut::behind(job.conversation, job.to);
     let mut first = vec![ContentBlock::text(beginning.as_str())];
     first.extend(prompt.iter().cloned());
-    let mut conversation = vec![Said { role: Role::User, content: first }];
+    let mut conversation = vec![ChatMessage { role: Role::User, content: first }];
     // What the API counted was the conversation before.
-    world.gauge.forget();
-    let tokens = (before, world.gauge.tokens(world, &conversation));
+    context.context_usage.forget();
+    let tokens = (before, context.context_usage.tokens(context, &conversation));
     if job.trigger == Trigger::Manual {
-        world.host.send(report::init(world)).await;
+        context.host.send(report::init(context)).await;
     }
-    mark(world, job.trigger, tokens, took).await;
-    write(world, beginning).await;
-    let context = tell_hooks(world, job.trigger, &summary.text).await;
-    let n_context = context.len();
-    write_quietly(world, &context, true).await;
-    write_quietly(world, &prompt, false).await;
+    mark(context, job.trigger, tokens, took).await;
+    write(context, beginning).await;
+    let added_context = tell_hooks(context, job.trigger, &summary.text).await;
+    let n_context = added_context.len();
+    write_quietly(context, &added_context, true).await;
+    write_quietly(context, &prompt, false).await;
     if let Some(first) = conversation.first_mut() {
-        first.content.splice(1..1, context);
+        first.content.splice(1..1, added_context);
     }
-    Compacted { conversation, prompt_from: (1, 1 + n_context), tokens }
+    CompactedConversation { conversation, prompt_from: (1, 1 + n_context), tokens }
 }
 
 /// `compact_boundary`: the conversation begins again.
-async fn mark(world: &World, trigger: Trigger, (before, after): (u64, u64), took: Duration) {
-    let host = &world.host;
+async fn mark(
+    context: &TurnContext,
+    trigger: Trigger,
+    (before, after): (u64, u64),
+    took: Duration,
+) {
+    let host = &context.host;
     let boundary = CompactBoundary {
         compact_metadata: CompactMetadata {
             trigger: trigger.as_str().to_owned(),
@@ -67,12 +72,12 @@ async fn mark(world: &World, trigger: Trigger, (before, after): (u64, u64), took
     };
     let frame = ToHost::System(System::CompactBoundary(boundary));
     let lost = host.record(|writer| writer.frame(&frame));
-    show(world, lost.into_iter().chain([frame])).await;
+    show(context, lost.into_iter().chain([frame])).await;
 }
 
 /// The summary itself.
-async fn write(world: &World, beginning: String) {
-    let host = &world.host;
+async fn write(context: &TurnContext, beginning: String) {
+    let host = &context.host;
     let summary = User {
         uuid: Some(fresh_uuid()),
         timestamp: Some(timestamp()),
@@ -81,15 +86,15 @@ async fn write(world: &World, beginning: String) {
         ..User::new(Content::Text(beginning), Some(host.session_id.clone()))
     };
     let lost = host.record(|writer| writer.compact_summary(&summary));
-    show(world, lost.into_iter().chain([ToHost::User(Box::new(summary))])).await;
+    show(context, lost.into_iter().chain([ToHost::User(Box::new(summary))])).await;
 }
 
 /// Writes down what the conversation also begins with, for whoever resumes it. Hosts have seen it, or are not to.
-async fn write_quietly(world: &World, blocks: &[ContentBlock], is_synthetic: bool) {
+async fn write_quietly(context: &TurnContext, blocks: &[ContentBlock], is_synthetic: bool) {
     if blocks.is_empty() {
         return;
     }
-    let host = &world.host;
+    let host = &context.host;
     let user = User {
         uuid: Some(fresh_uuid()),
         is_synthetic: is_synthetic.then_some(true),
@@ -97,22 +102,22 @@ async fn write_quietly(world: &World, blocks: &[ContentBlock], is_synthetic: boo
     };
     let frame = ToHost::User(Box::new(user));
     if let Some(lost) = host.record(|writer| writer.frame(&frame)) {
-        show(world, [lost]).await;
+        show(context, [lost]).await;
     }
 }
 
 /// Shows the host what is written down already. It sees nothing of the conversations of subagents.
-async fn show(world: &World, frames: impl IntoIterator<Item = ToHost>) {
+async fn show(context: &TurnContext, frames: impl IntoIterator<Item = ToHost>) {
     for frame in frames {
-        if world.host.agent.is_none() {
-            let _ = world.host.frames.send(frame).await;
+        if context.host.agent.is_none() {
+            let _ = context.host.frames.send(frame).await;
         }
     }
 }
 
 /// Tells hooks what came of it, and that the conversation begins again. Returns what they want the model to read.
-async fn tell_hooks(world: &World, trigger: Trigger, summary: &str) -> Vec<ContentBlock> {
-    let World { host, cx, .. } = world;
+async fn tell_hooks(context: &TurnContext, trigger: Trigger, summary: &str) -> Vec<ContentBlock> {
+    let TurnContext { host, cx, .. } = context;
     let hooks = host.hooks();
     let all = async {
         let fields = json!({"trigger": trigger.as_str(), "compact_summary": summary});
@@ -120,7 +125,7 @@ async fn tell_hooks(world: &World, trigger: Trigger, summary: &str) -> Vec<Conte
         if host.agent.is_some() {
             return Vec::new();
         }
-        let fields = json!({"source": "compact", "model": world.model_name.as_ref()});
+        let fields = json!({"source": "compact", "model": context.model_name.as_ref()});
         let event = Event::new(HookEvent::SessionStart, fields);
         let verdict = hooks.run(host, &cx.cwd, event).await;
         let words = verdict.first_words.into_iter().chain(verdict.context);
@@ -129,6 +134,6 @@ async fn tell_hooks(world: &World, trigger: Trigger, summary: &str) -> Vec<Conte
     tokio::select! {
         biased;
         () = cx.cancelled.cancelled() => Vec::new(),
-        context = all => context,
+        added_context = all => added_context,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Role};
 
-use crate::model::Said;
+use crate::model::ChatMessage;
 
 /// Asks for the summary. Everything a headline names is what somebody needs who goes on without the conversation.
 const QUESTION: &str = "The conversation up to here will be replaced by a summary, because the context window is \
@@ -51,7 +51,7 @@ in its place.]";
 /// What the conversation begins with from now on. `covered`: how many of the messages the summary was made of.
 pub(super) fn beginning(
     summary: &str,
-    messages: &[Said],
+    messages: &[ChatMessage],
     covered: usize,
     request: Option<&str>,
 ) -> String {
@@ -74,7 +74,7 @@ pub(super) fn beginning(
 }
 
 /// The messages from `from` on as text, as many of the newest as there is room for.
-fn last_messages(messages: &[Said], from: usize) -> String {
+fn last_messages(messages: &[ChatMessage], from: usize) -> String {
     let mut tools: HashMap<&ToolUseId, &str> = HashMap::new();
     for call in messages.iter().flat_map(|said| &said.content).filter_map(ContentBlock::as_tool_use)
     {
@@ -138,11 +138,11 @@ mod tests {
 
     use super::*;
 
-    fn said(role: Role, blocks: serde_json::Value) -> Said {
-        Said { role, content: serde_json::from_value(blocks).unwrap() }
+    fn said(role: Role, blocks: serde_json::Value) -> ChatMessage {
+        ChatMessage { role, content: serde_json::from_value(blocks).unwrap() }
     }
 
-    fn text(role: Role, text: &str) -> Said {
+    fn text(role: Role, text: &str) -> ChatMessage {
         said(role, json!([{"type": "text", "text": text}]))
     }
 

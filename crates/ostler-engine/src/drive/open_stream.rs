@@ -7,14 +7,14 @@ use ostler_proto::message::AbandonedBlocks;
 
 /// The events of the response under way.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct OpenStream {
     /// The response's id; `None` when none is open.
     message: Option<String>,
     open: BTreeSet<u64>,
     n_blocks: u64,
 }
 
-impl Shown {
+impl OpenStream {
     /// Notes an event.
     pub(crate) fn saw(&mut self, event: &StreamEvent) {
         match event {

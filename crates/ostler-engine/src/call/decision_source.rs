@@ -7,7 +7,7 @@ use ostler_proto::permission::{Allow, DecisionClassification};
 
 /// Who decided on a call, and what kind of reason there was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Judge {
+pub(super) struct DecisionSource {
     /// `None` where the wire names nobody: the turn was stopped.
     source: Option<String>,
     reason_type: Option<String>,
@@ -15,7 +15,7 @@ pub(super) struct Judge {
     is_given_up: bool,
 }
 
-impl Judge {
+impl DecisionSource {
     /// Settings, the mode, or what the engine itself holds.
     pub(super) fn config(reason: &DecisionReasonType) -> Self {
         Self::named("config", Some(reason))

@@ -4,14 +4,14 @@ use std::path::{Component, Path, PathBuf};
 
 /// A path in both its forms. A decision holds only when it holds for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct PathForms {
     /// As written, made absolute, with `..` taken out by name.
     pub(crate) written: PathBuf,
     /// With links followed; `None` when that cannot be told.
     pub(crate) resolved: Option<PathBuf>,
 }
 
-impl Place {
+impl PathForms {
     /// Looks at a path. Follows links, touches nothing else.
     pub(crate) fn of(path: &Path) -> Self {
         Self { written: folded(path), resolved: resolved(path) }
@@ -147,10 +147,14 @@ mod tests {
             ("../file", false),
             ("sub/missing/../../../file", false),
         ] {
-            assert_eq!(Place::of(&cwd.path().join(path)).is_inside(cwd.path()), inside, "{path}");
+            assert_eq!(
+                PathForms::of(&cwd.path().join(path)).is_inside(cwd.path()),
+                inside,
+                "{path}"
+            );
         }
         let beside = PathBuf::from(format!("{}-evil/x", cwd.path().display()));
-        assert!(!Place::of(&beside).is_inside(cwd.path()));
+        assert!(!PathForms::of(&beside).is_inside(cwd.path()));
     }
 
     // Seen to fail when names are compared letter by letter.

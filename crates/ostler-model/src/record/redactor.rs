@@ -13,7 +13,7 @@ use super::edit::{Edit, Editor, Form, add};
 
 /// Names for places, and what is hidden for good.
 #[derive(Clone, Debug, Default)]
-pub struct Veil {
+pub struct RecordingRedactor {
     /// A path and its name, longest first: one may lie inside another.
     places: Vec<(String, &'static str)>,
     /// The path that a name stands for here.
@@ -21,7 +21,7 @@ pub struct Veil {
     secrets: Secrets,
 }
 
-impl Veil {
+impl RecordingRedactor {
     /// The names for the places of a session. A home that is the root of everything is no place.
     pub fn new(cwd: &Path, home: Option<&Path>, temporary: &Path) -> Self {
         let named = [(Some(cwd), "cwd"), (home, "home"), (Some(temporary), "tmp")];
@@ -52,13 +52,13 @@ impl Veil {
     }
 
     /// Puts names in place of values.
-    pub(crate) fn hiding(&self) -> Hiding<'_> {
-        Hiding(self)
+    pub(crate) fn hiding(&self) -> RedactEditor<'_> {
+        RedactEditor(self)
     }
 
     /// Puts values in place of names, as far as they have come from here.
-    pub(crate) fn showing(&self) -> Showing<'_> {
-        Showing(self)
+    pub(crate) fn showing(&self) -> RestoreEditor<'_> {
+        RestoreEditor(self)
     }
 }
 
@@ -67,9 +67,9 @@ pub(crate) const MARK: &str = "<ostler:";
 /// What the mark itself becomes, where somebody wrote it.
 const WRITTEN_MARK: &str = "<ostler:written ";
 
-pub(crate) struct Hiding<'a>(&'a Veil);
+pub(crate) struct RedactEditor<'a>(&'a RecordingRedactor);
 
-impl Editor for Hiding<'_> {
+impl Editor for RedactEditor<'_> {
     fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut secrets = self.0.secrets.find(text, form);
@@ -119,9 +119,9 @@ static NAMES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("<ostler:(?:(cwd|home|tmp)>|written )").expect("our own pattern is a pattern")
 });
 
-pub(crate) struct Showing<'a>(&'a Veil);
+pub(crate) struct RestoreEditor<'a>(&'a RecordingRedactor);
 
-impl Editor for Showing<'_> {
+impl Editor for RestoreEditor<'_> {
     fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
         let found = NAMES.captures_iter(text).filter_map(Result::ok);
         let shown = found.filter_map(|found| {
@@ -144,19 +144,20 @@ mod tests {
     use super::super::edit::edited;
     use super::*;
 
-    fn veil() -> Veil {
+    fn redactor() -> RecordingRedactor {
         let path = Path::new;
-        let mut veil = Veil::new(path("/h/me/code"), Some(path("/h/me")), path("/t"));
-        veil.add_variable("MY_TOKEN", "hunter22");
-        veil
+        let mut redactor =
+            RecordingRedactor::new(path("/h/me/code"), Some(path("/h/me")), path("/t"));
+        redactor.add_variable("MY_TOKEN", "hunter22");
+        redactor
     }
 
     fn check(text: &str, expected: &str) {
-        let veil = veil();
-        let hidden = edited(text, Form::Plain, &veil.hiding());
+        let redactor = redactor();
+        let hidden = edited(text, Form::Plain, &redactor.hiding());
         assert_eq!(hidden, expected);
         if !hidden.contains("secret") {
-            assert_eq!(edited(&hidden, Form::Plain, &veil.showing()), text);
+            assert_eq!(edited(&hidden, Form::Plain, &redactor.showing()), text);
         }
     }
 
@@ -183,9 +184,9 @@ mod tests {
 
     #[test]
     fn paths_are_found_after_an_escaped_line_break() {
-        let (veil, text) = (veil(), r#"{"text": "in\n/h/me/code"}"#);
-        let hidden = edited(text, Form::Json, &veil.hiding());
+        let (redactor, text) = (redactor(), r#"{"text": "in\n/h/me/code"}"#);
+        let hidden = edited(text, Form::Json, &redactor.hiding());
         assert_eq!(hidden, r#"{"text": "in\n<ostler:cwd>"}"#);
-        assert_eq!(edited(&hidden, Form::Json, &veil.showing()), text);
+        assert_eq!(edited(&hidden, Form::Json, &redactor.showing()), text);
     }
 }

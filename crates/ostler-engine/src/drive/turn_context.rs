@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicU64;
 use ostler_proto::Uuid;
 use ostler_proto::permission::PermissionMode;
 
-use crate::agents::{Delegation, Past};
+use crate::agents::{Delegation, FinishedSubagents};
 use crate::call::Tools;
-use crate::compact::{Compaction, Gauge};
+use crate::compact::{Compaction, ContextUsage};
 use crate::context::memory::MemoryFile;
 use crate::host::Host;
 use crate::library::Library;
 use crate::limits::Limits;
 use crate::mcp::Servers;
-use crate::model::{Aliases, Model, Request, Said, Sampling, ToolSpec};
+use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec};
 use crate::tool::ToolCx;
 
 /// Enough for long files, and what the models of today all allow.
@@ -22,7 +22,7 @@ pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
 /// Everything a turn runs with. A subagent gets a copy of its own.
 #[derive(Clone)]
-pub(crate) struct World {
+pub(crate) struct TurnContext {
     pub(crate) model: Arc<dyn Model>,
     /// What it is asked for by name; the host may choose another one.
     pub(crate) model_name: Arc<str>,
@@ -38,7 +38,7 @@ pub(crate) struct World {
     pub(crate) sampling: Sampling,
     pub(crate) compaction: Compaction,
     /// How full the context of this conversation is.
-    pub(crate) gauge: Gauge,
+    pub(crate) context_usage: ContextUsage,
     /// The MCP servers, whose tools come on top once they are connected.
     pub(crate) servers: Servers,
     /// Where the key comes from, for programs.
@@ -54,16 +54,16 @@ pub(crate) struct World {
     /// How work is handed to subagents.
     pub(crate) delegation: Delegation,
     /// Subagents that have finished and can be asked to go on.
-    pub(crate) past: Past,
+    pub(crate) finished_subagents: FinishedSubagents,
     /// The prompts that the turn answers, as far as the host has given them names.
     pub(crate) answering: Arc<[Uuid]>,
     /// Tokens of the turn so far, in and out, those of its subagents included.
     pub(crate) tokens: Arc<AtomicU64>,
 }
 
-impl World {
+impl TurnContext {
     /// A request to the model, which begins like every other one.
-    pub(crate) fn request(&self, messages: Arc<Vec<Said>>, whole: bool) -> Request {
+    pub(crate) fn request(&self, messages: Arc<Vec<ChatMessage>>, whole: bool) -> Request {
         Request {
             model: self.asked_model(),
             max_tokens: MAX_OUTPUT_TOKENS,

@@ -4,10 +4,10 @@ use ostler_proto::api::Content;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::User;
 
-use super::{Compacted, Job, NotCompacted, Trigger, compact, cut};
-use crate::drive::{Finished, World};
+use super::{CompactError, CompactJob, CompactedConversation, Trigger, compact, cut};
+use crate::drive::{TurnContext, TurnOutcome};
 use crate::ids::{fresh_uuid, timestamp};
-use crate::model::Said;
+use crate::model::ChatMessage;
 use crate::rescue::LentConversation;
 use crate::session::report;
 use crate::turn::Ending;
@@ -20,15 +20,15 @@ const EMPTY: &str = "There is nothing to compact yet.";
 
 /// Compacts the whole conversation.
 pub(crate) async fn run(
-    world: &World,
+    context: &TurnContext,
     conversation: LentConversation,
     instructions: &str,
-) -> Finished {
+) -> TurnOutcome {
     if conversation.is_empty() {
-        world.host.send(report::init(world)).await;
+        context.host.send(report::init(context)).await;
         return finished(Ok(EMPTY.to_owned()), Vec::new());
     }
-    let job = Job {
+    let job = CompactJob {
         trigger: Trigger::Manual,
         conversation: &conversation,
         to: cut::end(&conversation),
@@ -36,20 +36,20 @@ pub(crate) async fn run(
         instructions: Some(instructions).filter(|words| !words.is_empty()),
         is_too_long: false,
     };
-    match compact(world, job, world.cx.cancelled.cancelled()).await {
-        Ok(Compacted { conversation: compacted, tokens: (before, after), .. }) => {
+    match compact(context, job, context.cx.cancelled.cancelled()).await {
+        Ok(CompactedConversation { conversation: compacted, tokens: (before, after), .. }) => {
             drop(conversation.take());
             let words = format!("Compacted {before} tokens to about {after}.");
-            say(world, &words).await;
+            say(context, &words).await;
             finished(Ok(String::new()), compacted)
         }
         Err(why) => {
-            world.host.send(report::init(world)).await;
+            context.host.send(report::init(context)).await;
             match &why {
-                NotCompacted::Stopped => {
-                    Finished::new(Ending::Interrupted { in_tools: false }, conversation.take())
+                CompactError::Stopped => {
+                    TurnOutcome::new(Ending::Interrupted { in_tools: false }, conversation.take())
                 }
-                NotCompacted::Blocked(_) | NotCompacted::Failed(_) => {
+                CompactError::Blocked(_) | CompactError::Failed(_) => {
                     let words = format!("The conversation was not compacted: {}", why.reason());
                     finished(Err(words), conversation.take())
                 }
@@ -58,18 +58,18 @@ pub(crate) async fn run(
     }
 }
 
-fn finished(outcome: Result<String, String>, conversation: Vec<Said>) -> Finished {
-    Finished::new(Ending::Command { name: NAME.to_owned(), outcome }, conversation)
+fn finished(outcome: Result<String, String>, conversation: Vec<ChatMessage>) -> TurnOutcome {
+    TurnOutcome::new(Ending::Command { name: NAME.to_owned(), outcome }, conversation)
 }
 
 /// What the command prints. It is no part of the conversation.
-async fn say(world: &World, words: &str) {
+async fn say(context: &TurnContext, words: &str) {
     let text = format!("<local-command-stdout>{words}</local-command-stdout>");
     let user = User {
         uuid: Some(fresh_uuid()),
         timestamp: Some(timestamp()),
         is_replay: Some(true),
-        ..User::new(Content::Text(text), Some(world.host.session_id.clone()))
+        ..User::new(Content::Text(text), Some(context.host.session_id.clone()))
     };
-    world.host.send(ToHost::User(Box::new(user))).await;
+    context.host.send(ToHost::User(Box::new(user))).await;
 }

@@ -10,14 +10,14 @@ use ostler_proto::api::{Accumulator, Folded, Message};
 use ostler_proto::hook::HookEvent;
 use serde_json::json;
 
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::host::Host;
 use crate::model::{Model, ModelError, ModelEvent, Request};
 use crate::permission::ReadGuard;
-use crate::tool::{Happening, Surroundings, TaskEntry};
+use crate::tool::{TaskEntry, ToolEvent, ToolSession};
 
 /// The inside of a session, for one call.
-pub(crate) struct Inside {
+pub(crate) struct EngineToolSession {
     model: Arc<dyn Model>,
     /// The model that answers in this conversation, by its full name.
     model_name: String,
@@ -29,24 +29,26 @@ pub(crate) struct Inside {
     guard: OnceLock<ReadGuard>,
 }
 
-impl Inside {
-    pub(crate) fn of(world: &World) -> Arc<dyn Surroundings> {
+impl EngineToolSession {
+    pub(crate) fn of(context: &TurnContext) -> Arc<dyn ToolSession> {
         let guard = OnceLock::new();
         let (model, host, cwd) =
-            (Arc::clone(&world.model), world.host.clone(), world.cx.cwd.clone());
-        let planning = Arc::clone(&world.planning);
-        let model_name = world.asked_model();
+            (Arc::clone(&context.model), context.host.clone(), context.cx.cwd.clone());
+        let planning = Arc::clone(&context.planning);
+        let model_name = context.asked_model();
         Arc::new(Self { model, model_name, host, planning, cwd, guard })
     }
 }
 
-impl fmt::Debug for Inside {
+impl fmt::Debug for EngineToolSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inside").field("session_id", &self.host.session_id).finish_non_exhaustive()
+        f.debug_struct("EngineToolSession")
+            .field("session_id", &self.host.session_id)
+            .finish_non_exhaustive()
     }
 }
 
-impl Surroundings for Inside {
+impl ToolSession for EngineToolSession {
     fn may_show(&self, path: &Path) -> bool {
         self.guard.get_or_init(|| self.host.policy().read_guard()).may_show(path)
     }
@@ -71,17 +73,17 @@ impl Surroundings for Inside {
         Box::pin(async move { ask(&*model, &host, request).await })
     }
 
-    fn announce(&self, happening: Happening) -> BoxFuture<'static, Result<(), String>> {
+    fn announce(&self, event: ToolEvent) -> BoxFuture<'static, Result<(), String>> {
         let (host, cwd) = (self.host.clone(), self.cwd.clone());
         Box::pin(async move {
             let hooks = host.hooks();
-            let (event, task) = match happening {
-                Happening::Moved { from, to } => {
+            let (event, task) = match event {
+                ToolEvent::Moved { from, to } => {
                     hooks.moved(&host, &cwd, &from, &to).await;
                     return Ok(());
                 }
-                Happening::TaskCreated(task) => (HookEvent::TaskCreated, task),
-                Happening::TaskCompleted(task) => (HookEvent::TaskCompleted, task),
+                ToolEvent::TaskCreated(task) => (HookEvent::TaskCreated, task),
+                ToolEvent::TaskCompleted(task) => (HookEvent::TaskCompleted, task),
             };
             let TaskEntry { id, subject, description } = task;
             let fields =
@@ -117,7 +119,7 @@ pub(crate) async fn ask(
                 continue;
             }
         };
-        host.spent.add(&message.model, &message.usage.clone().unwrap_or_default());
+        host.ledger.add(&message.model, &message.usage.clone().unwrap_or_default());
         return Ok(message);
     }
     Err(ModelError::Broken("it has no end".to_owned()))

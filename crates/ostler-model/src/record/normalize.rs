@@ -11,17 +11,17 @@ use serde_json::{Map, Value};
 
 /// A text or value without what changes from run to run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Normal {
+pub(crate) struct NormalizedValue {
     pub(crate) value: Value,
     /// Ids, addresses and temporary files, in the order in which they stood there.
     pub(crate) names: Vec<String>,
 }
 
 /// Takes out of every text in a value what changes from run to run.
-pub(crate) fn normal(value: &Value) -> Normal {
+pub(crate) fn normal(value: &Value) -> NormalizedValue {
     let mut names = Vec::new();
     let value = walk(value, &mut names);
-    Normal { value, names }
+    NormalizedValue { value, names }
 }
 
 fn walk(value: &Value, names: &mut Vec<String>) -> Value {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str, expected_names: &[&str]) {
-        let Normal { value, names } = normal(&json!([text]));
+        let NormalizedValue { value, names } = normal(&json!([text]));
         assert_eq!(
             (value, names.as_slice()),
             (

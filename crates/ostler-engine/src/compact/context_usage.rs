@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use ostler_proto::api::{ContentBlock, Role, Usage};
 use serde_json::{Map, Value};
 
-use crate::drive::{MAX_OUTPUT_TOKENS, World};
-use crate::model::{Said, pricing};
+use crate::drive::{MAX_OUTPUT_TOKENS, TurnContext};
+use crate::model::{ChatMessage, pricing};
 
 /// The window of a model that is not known: the smallest that any model of today has.
 const UNKNOWN_WINDOW: u64 = 200_000;
@@ -71,13 +71,13 @@ impl Compaction {
 
 /// How many tokens the API counted last for a conversation: all that went in, and the answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Gauge {
+pub(crate) struct ContextUsage {
     tokens: Arc<AtomicU64>,
     /// When it was counted.
     at: Arc<Mutex<Option<Instant>>>,
 }
 
-impl Gauge {
+impl ContextUsage {
     /// Notes what the API counted.
     pub(crate) fn measure(&self, usage: &Usage) {
         let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
@@ -102,30 +102,30 @@ impl Gauge {
     }
 
     /// The tokens of a conversation, as exactly as they are known.
-    pub(crate) fn tokens(&self, world: &World, conversation: &[Said]) -> u64 {
+    pub(crate) fn tokens(&self, context: &TurnContext, conversation: &[ChatMessage]) -> u64 {
         match self.last() {
-            0 => beginning(world).saturating_add(estimate(conversation)),
+            0 => beginning(context).saturating_add(estimate(conversation)),
             measured => measured.saturating_add(estimate(since_last_answer(conversation))),
         }
     }
 }
 
 /// What was said after the last response.
-fn since_last_answer(conversation: &[Said]) -> &[Said] {
+fn since_last_answer(conversation: &[ChatMessage]) -> &[ChatMessage] {
     let answer = conversation.iter().rposition(|said| said.role == Role::Assistant);
     &conversation[answer.map_or(0, |answer| answer + 1)..]
 }
 
 /// What stands before every conversation.
-fn beginning(world: &World) -> u64 {
-    let tools = world
+fn beginning(context: &TurnContext) -> u64 {
+    let tools = context
         .specs
         .iter()
         .map(|spec| spec.name.len() + spec.description.len() + spec.input_schema.to_string().len());
-    (tools.sum::<usize>() + world.system.len()) as u64 / 4
+    (tools.sum::<usize>() + context.system.len()) as u64 / 4
 }
 
-fn estimate(conversation: &[Said]) -> u64 {
+fn estimate(conversation: &[ChatMessage]) -> u64 {
     let blocks = conversation.iter().flat_map(|said| &said.content);
     blocks.map(tokens).fold(0, u64::saturating_add)
 }
@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn only_what_was_said_since_the_last_answer_is_estimated() {
-        let said = |role, text: String| Said { role, content: vec![ContentBlock::text(text)] };
+        let said =
+            |role, text: String| ChatMessage { role, content: vec![ContentBlock::text(text)] };
         let conversation = [
             said(Role::User, "x".repeat(4000)),
             said(Role::Assistant, "y".repeat(4000)),

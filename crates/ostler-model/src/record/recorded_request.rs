@@ -10,31 +10,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::edit::edit_value;
-use super::normal::{Normal, normal};
-use super::veil::{MARK, Veil};
+use super::normalize::{NormalizedValue, normal};
+use super::redactor::{MARK, RecordingRedactor};
 use crate::base_prompt;
 use crate::{Cache, Request};
 
 /// A request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     /// Everything but the conversation.
-    pub(crate) head: Arc<Part>,
-    pub(crate) messages: Vec<Arc<Part>>,
+    pub(crate) head: Arc<RequestPart>,
+    pub(crate) messages: Vec<Arc<RequestPart>>,
 }
 
 /// A part of a request.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct RequestPart {
     /// As it is written.
     pub(crate) value: Value,
     /// As it is compared.
-    pub(crate) normal: Normal,
+    pub(crate) normal: NormalizedValue,
     /// The same for parts that are written alike, in this process.
     pub(crate) hash: u64,
 }
 
-impl Part {
+impl RequestPart {
     pub(super) fn new(value: Value) -> Arc<Self> {
         let normal = normal(&value);
         let hash = hash_of(&value.to_string());
@@ -56,7 +56,7 @@ impl Part {
     }
 }
 
-impl Asked {
+impl RecordedRequest {
     /// Whether two requests are the same, apart from what changes from run to run.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.messages.len() == other.messages.len()
@@ -66,7 +66,7 @@ impl Asked {
 
     /// With how many of the same messages they begin.
     pub(crate) fn n_same_messages(&self, other: &Self) -> usize {
-        let is_same = |(one, other): &(&Arc<Part>, &Arc<Part>)| {
+        let is_same = |(one, other): &(&Arc<RequestPart>, &Arc<RequestPart>)| {
             Arc::ptr_eq(one, other) || one.normal.value == other.normal.value
         };
         self.messages.iter().zip(&other.messages).take_while(is_same).count()
@@ -83,44 +83,44 @@ impl Asked {
 
 /// Makes requests into what is kept of them. Remembers messages it has seen: most come again with every request.
 #[derive(Debug, Default)]
-pub(crate) struct Clerk {
-    veil: Veil,
-    seen: Mutex<HashMap<u64, Arc<Part>>>,
+pub(crate) struct RequestNormalizer {
+    redactor: RecordingRedactor,
+    seen: Mutex<HashMap<u64, Arc<RequestPart>>>,
 }
 
-impl Clerk {
-    pub(super) fn new(veil: Veil) -> Self {
-        Self { veil, seen: Mutex::default() }
+impl RequestNormalizer {
+    pub(super) fn new(redactor: RecordingRedactor) -> Self {
+        Self { redactor, seen: Mutex::default() }
     }
 
-    pub(crate) fn veil(&self) -> &Veil {
-        &self.veil
+    pub(crate) fn redactor(&self) -> &RecordingRedactor {
+        &self.redactor
     }
 
     /// What is kept of a request.
-    pub(crate) fn file(&self, request: &Request) -> Asked {
+    pub(crate) fn file(&self, request: &Request) -> RecordedRequest {
         let messages = request.messages.iter().map(|said| self.part(json!(said)));
-        Asked { head: self.head(request), messages: messages.collect() }
+        RecordedRequest { head: self.head(request), messages: messages.collect() }
     }
 
-    fn part(&self, mut value: Value) -> Arc<Part> {
+    fn part(&self, mut value: Value) -> Arc<RequestPart> {
         let key = hash_of(&value.to_string());
         if let Some(part) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Arc::clone(part);
         }
         without_binaries(&mut value);
-        edit_value(&mut value, &self.veil.hiding());
-        let part = Part::new(value);
+        edit_value(&mut value, &self.redactor.hiding());
+        let part = RequestPart::new(value);
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&part));
         part
     }
 
-    fn head(&self, request: &Request) -> Arc<Part> {
+    fn head(&self, request: &Request) -> Arc<RequestPart> {
         let mut bare = Request { messages: Arc::default(), ..request.clone() };
         bare.sampling.cache = Cache::Off;
         bare.sampling.user_id = None;
         let mut head = json!(bare);
-        edit_value(&mut head, &self.veil.hiding());
+        edit_value(&mut head, &self.redactor.hiding());
         if let Some(fields) = head.as_object_mut() {
             fields.shift_remove("messages");
             if let Some(Value::Array(tools)) = fields.get_mut("tools") {
@@ -130,7 +130,7 @@ impl Clerk {
                 *system = Value::String(shorten_system(system));
             }
         }
-        Part::head(head)
+        RequestPart::head(head)
     }
 }
 
@@ -184,42 +184,47 @@ mod tests {
     use ostler_proto::api::{ContentBlock, Role};
 
     use super::*;
-    use crate::{Said, ToolSpec};
+    use crate::{ChatMessage, ToolSpec};
 
     fn request(texts: &[&str]) -> Request {
-        let said =
-            |text: &&str| Said { role: Role::User, content: vec![ContentBlock::text(*text)] };
+        let said = |text: &&str| ChatMessage {
+            role: Role::User,
+            content: vec![ContentBlock::text(*text)],
+        };
         Request::new("claude-opus-5", texts.iter().map(said).collect())
     }
 
-    fn clerk(cwd: &str) -> Clerk {
-        Clerk::new(Veil::new(Path::new(cwd), None, Path::new("/t")))
+    fn normalizer(cwd: &str) -> RequestNormalizer {
+        RequestNormalizer::new(RecordingRedactor::new(Path::new(cwd), None, Path::new("/t")))
     }
 
     #[test]
     fn requests_are_alike_across_folders_days_and_caches() {
-        let one = clerk("/a").file(&request(&["in /a on 2026-11-16"]));
+        let one = normalizer("/a").file(&request(&["in /a on 2026-11-16"]));
         let mut other = request(&["in /b/c on 2027-01-02"]);
         other.sampling.cache = Cache::OneHour;
         other.sampling.user_id = Some("somebody".into());
-        let other = clerk("/b/c").file(&other);
+        let other = normalizer("/b/c").file(&other);
         assert!(one.is_like(&other), "{:?} {:?}", one.normal(), other.normal());
         assert_eq!(one.messages[0].value["content"][0]["text"], "in <ostler:cwd> on 2026-11-16");
     }
 
     #[test]
     fn another_prompt_model_or_tool_makes_another_request() {
-        let clerk = clerk("/a");
-        let one = clerk.file(&request(&["hello"]));
-        assert!(!one.is_like(&clerk.file(&request(&["hello", "hello"]))));
-        assert!(!one.is_like(&clerk.file(&request(&["bye"]))));
-        assert!(!one.is_like(&clerk.file(&Request { model: "x".into(), ..request(&["hello"]) })));
+        let normalizer = normalizer("/a");
+        let one = normalizer.file(&request(&["hello"]));
+        assert!(!one.is_like(&normalizer.file(&request(&["hello", "hello"]))));
+        assert!(!one.is_like(&normalizer.file(&request(&["bye"]))));
+        assert!(
+            !one.is_like(&normalizer.file(&Request { model: "x".into(), ..request(&["hello"]) }))
+        );
         let tool = |name: &str, description: &str| ToolSpec {
             name: name.into(),
             description: description.into(),
             input_schema: json!({}),
         };
-        let with = |tool| clerk.file(&Request { tools: vec![tool].into(), ..request(&["hello"]) });
+        let with =
+            |tool| normalizer.file(&Request { tools: vec![tool].into(), ..request(&["hello"]) });
         assert!(one.is_like(&with(tool("Bash", "a"))), "our own tools are our own business");
         assert_eq!(with(tool("Bash", "a")).head.value["tools"], json!(["Bash"]));
         assert!(!with(tool("mcp__x__y", "a")).is_like(&with(tool("mcp__x__y", "b"))));

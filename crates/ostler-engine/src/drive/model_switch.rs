@@ -5,7 +5,7 @@ use ostler_proto::api::Usage;
 use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
 
-use crate::drive::World;
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::model::{Cache, Fallback, Prices, pricing};
 
@@ -14,7 +14,7 @@ const ASSUMED: &str = "claude-opus-5-5";
 
 /// A change of the model.
 #[derive(Clone, Debug)]
-pub(crate) struct Switch {
+pub(crate) struct ModelSwitch {
     pub(crate) from: String,
     pub(crate) to: String,
     /// The words it was asked for with; none for the usual model, and where nobody asked.
@@ -23,13 +23,13 @@ pub(crate) struct Switch {
     pub(crate) source: &'static str,
 }
 
-impl Switch {
+impl ModelSwitch {
     /// The fields of the events before and after it.
-    pub(crate) fn fields(&self, world: &World) -> Value {
+    pub(crate) fn fields(&self, context: &TurnContext) -> Value {
         let Self { from, to, requested, source } = self;
-        let cache = world.sampling.cache;
-        let tokens = world.gauge.last();
-        let prices = world.host.spent.prices();
+        let cache = context.sampling.cache;
+        let tokens = context.context_usage.last();
+        let prices = context.host.ledger.prices();
         let (dollars, pricing) = match written(prices, to, tokens, cache) {
             Some(dollars) => (dollars, "catalog"),
             None => (written(prices, ASSUMED, tokens, cache).unwrap_or_default(), "default"),
@@ -40,7 +40,7 @@ impl Switch {
             "requested_model": requested,
             "source": source,
             "context_tokens": tokens,
-            "prompt_cache_warm": cache.lifetime().is_some_and(|life| world.gauge.is_fresh(life)),
+            "prompt_cache_warm": cache.lifetime().is_some_and(|life| context.context_usage.is_fresh(life)),
             "cache_ttl": if cache == Cache::OneHour { "1h" } else { "5m" },
             "estimated_cache_write_usd": dollars,
             "pricing": pricing,
@@ -59,13 +59,13 @@ fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f6
 }
 
 /// Tells hooks that another model took over by itself. Nobody is asked, and nobody waits.
-pub(crate) fn tell_of_fallback(world: &World, fallback: &Fallback) {
-    let World { host, cx, .. } = world;
+pub(crate) fn tell_of_fallback(context: &TurnContext, fallback: &Fallback) {
+    let TurnContext { host, cx, .. } = context;
     if host.agent.is_some() || !host.hooks().any_for(&HookEvent::PostModelSwitch) {
         return;
     }
     let Fallback { from, to } = fallback.clone();
-    let switch = Switch { from, to, requested: None, source: "auto" };
-    let event = Event::new(HookEvent::PostModelSwitch, switch.fields(world));
+    let switch = ModelSwitch { from, to, requested: None, source: "auto" };
+    let event = Event::new(HookEvent::PostModelSwitch, switch.fields(context));
     host.hooks().tell(host, &cx.cwd, event);
 }

@@ -24,7 +24,7 @@ use crate::settings::{Settings, SettingsError};
 
 /// Settings that may change.
 #[derive(Clone)]
-pub struct LiveSettings {
+pub struct WatchedSettings {
     /// What they say at the start; its hooks are those of the session.
     pub now: Settings,
     /// The files.
@@ -32,17 +32,17 @@ pub struct LiveSettings {
     /// Folders with skills.
     pub skills: Vec<PathBuf>,
     /// Reads them all again.
-    pub load: Load,
+    pub load: LoadSettings,
 }
 
 /// Reads settings.
-pub type Load = Arc<dyn Fn() -> Result<Settings, SettingsError> + Send + Sync>;
+pub type LoadSettings = Arc<dyn Fn() -> Result<Settings, SettingsError> + Send + Sync>;
 
 /// The files of a session's settings, as they were last looked at.
-pub(crate) struct Live {
+pub(crate) struct SettingsWatcher {
     files: Vec<(Source, PathBuf)>,
     skills: Vec<PathBuf>,
-    load: Load,
+    load: LoadSettings,
     known: Mutex<BTreeMap<PathBuf, Option<Stamp>>>,
     /// Files that changed, and hooks gave no answer whether that may hold.
     unheard: Mutex<BTreeSet<PathBuf>>,
@@ -50,14 +50,14 @@ pub(crate) struct Live {
     looking: tokio::sync::Mutex<()>,
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for SettingsWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("SettingsWatcher").field("files", &self.files).finish_non_exhaustive()
     }
 }
 
 /// A file that is not as it was.
-struct Changed {
+struct ChangedFile {
     /// The settings it belongs to; a skill to none.
     source: Option<Source>,
     path: PathBuf,
@@ -65,10 +65,10 @@ struct Changed {
     now: Option<Stamp>,
 }
 
-impl Live {
+impl SettingsWatcher {
     /// The files as they are now. Touches the disk.
-    pub(crate) fn new(settings: LiveSettings) -> Self {
-        let LiveSettings { files, skills, load, .. } = settings;
+    pub(crate) fn new(settings: WatchedSettings) -> Self {
+        let WatchedSettings { files, skills, load, .. } = settings;
         let live = Self {
             files,
             skills,
@@ -89,7 +89,7 @@ impl Live {
     }
 
     /// The files that are not as they were. `again`: also those about which hooks gave no answer.
-    fn changed(&self, with_skills: bool, again: bool) -> Vec<Changed> {
+    fn changed(&self, with_skills: bool, again: bool) -> Vec<ChangedFile> {
         let skills = if with_skills { self.skill_files() } else { Vec::new() };
         let files = self.files.iter().map(|(source, path)| (Some(*source), path.clone()));
         let all = files.chain(skills.into_iter().map(|path| (None, path)));
@@ -97,7 +97,7 @@ impl Live {
             let now = Stamp::of(&path);
             let is_due = self.lock().get(&path).copied().flatten() != now
                 || (again && self.lock_unheard().contains(&path));
-            is_due.then_some(Changed { source, path, now })
+            is_due.then_some(ChangedFile { source, path, now })
         })
         .collect()
     }
@@ -142,7 +142,7 @@ pub(crate) async fn look(host: &Host, cwd: &Path, again: bool) {
     let looking = Arc::clone(live);
     // A disk may be far away. The look itself does not panic.
     let changed = tokio::task::spawn_blocking(move || looking.changed(with_skills, again)).await;
-    for Changed { source, path, now } in changed.unwrap_or_default() {
+    for ChangedFile { source, path, now } in changed.unwrap_or_default() {
         let fields = json!({"source": word(source), "file_path": path.display().to_string()});
         let verdict =
             host.hooks().run(host, cwd, Event::new(HookEvent::ConfigChange, fields)).await;
@@ -171,7 +171,7 @@ fn word(source: Option<Source>) -> &'static str {
     }
 }
 
-async fn take_over(host: &Host, live: &Arc<Live>, source: Source) {
+async fn take_over(host: &Host, live: &Arc<SettingsWatcher>, source: Source) {
     let load = Arc::clone(&live.load);
     let loaded = tokio::task::spawn_blocking(move || load()).await;
     let taken = match loaded {

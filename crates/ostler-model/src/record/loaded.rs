@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::asked::{Asked, Part};
 use super::difference;
 use super::edit::{Edit, Editor, Form, add};
-use super::line::{End, Outcome};
+use super::line::{CallOutcome, ExchangeEnd};
+use super::recorded_request::{RecordedRequest, RequestPart};
 
 /// How alike a request must be to a recorded one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Matching {
 
 /// A recording.
 #[derive(Debug, Default)]
-pub(crate) struct Library {
+pub(crate) struct LoadedRecording {
     /// The model of the last run.
     pub(crate) model: Option<String>,
     pub(crate) exchanges: Vec<RecordedExchange>,
@@ -35,7 +35,7 @@ pub(crate) struct Library {
     /// The run that is replayed, once it is known.
     run: Option<usize>,
     n_asked: usize,
-    learned: Learned,
+    learned: IdSubstitutions,
 }
 
 #[derive(Debug)]
@@ -44,10 +44,10 @@ pub(crate) struct RecordedExchange {
     pub(crate) number: u64,
     /// Where it stands in the file.
     pub(crate) line: usize,
-    pub(crate) asked: Asked,
+    pub(crate) asked: RecordedRequest,
     pub(crate) events: Vec<Value>,
     pub(crate) ms: Vec<u64>,
-    pub(crate) end: End,
+    pub(crate) end: ExchangeEnd,
     pub(crate) is_used: bool,
 }
 
@@ -56,19 +56,19 @@ pub(crate) struct RecordedCall {
     pub(crate) run: usize,
     pub(crate) id: String,
     pub(crate) name: String,
-    pub(crate) input: Arc<Part>,
-    pub(crate) outcome: Outcome,
+    pub(crate) input: Arc<RequestPart>,
+    pub(crate) outcome: CallOutcome,
     pub(crate) is_used: bool,
 }
 
-impl Library {
+impl LoadedRecording {
     /// The exchange that answers a request, which is used up by that.
     ///
     /// # Errors
     /// In words, when there is none.
     pub(crate) fn take(
         &mut self,
-        asked: &Asked,
+        asked: &RecordedRequest,
         matching: Matching,
     ) -> Result<&RecordedExchange, String> {
         self.n_asked += 1;
@@ -100,8 +100,8 @@ impl Library {
         &mut self,
         id: &str,
         name: &str,
-        input: &Part,
-    ) -> Result<Outcome, String> {
+        input: &RequestPart,
+    ) -> Result<CallOutcome, String> {
         let is_it = |call: &&mut RecordedCall| !call.is_used && call.id == id && call.name == name;
         let run = self.run;
         let found = self.calls.iter_mut().filter(is_it).max_by_key(|call| Some(call.run) == run);
@@ -118,12 +118,12 @@ impl Library {
     }
 
     /// What ids and the like of the recording are called in this run.
-    pub(crate) fn learned(&self) -> &Learned {
+    pub(crate) fn learned(&self) -> &IdSubstitutions {
         &self.learned
     }
 
     /// Why a request has no answer here.
-    fn complaint(&self, asked: &Asked, matching: Matching) -> String {
+    fn complaint(&self, asked: &RecordedRequest, matching: Matching) -> String {
         let n_messages = asked.messages.len();
         let request = format!(
             "request {} of this run ({n_messages} message{}, {})",
@@ -162,7 +162,7 @@ impl Library {
 }
 
 /// The end of a conversation, to know it by.
-fn last_words(asked: &Asked) -> String {
+fn last_words(asked: &RecordedRequest) -> String {
     let Some(last) = asked.messages.last() else { return "nothing said".to_owned() };
     let block = &last.value["content"];
     let block = block.as_array().and_then(|blocks| blocks.last()).unwrap_or(block);
@@ -177,9 +177,9 @@ fn last_words(asked: &Asked) -> String {
 }
 
 /// The kinds of messages and blocks, and the names of the tools.
-fn shape(asked: &Asked) -> Vec<String> {
+fn shape(asked: &RecordedRequest) -> Vec<String> {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let of_message = |message: &Arc<Part>| {
+    let of_message = |message: &Arc<RequestPart>| {
         let mut words = word(&message.value["role"]);
         for block in message.value["content"].as_array().into_iter().flatten() {
             words = format!("{words} {}{}", word(&block["type"]), word(&block["name"]));
@@ -190,8 +190,10 @@ fn shape(asked: &Asked) -> Vec<String> {
 }
 
 /// How many parts two requests have in common.
-fn similarity(one: &Asked, other: &Asked) -> usize {
-    let is_same = |(one, other): &(&Arc<Part>, &Arc<Part>)| one.normal.value == other.normal.value;
+fn similarity(one: &RecordedRequest, other: &RecordedRequest) -> usize {
+    let is_same = |(one, other): &(&Arc<RequestPart>, &Arc<RequestPart>)| {
+        one.normal.value == other.normal.value
+    };
     let heads = one.head.normal.value == other.head.normal.value;
     one.messages.iter().zip(&other.messages).filter(is_same).count() + usize::from(heads)
 }
@@ -200,10 +202,10 @@ fn similarity(one: &Asked, other: &Asked) -> usize {
 ///
 /// A tool that makes an id gives another one every time, and a recorded answer knows only the old one.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Learned(BTreeMap<String, String>);
+pub(crate) struct IdSubstitutions(BTreeMap<String, String>);
 
-impl Learned {
-    fn compare(&mut self, recorded: &Asked, now: &Asked) {
+impl IdSubstitutions {
+    fn compare(&mut self, recorded: &RecordedRequest, now: &RecordedRequest) {
         for (recorded, now) in recorded.messages.iter().zip(&now.messages) {
             let (old, new) = (&recorded.normal, &now.normal);
             if old.value != new.value || old.names.len() != new.names.len() {
@@ -216,7 +218,7 @@ impl Learned {
     }
 }
 
-impl Editor for Learned {
+impl Editor for IdSubstitutions {
     fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut known: Vec<_> = self.0.iter().collect();
@@ -232,5 +234,5 @@ impl Editor for Learned {
 }
 
 #[cfg(test)]
-#[path = "library_tests.rs"]
+#[path = "loaded_tests.rs"]
 mod tests;

@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use ostler_engine::record::{
-    Matching, Player, Recorder, ReplayOptions, Tape, TapeError, Timing, ToolsFrom, Veil,
+    Matching, Player, Recorder, Recording, RecordingError, RecordingRedactor, ReplayOptions,
+    Timing, ToolsFrom,
 };
 use ostler_engine::settings::Settings;
 use ostler_proto::launch::RecordingChoice;
 
-use super::pick::{self, Picked};
-use super::{Scene, StartError};
+use super::pick::{self, SelectedModel};
+use super::{StartContext, StartError};
 
-impl From<TapeError> for StartError {
-    fn from(error: TapeError) -> Self {
+impl From<RecordingError> for StartError {
+    fn from(error: RecordingError) -> Self {
         Self::Refused(error.to_string())
     }
 }
@@ -22,12 +23,12 @@ impl From<TapeError> for StartError {
 ///
 /// # Errors
 /// When it is to be recorded and replayed at once.
-pub(super) fn chosen(scene: &Scene) -> Result<RecordingChoice, StartError> {
-    let given = &scene.launch.tape;
+pub(super) fn chosen(context: &StartContext) -> Result<RecordingChoice, StartError> {
+    let given = &context.launch.tape;
     let mut choice = given.clone();
     if given.record.is_none() && given.replay.is_none() {
-        choice.record = scene.var("OSTLER_RECORD");
-        choice.replay = scene.var("OSTLER_REPLAY");
+        choice.record = context.var("OSTLER_RECORD");
+        choice.replay = context.var("OSTLER_REPLAY");
     }
     if choice.record.is_some() && choice.replay.is_some() {
         return Err(StartError::Refused(
@@ -36,7 +37,7 @@ pub(super) fn chosen(scene: &Scene) -> Result<RecordingChoice, StartError> {
                 .to_owned(),
         ));
     }
-    let or_var = |said: Option<String>, name: &str| said.or_else(|| scene.var(name));
+    let or_var = |said: Option<String>, name: &str| said.or_else(|| context.var(name));
     choice.replay_tools = or_var(choice.replay_tools, "OSTLER_REPLAY_TOOLS");
     choice.replay_match = or_var(choice.replay_match, "OSTLER_REPLAY_MATCH");
     choice.replay_timing = or_var(choice.replay_timing, "OSTLER_REPLAY_TIMING");
@@ -45,42 +46,42 @@ pub(super) fn chosen(scene: &Scene) -> Result<RecordingChoice, StartError> {
 
 /// The same model, recorded.
 pub(super) fn recorded(
-    scene: &Scene,
+    context: &StartContext,
     settings: &Settings,
-    picked: Picked,
+    picked: SelectedModel,
     path: &str,
     secrets: &[(String, String)],
-) -> Result<Picked, StartError> {
-    let mut veil = veil(scene, settings);
+) -> Result<SelectedModel, StartError> {
+    let mut redactor = redactor(context, settings);
     for (name, value) in secrets {
         match name.as_str() {
-            pick::KEY => veil.add_secret(name, value),
+            pick::KEY => redactor.add_secret(name, value),
             // Most headers are none.
-            _ => veil.add_variable(name, value),
+            _ => redactor.add_variable(name, value),
         }
     }
-    let recorder = Recorder::new(Path::new(path), veil, picked.model.name())?;
-    Ok(Picked {
+    let recorder = Recorder::new(Path::new(path), redactor, picked.model.name())?;
+    Ok(SelectedModel {
         model: recorder.model(picked.model),
         remark: picked.remark,
         account: picked.account,
-        tape: Some(Tape::Record(recorder)),
+        recording: Some(Recording::Record(recorder)),
     })
 }
 
 /// The model in a recording. No key is needed, and none is asked for.
 pub(super) fn replayed(
-    scene: &Scene,
+    context: &StartContext,
     settings: &Settings,
     choice: &RecordingChoice,
     path: &str,
-) -> Result<Picked, StartError> {
-    let player = Player::new(Path::new(path), veil(scene, settings), options(choice)?)?;
-    let wanted = scene.launch.model.clone().filter(|name| !name.is_empty());
+) -> Result<SelectedModel, StartError> {
+    let player = Player::new(Path::new(path), redactor(context, settings), options(choice)?)?;
+    let wanted = context.launch.model.clone().filter(|name| !name.is_empty());
     let model = player.model(&wanted.unwrap_or_else(|| player.recorded_model()));
     let remark = Some("a recording answers in the model's place");
     let account = pick::account("none");
-    Ok(Picked { model, remark, account, tape: Some(Tape::Replay(player)) })
+    Ok(SelectedModel { model, remark, account, recording: Some(Recording::Replay(player)) })
 }
 
 fn options(choice: &RecordingChoice) -> Result<ReplayOptions, StartError> {
@@ -107,19 +108,19 @@ fn options(choice: &RecordingChoice) -> Result<ReplayOptions, StartError> {
 }
 
 /// What has a name in recordings in place of its value: folders, and everything that may be a secret.
-fn veil(scene: &Scene, settings: &Settings) -> Veil {
-    let home = scene.var("HOME").map(PathBuf::from);
-    let temporary = scene.var("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let mut veil = Veil::new(&scene.cwd, home.as_deref(), &temporary);
+fn redactor(context: &StartContext, settings: &Settings) -> RecordingRedactor {
+    let home = context.var("HOME").map(PathBuf::from);
+    let temporary = context.var("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+    let mut redactor = RecordingRedactor::new(&context.cwd, home.as_deref(), &temporary);
     // A variable that is no text cannot stand in a text either.
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in ours.chain(scene.env.variables.keys().cloned()) {
-        if let Some(value) = scene.var(&name) {
-            veil.add_variable(&name, &value);
+    for name in ours.chain(context.env.variables.keys().cloned()) {
+        if let Some(value) = context.var(&name) {
+            redactor.add_variable(&name, &value);
         }
     }
     for (name, value) in &settings.env {
-        veil.add_variable(name, value);
+        redactor.add_variable(name, value);
     }
-    veil
+    redactor
 }
