@@ -26,11 +26,7 @@ pub(crate) fn of(args: &Args) -> Result<Scene, StartError> {
 
 /// The same in a folder that is known.
 pub(crate) fn at(args: &Args, cwd: PathBuf) -> Scene {
-    let mut launch = args.launch();
-    if args.more.skips_permissions() {
-        launch.permission_mode = Some(PermissionMode::BypassPermissions);
-    }
-    let mut scene = Scene::new(launch, cwd);
+    let mut scene = Scene::new(args.launch.clone(), cwd);
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
     scene.is_conversation = scene.is_interactive && args.prompt.is_none();

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::record::{Outcome, Recorder, Tape, ToolsFrom};
+use crate::record::{Outcome, Recorder, ReplayTools, Tape};
 use crate::tool::{Effect, RunFuture, ToolError, ToolOutput};
 
 /// These touch nothing outside, but ask about what does.
@@ -29,7 +29,7 @@ pub(crate) async fn run(
         && !ABOUT_TASKS.contains(&call.name);
     match tape {
         Some(Tape::Record(recorder)) if !is_inside => record(recorder, call, run()).await,
-        Some(Tape::Replay(player)) if !is_inside && player.tools() == ToolsFrom::Recording => {
+        Some(Tape::Replay(player)) if !is_inside && player.tools() == ReplayTools::Recorded => {
             player.call(call.id, call.name, call.input).await
         }
         _ => run().await,

@@ -15,9 +15,10 @@ mod reader;
 mod recorder;
 mod veil;
 
-pub use self::library::Matching;
+pub use ostler_proto::launch::{ReplayMatch, ReplayTiming, ReplayTools};
+
 pub use self::line::Outcome;
-pub use self::player::{Player, ReplayOptions, Timing, ToolsFrom};
+pub use self::player::{Player, ReplayOptions};
 pub use self::recorder::Recorder;
 pub use self::veil::Veil;
 

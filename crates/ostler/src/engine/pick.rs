@@ -62,15 +62,15 @@ fn real(
     settings: &Settings,
     secrets: &mut Vec<(String, String)>,
 ) -> Result<Picked, StartError> {
-    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+    let wanted = scene.launch.model.name.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return offline("the offline demo, as you asked");
     }
     match (wanted, reach(scene, settings)?) {
         (_, Some(Reached { mut config, account, .. })) => {
             config.fallback_model = fallback_model(scene);
-            config.betas.extend(scene.launch.betas.iter().cloned());
-            if scene.launch.task_budget.is_some() {
+            config.betas.extend(scene.launch.model.betas.iter().cloned());
+            if scene.launch.limits.task_budget.is_some() {
                 config.betas.push(TASK_BUDGETS.to_owned());
             }
             let keys = config.credential.secrets().into_iter();
@@ -95,7 +95,7 @@ fn real(
 /// The model that takes over, by its full name. It is not the session's own: a short name means the usual one of its
 /// family.
 fn fallback_model(scene: &Scene) -> Option<String> {
-    let wanted = scene.launch.fallback_model.as_deref().filter(|name| !name.is_empty())?;
+    let wanted = scene.launch.model.fallback.as_deref().filter(|name| !name.is_empty())?;
     let aliases = Aliases::from_env(|name| scene.var(name));
     let name = aliases.full_name(Some(wanted), "");
     Some(if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name })
@@ -104,13 +104,13 @@ fn fallback_model(scene: &Scene) -> Option<String> {
 /// What models cost: as the command line says it, then the settings, then the list.
 pub(super) fn prices(scene: &Scene, settings: &Settings) -> Prices {
     let mut given = settings.model_prices.clone();
-    given.extend(scene.launch.model_prices.clone());
+    given.extend(scene.launch.model.prices.clone());
     Prices::new(given)
 }
 
 /// Why a limit in dollars cannot be kept with the models of a launch.
 pub(super) fn unpriced(scene: &Scene, prices: &Prices, model: &str) -> Option<StartError> {
-    let limit = scene.launch.max_budget_usd?;
+    let limit = scene.launch.limits.max_budget_usd?;
     let aliases = Aliases::from_env(|name| scene.var(name));
     let mut models = aliases.meant_by(model).into_iter().chain(fallback_model(scene));
     let unpriced = models.find(|name| !prices.is_priced(name))?;
@@ -143,7 +143,7 @@ pub struct Reached {
 /// # Errors
 /// When what is said about it makes no sense, or the command that gives the key fails.
 pub fn reach(scene: &Scene, settings: &Settings) -> Result<Option<Reached>, StartError> {
-    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+    let wanted = scene.launch.model.name.as_deref().filter(|name| !name.is_empty());
     let usual = settings.model.as_deref().filter(|name| !name.is_empty());
     let aliases = Aliases::from_env(|name| scene.var(name));
     let name = aliases.full_name(wanted.or(usual), DEFAULT_MODEL);
@@ -287,7 +287,8 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let launch = Launch { model: wanted.map(str::to_owned), ..Launch::default() };
+        let mut launch = Launch::default();
+        launch.model.name = wanted.map(str::to_owned);
         let mut scene = Scene::new(launch, "/");
         scene.env = Environment { replaces: true, variables };
         model(&scene, &settings)

@@ -7,6 +7,7 @@ use ostler_engine::live::LiveSettings;
 use ostler_engine::permission::{Behavior, Policy, Rule, Source};
 use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
+use ostler_proto::launch::SettingSource;
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Map, Value};
 
@@ -160,20 +161,22 @@ pub(super) fn canonical(folders: &[PathBuf]) -> Vec<PathBuf> {
 /// Whether the project's files may allow and start things. Whoever names its settings wants them to count.
 pub(super) fn trusts_project(scene: &Scene) -> bool {
     let mut sources = scene.launch.setting_sources.iter().flatten();
-    scene.trusts_project || sources.any(|source| source == "project" || source == "local")
+    let is_of_project =
+        |source: &SettingSource| matches!(source, SettingSource::Project | SettingSource::Local);
+    scene.trusts_project || sources.any(is_of_project)
 }
 
 /// Whether settings of a kind are to be read.
-pub(super) fn wants(scene: &Scene, name: &str) -> bool {
+pub(super) fn wants(scene: &Scene, source: SettingSource) -> bool {
     let sources = scene.launch.setting_sources.as_ref();
-    sources.is_none_or(|sources| sources.iter().any(|source| source == name))
+    sources.is_none_or(|sources| sources.contains(&source))
 }
 
 fn sources(scene: &Scene, trusts_project: bool) -> Sources {
     Sources {
-        user: wants(scene, "user"),
-        project: wants(scene, "project"),
-        local: wants(scene, "local"),
+        user: wants(scene, SettingSource::User),
+        project: wants(scene, SettingSource::Project),
+        local: wants(scene, SettingSource::Local),
         flag: scene.launch.settings.clone(),
         trusts_project,
     }
@@ -189,11 +192,11 @@ pub(super) fn as_written(scene: &Scene, folders: &Folders) -> Vec<(String, Map<S
             Boundary::default().read_text(Path::new(&flag), LONGEST_FILE).ok()
         }
     });
-    let of = |name: &str, source: Source| file(source).filter(|_| wants(scene, name));
+    let of = |name: SettingSource, source: Source| file(source).filter(|_| wants(scene, name));
     let texts = [
-        ("userSettings", of("user", Source::User)),
-        ("projectSettings", of("project", Source::Project)),
-        ("localSettings", of("local", Source::Local)),
+        ("userSettings", of(SettingSource::User, Source::User)),
+        ("projectSettings", of(SettingSource::Project, Source::Project)),
+        ("localSettings", of(SettingSource::Local, Source::Local)),
         ("flagSettings", flag),
         ("policySettings", file(Source::Managed)),
     ];

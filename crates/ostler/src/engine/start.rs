@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, Lookup, Memory, Sources};
-use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::model::{Aliases, Sampling};
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{
-    self, Compaction, Connection, Delegation, Limits, Notice, SessionOptions,
-};
+use ostler_engine::session::{self, Compaction, Connection, Delegation, Notice, SessionOptions};
 use ostler_engine::settings::{Folders, Problem, Settings};
 use ostler_engine::tool::AnyTool;
-use ostler_proto::SessionId;
-use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
+use ostler_proto::launch::{Answerer, Launch, SettingSource, ThinkingDisplay, ToolSet};
 use ostler_proto::permission::PermissionMode;
 
 use super::pick::{self, Picked};
@@ -60,7 +57,6 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     }
     let opened = sessions::open(scene)?;
     let found = server_files::find(scene, &settings)?;
-    let launch = &scene.launch;
     let cautions = cautions(scene, &policy, &settings);
     let denied = Arc::new(policy.file_guard());
     let mut library = offers::library(scene, &folders, &denied)?;
@@ -77,40 +73,28 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
     // As it would be for a process of its own: settings change what the environment says.
     let env = scene.env.with(settings.env.clone());
     let connection = session::start(SessionOptions {
+        launch: launch(scene),
         tools: tools(scene)?,
-        withheld: withheld(launch),
+        withheld: withheld(&scene.launch),
         aliases: Aliases::from_env(|name| scene.var(name)),
         library,
         reload: Some(offers::reload(scene, &folders, denied)),
-        agent: launch.agent.clone(),
         output_style: settings.output_style.clone(),
         delegation: delegation(scene),
         folders: folders.clone(),
-        limits: Limits {
-            max_turns: launch.max_turns,
-            max_budget_usd: launch.max_budget_usd,
-            max_tokens: scene.token_limit,
-            timeout: scene.time_limit,
-            goes_on_after_answer: is_on(scene, "OSTLER_GO_ON_AFTER_ANSWER"),
-        },
+        max_tokens: scene.token_limit,
+        timeout: scene.time_limit,
+        goes_on_after_answer: is_on(scene, "OSTLER_GO_ON_AFTER_ANSWER"),
         prices,
-        sampling: sampling(launch)?,
+        sampling: sampling(&scene.launch),
         compaction: Compaction::from_settings(&settings.extra).with_betas(&betas(scene)),
-        system_prompt: launch.system_prompt.clone(),
-        append_system_prompt: launch.append_system_prompt.clone(),
         memory: memory.files,
         opened,
-        session_id: launch.session.id.as_deref().map(SessionId::from),
-        json_schema: launch.json_schema.clone(),
         env: env.clone(),
         live: Some(rules::live(scene, &folders, settings.clone())),
         small_model: pick::small_model(scene, &settings, &name),
-        prepare: launch.setup.clone(),
-        only_prepare: launch.only_setup,
         is_conversation: scene.is_conversation,
-        hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
-        partial_messages: scene.is_interactive || launch.include_partial_messages,
         connector: Some(Arc::new(Reach::of(scene, env))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
@@ -118,17 +102,24 @@ pub fn start(scene: &Scene) -> Result<Running, StartError> {
         state_events: state_events(scene),
         background_wait: background_wait(scene),
         background_tasks: !is_on(scene, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
-        answerer: answerer(scene),
         settings: rules::as_written(scene, &folders),
         account,
-        replay_user_messages: launch.replay_user_messages,
-        mirror: launch.session_mirror,
         checkpoints: is_on(scene, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
         tape,
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
     Ok(Running { connection, model: name, remark, warnings, cautions, folders })
+}
+
+/// The launch, with what depends on who is at the other end: a person wants to see answers as they come, and answers
+/// permission requests; a program answers them only if it has said so.
+fn launch(scene: &Scene) -> Launch {
+    let mut launch = scene.launch.clone();
+    launch.output.partial_messages |= scene.is_interactive;
+    let answerer = if scene.is_interactive { Answerer::Host } else { Answerer::NoOne };
+    launch.permission_prompts.get_or_insert(answerer);
+    launch
 }
 
 /// What a host is told about the start. A person at a terminal reads it there.
@@ -209,39 +200,26 @@ fn delegation(scene: &Scene) -> Delegation {
     }
 }
 
-/// How the model answers.
-fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
-    let odd = |what: &str, word: &str, known: &str| {
-        StartError::Refused(format!("there is no {what} {word}; use {known}"))
-    };
-    let thinking = match launch.thinking {
-        Some(launch::Thinking::Adaptive) => Some(Thinking::Adaptive),
-        Some(launch::Thinking::Budget(0) | launch::Thinking::Disabled) => Some(Thinking::Disabled),
-        Some(launch::Thinking::Budget(tokens)) => Some(Thinking::Budget(tokens)),
-        _ => None,
-    };
-    let effort = match launch.effort.as_deref() {
-        None => None,
-        Some("low") => Some(Effort::Low),
-        Some("medium") => Some(Effort::Medium),
-        Some("high") => Some(Effort::High),
-        Some("xhigh") => Some(Effort::Xhigh),
-        Some("max") => Some(Effort::Max),
-        Some(word) => return Err(odd("effort", word, "low, medium, high, xhigh or max")),
-    };
-    let display = match launch.thinking_display.as_deref() {
-        None | Some("summarized") => Some(ThinkingDisplay::Summarized),
-        Some("omitted") => Some(ThinkingDisplay::Omitted),
-        Some(word) => return Err(odd("display of thinking", word, "summarized or omitted")),
-    };
-    let task_budget = launch.task_budget;
-    Ok(Sampling { thinking, effort, display, task_budget, ..Sampling::default() })
+/// How the model answers. Users want to see what it thinks, unless they say otherwise.
+fn sampling(launch: &Launch) -> Sampling {
+    let model = &launch.model;
+    Sampling {
+        thinking: model.thinking,
+        effort: model.effort,
+        display: Some(model.thinking_display.unwrap_or(ThinkingDisplay::Summarized)),
+        task_budget: launch.limits.task_budget,
+        ..Sampling::default()
+    }
 }
 
 /// The user's and the project's standing instructions, from the sources that are read.
 fn memory(scene: &Scene, policy: &Policy) -> Memory {
-    let wants = |name: &str| rules::wants(scene, name);
-    let sources = Sources { user: wants("user"), project: wants("project"), local: wants("local") };
+    let wants = |source: SettingSource| rules::wants(scene, source);
+    let sources = Sources {
+        user: wants(SettingSource::User),
+        project: wants(SettingSource::Project),
+        local: wants(SettingSource::Local),
+    };
     let home = scene.var("HOME").map(PathBuf::from);
     let config = scene.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
@@ -271,15 +249,6 @@ fn is_on(scene: &Scene, name: &str) -> bool {
     scene.var(name).is_some_and(|value| value == "1" || value == "true")
 }
 
-/// Who answers permission questions. A program that has not said that it does will not.
-fn answerer(scene: &Scene) -> Answerer {
-    match &scene.launch.permission_prompts {
-        Some(answerer) => answerer.clone(),
-        None if scene.is_interactive => Answerer::Host,
-        None => Answerer::NoOne,
-    }
-}
-
 /// How long background tasks may go on after the last prompt; 0 for as long as they like.
 fn background_wait(scene: &Scene) -> Option<Duration> {
     let said = scene.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
@@ -294,5 +263,5 @@ fn background_wait(scene: &Scene) -> Option<Duration> {
 fn betas(scene: &Scene) -> Vec<String> {
     let named = scene.var("ANTHROPIC_BETAS").unwrap_or_default();
     let named = named.split(',').map(|beta| beta.trim().to_owned());
-    scene.launch.betas.iter().cloned().chain(named).collect()
+    scene.launch.model.betas.iter().cloned().chain(named).collect()
 }
