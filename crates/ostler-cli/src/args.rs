@@ -1,6 +1,7 @@
 //! The command line.
 
 pub(crate) mod client;
+mod launch;
 mod more;
 mod offers;
 mod pipes;
@@ -17,8 +18,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
-use ostler_proto::launch::{Launch, SessionChoice};
+use clap::{ArgGroup, ArgMatches, CommandFactory as _, FromArgMatches as _, Id, Parser};
+use ostler_proto::launch::Launch;
 use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
 
@@ -28,6 +29,11 @@ use self::wire::Wire;
 
 /// How many conversations `ostler sessions` lists without `--limit`.
 const LISTED_SESSIONS: usize = 100;
+
+/// The options that do nothing without `--output-format stream-json`.
+const FRAMES: &str = "frames";
+/// The options that do nothing where a person reads the output.
+const PROGRAMS: &str = "programs";
 
 /// An agent that works in this folder.
 ///
@@ -41,9 +47,15 @@ const LISTED_SESSIONS: usize = 100;
     about,
     long_about,
     args_override_self = true,
-    override_usage = "ostler [OPTIONS] [PROMPT]\n       ostler [OPTIONS] <COMMAND>"
+    override_usage = "ostler [OPTIONS] [PROMPT]\n       ostler [OPTIONS] <COMMAND>",
+    group = ArgGroup::new(FRAMES).multiple(true),
+    group = ArgGroup::new(PROGRAMS).multiple(true)
 )]
 pub(crate) struct Args {
+    /// The options of the engine.
+    #[arg(skip)]
+    pub(crate) launch: Launch,
+
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
@@ -52,15 +64,15 @@ pub(crate) struct Args {
 
     /// The model to ask, or `offline-demo`
     #[arg(long, value_name = "NAME", env = "ANTHROPIC_MODEL")]
-    pub(crate) model: Option<String>,
+    model: Option<String>,
 
     /// How freely tools run: default, acceptEdits, plan, dontAsk or bypassPermissions
     #[arg(long, value_name = "MODE", value_parser = permission_mode, global = true)]
-    pub(crate) permission_mode: Option<PermissionMode>,
+    permission_mode: Option<PermissionMode>,
 
     /// More settings: JSON, or the path of a file
     #[arg(long, value_name = "JSON-OR-FILE", global = true)]
-    pub(crate) settings: Option<String>,
+    settings: Option<String>,
 
     /// Let this project's settings allow tools and run hooks; without it they can only make things stricter
     #[arg(long, global = true)]
@@ -68,11 +80,11 @@ pub(crate) struct Args {
 
     /// The most model calls for one prompt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) max_turns: Option<u64>,
+    max_turns: Option<u64>,
 
     /// The most dollars to spend
     #[arg(long, value_name = "USD")]
-    pub(crate) max_budget_usd: Option<f64>,
+    max_budget_usd: Option<f64>,
 
     /// The most tokens for one prompt, in and out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -84,7 +96,7 @@ pub(crate) struct Args {
 
     /// The model to use when the other one is overloaded
     #[arg(long, value_name = "NAME")]
-    pub(crate) fallback_model: Option<String>,
+    fallback_model: Option<String>,
 
     /// Answer the prompt without any conversation: nobody is asked, only the answer is printed
     #[arg(short, long)]
@@ -99,63 +111,63 @@ pub(crate) struct Args {
     pub(crate) input_format: InputFormat,
 
     /// Print the events of a response as they come (stream-json only)
-    #[arg(long)]
-    pub(crate) include_partial_messages: bool,
+    #[arg(long, group = FRAMES)]
+    include_partial_messages: bool,
 
     /// Print when the hooks of settings files start and end (stream-json only)
-    #[arg(long)]
-    pub(crate) include_hook_events: bool,
+    #[arg(long, group = FRAMES)]
+    include_hook_events: bool,
 
     /// Accepted for compatibility: stream-json always prints every frame
     #[arg(long, hide = true)]
-    pub(crate) verbose: bool,
+    verbose: bool,
 
     /// Tell the model this instead of the usual system prompt
     #[arg(long, value_name = "TEXT")]
-    pub(crate) system_prompt: Option<String>,
+    system_prompt: Option<String>,
 
     /// Tell the model this too
     #[arg(long, value_name = "TEXT")]
-    pub(crate) append_system_prompt: Option<String>,
+    append_system_prompt: Option<String>,
 
     /// Go on with the newest conversation of this folder
     #[arg(short = 'c', long = "continue", conflicts_with = "resume", group = "earlier")]
-    pub(crate) go_on: bool,
+    go_on: bool,
 
     /// Go on with this conversation: its id, the beginning of it, or its title
     #[arg(short, long, value_name = "SESSION", group = "earlier")]
-    pub(crate) resume: Option<String>,
+    resume: Option<String>,
 
     /// Go on after this message of it, and drop what came later
     #[arg(long, value_name = "UUID", requires = "earlier")]
-    pub(crate) resume_session_at: Option<String>,
+    resume_session_at: Option<String>,
 
     /// Only go on if nothing but the turn of this prompt is dropped
     #[arg(long, value_name = "UUID", requires = "resume_session_at")]
-    pub(crate) resume_drops_turn: Option<String>,
+    resume_drops_turn: Option<String>,
 
     /// Go on in a copy, and leave the original as it is
     #[arg(long)]
-    pub(crate) fork_session: bool,
+    fork_session: bool,
 
     /// The id of a new conversation, or of the copy
     #[arg(long, value_name = "UUID", value_parser = uuid)]
-    pub(crate) session_id: Option<String>,
+    session_id: Option<String>,
 
     /// Keep nothing of this conversation on disk
     #[arg(long)]
-    pub(crate) no_session_persistence: bool,
+    no_session_persistence: bool,
 
     /// The JSON schema the answer must have
     #[arg(long, value_name = "JSON", value_parser = json)]
-    pub(crate) json_schema: Option<Value>,
+    json_schema: Option<Value>,
 
     /// Work in this folder instead of the current one
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) cwd: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) more: More,
+    more: More,
 
     #[command(flatten)]
     offers: Offers,
@@ -248,12 +260,10 @@ impl Args {
         let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
         let mut command = Self::command();
         let matches = command.try_get_matches_from_mut(arguments)?;
-        let read = Self::from_arg_matches(&matches)?.settled().and_then(|read| {
-            match read.command.is_some().then(|| scope::misplaced(&matches)).flatten() {
-                Some(why) => Err(why),
-                None => Ok(read),
-            }
-        });
+        let read = Self::from_arg_matches(&matches)?;
+        let read = launch::of(&command, &matches)
+            .map_err(|error| error.to_string())
+            .and_then(|launch| Self { launch, ..read }.settled(&command, &matches));
         let clash = |why| command.error(ErrorKind::ArgumentConflict, why);
         Ok((read.map_err(clash)?, unknown))
     }
@@ -263,11 +273,20 @@ impl Args {
         unknown::speaks_in_frames(arguments)
     }
 
-    /// With a command and a prompt told apart.
-    fn settled(mut self) -> Result<Self, String> {
-        if let Some(option) = self.without_effect() {
-            return Err(format!("`{option}` has no effect here: {}", option.needs()));
+    /// With a command and a prompt told apart, and without options that have no effect.
+    fn settled(self, all: &clap::Command, matches: &ArgMatches) -> Result<Self, String> {
+        if let Some((option, needs)) = self.without_effect(all, matches) {
+            return Err(format!("`--{option}` has no effect here: {needs}"));
         }
+        let settled = self.with_words_as_prompts()?;
+        match settled.command.is_some().then(|| scope::misplaced(matches)).flatten() {
+            Some(why) => Err(why),
+            None => Ok(settled),
+        }
+    }
+
+    /// With a command and a prompt told apart.
+    fn with_words_as_prompts(mut self) -> Result<Self, String> {
         let Some(command) = &self.command else { return Ok(self) };
         let word = command.word();
         if let Some(prompt) = &self.prompt {
@@ -298,56 +317,22 @@ impl Args {
         Err(format!("`{word}` prints for people: leave out --print and the formats"))
     }
 
-    /// An option that needs another one, which is missing.
-    fn without_effect(&self) -> Option<Dependent> {
-        let Wire { replay_user_messages, session_mirror, await_claim, debug, debug_file, .. } =
-            &self.wire;
-        let about_frames = [
-            ("--include-partial-messages", self.include_partial_messages),
-            ("--include-hook-events", self.include_hook_events),
-            ("--replay-user-messages", *replay_user_messages),
-            ("--session-mirror", *session_mirror),
-            ("--await-claim", *await_claim),
-        ];
-        let about_programs = [("--debug", debug.is_some()), ("--debug-file", debug_file.is_some())];
-        let given = |options: &[(&'static str, bool)]| {
-            options.iter().find(|(_, is_given)| *is_given).map(|(option, _)| *option)
+    /// An option that needs another one, which is missing, and what to do about it.
+    fn without_effect<'c>(
+        &self,
+        all: &'c clap::Command,
+        matches: &ArgMatches,
+    ) -> Option<(&'c str, &'static str)> {
+        let first_of = |group: &str| {
+            let id = matches.get_many::<Id>(group)?.next()?;
+            all.get_arguments().find(|arg| arg.get_id() == id)?.get_long()
         };
         let writes_frames = self.output_format == OutputFormat::StreamJson;
-        let frames = given(&about_frames).filter(|_| !writes_frames).map(Dependent::Frames);
-        let programs = given(&about_programs).filter(|_| !self.is_for_programs());
-        frames.or(programs.map(Dependent::Programs))
-    }
-
-    /// What an engine is to be started with.
-    pub(crate) fn launch(&self) -> Launch {
-        Launch {
-            model: self.model.clone(),
-            fallback_model: self.fallback_model.clone(),
-            max_turns: self.max_turns,
-            max_budget_usd: self.max_budget_usd,
-            permission_mode: self.permission_mode.clone(),
-            system_prompt: self.system_prompt.clone(),
-            append_system_prompt: self.append_system_prompt.clone(),
-            settings: self.settings.clone(),
-            json_schema: self.json_schema.clone(),
-            include_partial_messages: self.include_partial_messages,
-            include_hook_events: self.include_hook_events,
-            session: SessionChoice {
-                go_on: self.go_on,
-                resume: self.resume.clone(),
-                fork: self.fork_session,
-                resume_at: self.resume_session_at.clone(),
-                resume_drops_turn: self.resume_drops_turn.clone(),
-                id: self.session_id.clone(),
-            },
-            no_session_persistence: self.no_session_persistence,
-            agent: self.offers.agent.clone(),
-            agents: self.offers.agents.clone().unwrap_or_default(),
-            plugin_dirs: self.offers.plugin_dir.clone(),
-            plugin_dirs_without_servers: self.offers.plugin_dir_no_mcp.clone(),
-            ..self.wire.launch(self.more.launch())
-        }
+        let frames = first_of(FRAMES).filter(|_| !writes_frames);
+        let programs = first_of(PROGRAMS).filter(|_| !self.is_for_programs());
+        frames
+            .map(|option| (option, "add --output-format stream-json, or leave it out"))
+            .or(programs.map(|option| (option, "add --print or a format, or leave it out")))
     }
 
     /// Whether a program sends or reads frames.
@@ -361,31 +346,6 @@ impl Args {
         self.print
             || self.output_format != OutputFormat::Text
             || self.input_format != InputFormat::Text
-    }
-}
-
-/// An option that does nothing without another one.
-enum Dependent {
-    /// It is about frames.
-    Frames(&'static str),
-    /// It is for programs that read the output.
-    Programs(&'static str),
-}
-
-impl Dependent {
-    fn needs(&self) -> &'static str {
-        match self {
-            Self::Frames(_) => "add --output-format stream-json, or leave it out",
-            Self::Programs(_) => "add --print or a format, or leave it out",
-        }
-    }
-}
-
-impl std::fmt::Display for Dependent {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Frames(option) | Self::Programs(option) => f.write_str(option),
-        }
     }
 }
 
@@ -432,8 +392,8 @@ mod tests {
     use super::*;
 
     fn parsed(line: &str) -> Result<Args, String> {
-        let words = std::iter::once("ostler").chain(line.split(' '));
-        Args::try_parse_from(words).map_err(|error| error.to_string())?.settled()
+        let words = std::iter::once("ostler").chain(line.split(' ')).map(OsString::from);
+        Args::read(words.collect()).map(|(args, _)| args).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -443,7 +403,7 @@ mod tests {
             "explain --permission-mode plan --cwd / Bash git log --oneline -p",
         ] {
             let args = parsed(line).unwrap();
-            assert_eq!(args.permission_mode, Some(PermissionMode::Plan), "{line}");
+            assert_eq!(args.launch.permission_mode, Some(PermissionMode::Plan), "{line}");
             assert_eq!(args.cwd, Some("/".into()), "{line}");
             let Some(Command::Explain { tool, input }) = args.command else { panic!("{line}") };
             assert_eq!((tool.as_str(), input.join(" ").as_str()), ("Bash", "git log --oneline -p"));

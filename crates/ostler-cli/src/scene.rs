@@ -26,11 +26,7 @@ pub(crate) fn of(args: &Args) -> Result<StartContext, StartError> {
 
 /// The same in a folder that is known.
 pub(crate) fn at(args: &Args, cwd: PathBuf) -> StartContext {
-    let mut launch = args.launch();
-    if args.more.skips_permissions() {
-        launch.permission_mode = Some(PermissionMode::BypassPermissions);
-    }
-    let mut scene = StartContext::new(launch, cwd);
+    let mut scene = StartContext::new(args.launch.clone(), cwd);
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
     scene.is_conversation = scene.is_interactive && args.prompt.is_none();

@@ -89,7 +89,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     config.key_file.clone_from(&serve.key_file);
     config.pass_env.clone_from(&serve.pass_env);
-    config.model = serve.model.clone().or_else(|| args.model.clone());
+    config.model = serve.model.clone().or_else(|| args.launch.model.name.clone());
     let has_key = serve.key_file.is_some() || has_key(&scene);
     if config.model.is_none() && serve.engine.is_none() && !has_key {
         // Skills name no model, or a default that needs a key.
@@ -97,7 +97,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     }
     config.model_by_request = !serve.fixed_model;
     config.allow_bypass = serve.allow_bypass;
-    config.settings = args.settings.as_deref().map(settings).transpose()?;
+    config.settings = args.launch.settings.as_deref().map(settings).transpose()?;
     config.permission_mode = permission_mode(&scene, serve)?;
     config.private_callbacks = serve.allow_private_callbacks;
     config.trust_project_servers = args.trust_project;
@@ -112,8 +112,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     limits.concurrent_runs = serve.max_runs;
     limits.engines_per_user = serve.max_engines_per_user;
     limits.sessions_per_user = serve.max_sessions_per_user;
-    limits.max_turns = serve.max_turns.or(args.max_turns);
-    limits.max_budget_usd = serve.max_budget_usd.or(args.max_budget_usd);
+    limits.max_turns = serve.max_turns.or(args.launch.limits.max_turns);
+    limits.max_budget_usd = serve.max_budget_usd.or(args.launch.limits.max_budget_usd);
     limits.run = serve.run_timeout.or(limits.run);
     limits.tool = serve.tool_timeout;
     limits.stale = serve.stale_timeout.or(limits.stale);

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 /// What ends a turn that the model would not end.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// The most model calls.
-    pub max_turns: Option<u64>,
+    pub(crate) max_turns: Option<u64>,
     /// The most dollars of the whole session, subagents included.
-    pub max_budget_usd: Option<f64>,
+    pub(crate) max_budget_usd: Option<f64>,
     /// The most tokens, in and out.
-    pub max_tokens: Option<u64>,
+    pub(crate) max_tokens: Option<u64>,
     /// The longest time, from the prompt on.
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// Whether the model may go on after it gave the answer in the shape the host asked for; its last one counts.
-    pub goes_on_after_answer: bool,
+    pub(crate) goes_on_after_answer: bool,
 }

@@ -30,7 +30,8 @@ use std::time::Duration;
 use ostler_proto::api::{Content, Role};
 use ostler_proto::control::{AskHost, ControlRequest, Elicitation, ElicitationReply};
 use ostler_proto::frame::{ToEngine, ToHost};
-use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
+use ostler_proto::hook::{ExitReason, HookEvent};
+use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, User};
 use ostler_proto::peer::{CallError, Peer};
@@ -62,7 +63,6 @@ use crate::hooks::{Event, HookModel, HookServices, Hooks, registry, triggers};
 pub use crate::host::Notice;
 use crate::host::{Calls, Host, HostCall, Question};
 use crate::ids::fresh_uuid;
-pub use crate::limits::Limits;
 use crate::model::ChatMessage;
 use crate::model::ledger::Ledger;
 use crate::rescue::{LentConversation, Rescue};
@@ -102,7 +102,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
             if is_in_use {
                 options.notices.push(in_use(writer.session_id()));
             }
-            if options.mirror {
+            if options.launch.session_mirror {
                 writer.mirror();
             }
             (
@@ -112,7 +112,10 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
                 resumed,
             )
         }
-        None => (options.session_id.take().unwrap_or_else(fresh), Vec::new(), None, false),
+        None => {
+            let named = options.launch.session.id.as_deref().map(SessionId::from);
+            (named.unwrap_or_else(fresh), Vec::new(), None, false)
+        }
     };
     options.policy.scratch = Some(scratch.path().to_owned());
     options.policy.set_environment(&options.env);
@@ -123,7 +126,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         parent: None,
         frames,
         calls: Calls::new(calls),
-        partial_messages: options.partial_messages,
+        partial_messages: options.launch.output.partial_messages,
         agent: None,
         subagent: None,
         narrowing: Arc::default(),
@@ -136,8 +139,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         hooks: Arc::new(Mutex::new(hooks)),
         live: options.live.clone().map(|live| Arc::new(SettingsWatcher::new(live))),
         env: Arc::new(std::mem::take(&mut options.env)),
-        answerer: Arc::new(options.answerer.clone()),
-        replays: options.replay_user_messages,
+        answerer: Arc::new(options.launch.permission_prompts.clone().unwrap_or(Answerer::Host)),
+        replays: options.launch.output.replay_user_messages,
         checkpoints,
         recording: options.tape.take(),
         notices: Arc::new(Mutex::new(std::mem::take(&mut options.notices))),
@@ -151,14 +154,13 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     }
     // Nothing runs yet that could wait for this look at the disk, and no change must be missed.
     host.hooks().note_watched();
-    let answer = options.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
+    let answer = options.launch.output.schema.as_ref().map(StructuredOutput::new).transpose()?;
     let source = if resumed { "resume" } else { "startup" };
     let memory = options.memory.iter().map(|file| file.path.clone()).collect();
     let (idle_notice, background_wait) = (options.idle_notice, options.background_wait);
     let reported_state = ReportedState::new(options.state_events);
     let own = options.aliases.for_mode(options.model.name(), false);
     let judge = options.small_model.take().unwrap_or(own);
-    let (prepare, only_prepare) = (options.prepare.take(), options.only_prepare);
     let is_conversation = options.is_conversation;
     let setup = Setup::new(options, host, scratch, answer);
     let TurnContext { host, servers, model, cx, aliases, .. } = &setup.base;
@@ -173,8 +175,6 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         watcher: AbortOnDropHandle::new(watcher),
         switches: JoinSet::new(),
         wanted_models: VecDeque::new(),
-        prepare,
-        only_prepare,
         is_conversation,
         context: setup.context(),
         setup,
@@ -234,7 +234,12 @@ fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
 fn hooks(options: &SessionOptions, transcript: Option<&SharedTranscript>) -> Hooks {
     let project = &options.folders.project;
     let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
-    Hooks::new(&options.cwd, project, transcript.map(SharedTranscript::path), options.hook_events)
+    Hooks::new(
+        &options.cwd,
+        project,
+        transcript.map(SharedTranscript::path),
+        options.launch.output.hook_events,
+    )
 }
 
 struct Session {
@@ -274,8 +279,6 @@ struct Session {
     switches: JoinSet<ModelHookResult>,
     /// Requests for a model that wait for those.
     wanted_models: VecDeque<ModelRequest>,
-    prepare: Option<SetupTrigger>,
-    only_prepare: bool,
     is_conversation: bool,
     /// Answers to the host that take their time; given up with the session.
     asides: JoinSet<()>,
@@ -299,7 +302,7 @@ struct Session {
 impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<ToEngine>, called: mpsc::Receiver<HostCall>) {
         self.prepare().await;
-        let reason = match self.only_prepare {
+        let reason = match self.world.launch.only_setup {
             true => ExitReason::Other,
             false => self.serve(&mut inbox, called).await,
         };
@@ -311,11 +314,11 @@ impl Session {
 
     /// Runs the hooks that come before everything else, if that is asked for. No host has registered any by then.
     async fn prepare(&mut self) {
-        let TurnContext { host, cx, .. } = &self.context;
-        if let Some(trigger) = &self.prepare {
+        let TurnContext { host, cx, launch, .. } = &self.context;
+        if let Some(trigger) = &launch.setup {
             host.hooks().prepare(host, &cx.cwd, trigger).await;
         }
-        if self.only_prepare
+        if launch.only_setup
             && let Some(start) = self.start.take()
         {
             prompt::begin(&self.context, start).await;

@@ -3,64 +3,11 @@
 //! Models refuse what they do not offer with an error, and what they offer differs from one to the next. A user who
 //! sets a thinking budget means "think about this much", not "fail on a model without budgets".
 
+pub use ostler_proto::launch::{Effort, Thinking, ThinkingDisplay};
 use serde::Serialize;
 
 use super::Sampling;
 use super::pricing::{self, Efforts, ThinkingSupport};
-
-/// Whether and how much a model thinks before it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
-    /// As much as it finds right.
-    Adaptive,
-    /// Up to this many tokens.
-    Budget(u64),
-    /// Not at all, where the model can.
-    Disabled,
-}
-
-/// How much of its thinking a model shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ThinkingDisplay {
-    /// A summary. Newer models write their notes between tool calls there.
-    Summarized,
-    /// Nothing.
-    Omitted,
-}
-
-/// How much trouble a model takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Effort {
-    /// The least.
-    Low,
-    /// Less than usual, for most models.
-    Medium,
-    /// The usual, for most models.
-    High,
-    /// More.
-    Xhigh,
-    /// The most.
-    Max,
-}
-
-impl std::str::FromStr for Effort {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<Self, Self::Err> {
-        match word {
-            "low" => Ok(Self::Low),
-            "medium" => Ok(Self::Medium),
-            "high" => Ok(Self::High),
-            "xhigh" => Ok(Self::Xhigh),
-            "max" => Ok(Self::Max),
-            other => {
-                Err(format!("{other:?} is not a valid effort: use low, medium, high, xhigh or max"))
-            }
-        }
-    }
-}
 
 /// `thinking` as the API knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -37,11 +37,13 @@ use std::time::Duration;
 
 pub(crate) use self::start::hook_id;
 pub use ostler_proto::agent::AgentDefinition;
-pub use ostler_proto::launch::{ModelPrice, RecordingChoice, SessionChoice, Thinking, ToolSet};
+pub use ostler_proto::launch::{
+    Effort, LimitOptions, ModelOptions, ModelPrice, OutputOptions, RecordingChoice, ReplayMatch,
+    ReplayTiming, ReplayTools, SessionChoice, SettingSource, Thinking, ThinkingDisplay, ToolSet,
+};
 pub use ostler_proto::mcp::McpServerConfig;
 pub use ostler_proto::permission::PermissionMode;
 pub use ostler_proto::sandbox::SandboxSettings;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::callback::Reply;
@@ -129,71 +131,6 @@ impl<E: Transport + Default> IntoOptions for OptionsFor<E> {
     }
 }
 
-/// Which model, and how it answers.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct ModelOptions {
-    /// The model; the engine's own choice if `None`.
-    pub name: Option<String>,
-    /// The model that takes over when the other one fails.
-    pub fallback: Option<String>,
-    /// How it thinks.
-    pub thinking: Option<Thinking>,
-    /// How much of that is shown.
-    pub thinking_display: Option<ThinkingDisplay>,
-    /// How much trouble it takes.
-    pub effort: Option<Effort>,
-    /// Beta features of the API, such as `context-1m-2025-08-07`.
-    pub betas: Vec<String>,
-    /// What models cost, see [`Options::model_price`].
-    pub prices: BTreeMap<String, ModelPrice>,
-}
-
-/// How much of its thinking a model shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ThinkingDisplay {
-    /// A summary.
-    Summarized,
-    /// Nothing.
-    Omitted,
-}
-
-/// How much trouble a model takes. A model that does not know a level uses the next lower one.
-///
-/// ```
-/// use ostler_sdk::Options;
-/// use ostler_sdk::options::Effort;
-///
-/// let options = Options::new().effort(Effort::Low);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Effort {
-    /// The least.
-    Low,
-    /// Less than usual, for most models.
-    Medium,
-    /// The usual, for most models.
-    High,
-    /// More.
-    Xhigh,
-    /// The most.
-    Max,
-}
-
-/// What ends a turn that the model would not end.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct LimitOptions {
-    /// The most model calls per prompt.
-    pub max_turns: Option<u64>,
-    /// The most dollars.
-    pub max_budget_usd: Option<f64>,
-    /// The API's own budget for a task, in tokens.
-    pub task_budget: Option<u64>,
-}
-
 /// Where the agent works and what it is told beforehand.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -230,18 +167,6 @@ pub enum SystemPrompt {
         /// What is added.
         append: Option<String>,
     },
-}
-
-/// A settings file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SettingSource {
-    /// The user's.
-    User,
-    /// The project's, shared with others.
-    Project,
-    /// The project's, the user's own.
-    Local,
 }
 
 /// What the agent can do.
@@ -299,22 +224,6 @@ pub struct SessionOptions {
     pub file_checkpointing: bool,
 }
 
-/// What is reported.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct OutputOptions {
-    /// Whether the events of a response are sent as they come.
-    pub partial_messages: bool,
-    /// Whether hooks from settings files are reported.
-    pub hook_events: bool,
-    /// Whether prompts are sent back as they are taken up.
-    pub replay_user_messages: bool,
-    /// Whether the text of subagents is sent too.
-    pub subagent_text: bool,
-    /// The schema the answer must have.
-    pub schema: Option<Value>,
-}
-
 /// The engine itself.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -357,6 +266,13 @@ impl<E> OptionsFor<E> {
     }
 
     /// How much trouble the model takes.
+    ///
+    /// ```
+    /// use ostler_sdk::Options;
+    /// use ostler_sdk::options::Effort;
+    ///
+    /// let options = Options::new().effort(Effort::Low);
+    /// ```
     #[must_use]
     pub fn effort(mut self, effort: Effort) -> Self {
         self.model.effort = Some(effort);
@@ -618,7 +534,7 @@ impl<E> OptionsFor<E> {
     /// Has a replay take the results of tools from the recording, too: nothing is looked at or touched.
     #[must_use]
     pub fn replay_tools(mut self) -> Self {
-        self.tape.replay_tools = Some("recorded".to_owned());
+        self.tape.replay_tools = Some(ReplayTools::Recorded);
         self
     }
 

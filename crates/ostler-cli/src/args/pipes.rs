@@ -19,32 +19,42 @@ impl Args {
     /// # Errors
     /// When one cannot be read, or what is in it is not what the option takes; the text names the option.
     pub(crate) fn read_pipes(&mut self) -> Result<(), String> {
-        if let Some(settings) = &mut self.settings {
-            take_json("--settings", settings)?;
+        if let Some(settings) = &mut self.launch.settings
+            && let Some((text, _)) = read_object("--settings", settings)?
+        {
+            *settings = text;
         }
-        for servers in &mut self.more.mcp_config {
-            take_json("--mcp-config", servers)?;
+        let places = match &mut self.launch.mcp_config {
+            Some(Value::Array(places)) => places.as_mut_slice(),
+            Some(place) => std::slice::from_mut(place),
+            None => &mut [],
+        };
+        for place in places {
+            if let Value::String(path) = &*place
+                && let Some((_, servers)) = read_object("--mcp-config", path)?
+            {
+                *place = servers;
+            }
         }
         let path = self.wire.system_prompt_file.as_ref();
         if let Some(text) = path.and_then(|path| read("--system-prompt-file", path)) {
-            self.system_prompt = Some(text?);
+            self.launch.system_prompt = Some(text?);
             self.wire.system_prompt_file = None;
         }
         Ok(())
     }
 }
 
-/// Puts the JSON that is in a pipe in place of its path.
-fn take_json(option: &str, value: &mut String) -> Result<(), String> {
-    let Some(text) = read(option, Path::new(value)) else { return Ok(()) };
+/// The JSON object in a pipe, as text and as a value; `None` if the path is not that of a pipe.
+fn read_object(option: &str, path: &str) -> Result<Option<(String, Value)>, String> {
+    let Some(text) = read(option, Path::new(path)) else { return Ok(None) };
     let text = text?;
-    let wrong = |reason: &str| format!("{option} {value}: what was read is {reason}");
+    let wrong = |reason: &str| format!("{option} {path}: what was read is {reason}");
     match serde_json::from_str(&text) {
-        Ok(Value::Object(_)) => *value = text,
-        Ok(_) => return Err(wrong("not a JSON object")),
-        Err(error) => return Err(wrong(&format!("not JSON: {error}"))),
+        Ok(object @ Value::Object(_)) => Ok(Some((text, object))),
+        Ok(_) => Err(wrong("not a JSON object")),
+        Err(error) => Err(wrong(&format!("not JSON: {error}"))),
     }
-    Ok(())
 }
 
 fn read(option: &str, path: &Path) -> Option<Result<String, String>> {

@@ -9,7 +9,7 @@ use ostler::engine::pick::{self, ApiAccess, OFFLINE};
 
 /// What is wrong with the key, and how the API would be reached.
 pub(super) fn check(scene: &StartContext, settings: &Settings) -> (Finding, Option<ApiConfig>) {
-    let wanted = scene.launch.model.as_deref().filter(|name| !name.is_empty());
+    let wanted = scene.launch.model.name.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return (Finding::good(format!("model: {OFFLINE}, as you asked; it needs no key")), None);
     }

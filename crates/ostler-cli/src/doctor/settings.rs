@@ -38,7 +38,7 @@ pub(super) fn check(scene: &StartContext) -> Vec<Finding> {
 /// The same session without a model, a conversation or anything on disk.
 fn trial(scene: &StartContext) -> StartContext {
     let mut trial = scene.clone();
-    trial.launch.model = Some(OFFLINE.to_owned());
+    trial.launch.model.name = Some(OFFLINE.to_owned());
     trial.launch.session = SessionChoice::default();
     trial.launch.no_session_persistence = true;
     trial

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::record::{CallOutcome, Recorder, Recording, ToolsFrom};
+use crate::record::{CallOutcome, Recorder, Recording, ReplayTools};
 use crate::tool::{Effect, RunFuture, ToolError, ToolOutput};
 
 /// These touch nothing outside, but ask about what does.
@@ -29,7 +29,9 @@ pub(crate) async fn run(
         && !ABOUT_TASKS.contains(&call.name);
     match recording {
         Some(Recording::Record(recorder)) if !is_inside => record(recorder, call, run()).await,
-        Some(Recording::Replay(player)) if !is_inside && player.tools() == ToolsFrom::Recording => {
+        Some(Recording::Replay(player))
+            if !is_inside && player.tools() == ReplayTools::Recorded =>
+        {
             player.call(call.id, call.name, call.input).await
         }
         _ => run().await,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use ostler_proto::Uuid;
+use ostler_proto::launch::Launch;
 use ostler_proto::permission::PermissionMode;
 
 use crate::agents::{Delegation, FinishedSubagents};
@@ -23,6 +24,8 @@ pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 /// Everything a turn runs with. A subagent gets a copy of its own.
 #[derive(Clone)]
 pub(crate) struct TurnContext {
+    /// What the session was started with; the host may have changed some of it since.
+    pub(crate) launch: Arc<Launch>,
     pub(crate) model: Arc<dyn Model>,
     /// What it is asked for by name; the host may choose another one.
     pub(crate) model_name: Arc<str>,

@@ -193,11 +193,12 @@ impl Session {
         if let Some(hooks) = &initialize.hooks {
             self.context.host.replace_callbacks(registry::callbacks(hooks));
         }
+        let launch = Arc::make_mut(&mut self.setup.base.launch);
         if let Some(prompt) = &initialize.system_prompt {
-            self.setup.system_prompt = Some(system_prompt_text(prompt));
+            launch.system_prompt = Some(system_prompt_text(prompt));
         }
         if let Some(append) = &initialize.append_system_prompt {
-            self.setup.append_system_prompt = Some(append.clone());
+            launch.append_system_prompt = Some(append.clone());
         }
         let parked = self.add_servers(initialize);
         if let (Some(title), Some(start)) = (&initialize.title, &mut self.start) {

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_process::Environment;
-use ostler_proto::SessionId;
 use ostler_proto::control::AccountInfo;
-use ostler_proto::hook::SetupTrigger;
-use ostler_proto::launch::Answerer;
+use ostler_proto::launch::Launch;
 use serde_json::{Map, Value};
 
-use super::{Compaction, Delegation, Limits, StateEvents};
+use super::{Compaction, Delegation, StateEvents};
 use crate::context::memory::MemoryFile;
 use crate::host::Notice;
 use crate::library::Library;
@@ -25,8 +23,11 @@ use crate::settings_watcher::WatchedSettings;
 use crate::store::OpenedSession;
 use crate::tool::AnyTool;
 
-/// What a session runs with.
+/// What a session runs with: the launch, and what follows from it, the settings and the environment.
 pub struct SessionOptions {
+    /// What the host or the command line asks for. Where nothing is said about permission requests, the host answers
+    /// them.
+    pub launch: Launch,
     /// The model.
     pub model: Arc<dyn Model>,
     /// The tools on offer, beside those the engine brings along.
@@ -39,8 +40,6 @@ pub struct SessionOptions {
     pub library: Library,
     /// Reads again what files offer, when the host asks for it; `None` where that is not possible.
     pub reload: Option<Reload>,
-    /// The kind of agent that leads the conversation.
-    pub agent: Option<String>,
     /// The style of the answers.
     pub output_style: Option<String>,
     /// How work is handed to subagents.
@@ -51,44 +50,32 @@ pub struct SessionOptions {
     pub policy: Policy,
     /// Where changes of it are kept.
     pub folders: Folders,
-    /// What ends a turn that the model would not end.
-    pub limits: Limits,
+    /// The most tokens for one prompt, in and out.
+    pub max_tokens: Option<u64>,
+    /// The longest time for one prompt.
+    pub timeout: Option<Duration>,
+    /// Whether the model may continue after it gave the answer in the shape the host asked for; its last one counts.
+    pub goes_on_after_answer: bool,
     /// What models cost, for limits in dollars and for the cost of results.
     pub prices: Prices,
     /// How the model answers.
     pub sampling: Sampling,
     /// When the conversation is compacted.
     pub compaction: Compaction,
-    /// A system prompt in place of the engine's own. An empty one is a prompt too.
-    pub system_prompt: Option<String>,
-    /// Added to the system prompt.
-    pub append_system_prompt: Option<String>,
     /// Standing instructions, see [`crate::context::memory::load`].
     pub memory: Vec<MemoryFile>,
     /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
     pub opened: Option<OpenedSession>,
-    /// The id of a session that keeps nothing; one that is kept has the id it was opened with.
-    pub session_id: Option<SessionId>,
-    /// The shape the answer must have.
-    pub json_schema: Option<Value>,
     /// Hooks, as they stand under `hooks` in each settings file.
     pub hooks: Vec<Value>,
     /// Settings whose hooks hold too, and that are looked at again while the session runs.
     pub live: Option<WatchedSettings>,
     /// The model that hooks ask which name none; the session's own where this is not said.
     pub small_model: Option<String>,
-    /// Hooks that prepare or tend the folder run first.
-    pub prepare: Option<SetupTrigger>,
-    /// The session ends when hooks have had their say at its start.
-    pub only_prepare: bool,
     /// Whether a person writes the prompts, one after the other.
     pub is_conversation: bool,
     /// The environment of what the session starts: commands of tools and of hooks.
     pub env: Environment,
-    /// Whether the events of a response are sent as they come.
-    pub partial_messages: bool,
-    /// Whether the host sees the hooks of settings run (`hook_started` and so on).
-    pub hook_events: bool,
     /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
     pub idle_notice: Option<Duration>,
     /// What reaches MCP servers; without it there are none.
@@ -105,12 +92,6 @@ pub struct SessionOptions {
     pub background_wait: Option<Duration>,
     /// Whether anything may go on in the background.
     pub background_tasks: bool,
-    /// Who answers permission questions.
-    pub answerer: Answerer,
-    /// Whether prompts are sent back as they are taken up.
-    pub replay_user_messages: bool,
-    /// Whether the host gets what is written to the session's file.
-    pub mirror: bool,
     /// Whether files are kept as they were before each prompt, to be put back.
     pub checkpoints: bool,
     /// What settings say, by the wire's names of where they stand; the later ones win. Only to be shown to hosts.
@@ -131,37 +112,31 @@ impl SessionOptions {
     /// A model that works in the policy's working directory, without tools, limits, memory or hooks; nothing is kept.
     pub fn new(model: Arc<dyn Model>, policy: Policy) -> Self {
         Self {
+            launch: Launch::default(),
             model,
             tools: Vec::new(),
             withheld: Vec::new(),
             aliases: Aliases::default(),
             library: Library::default(),
             reload: None,
-            agent: None,
             output_style: None,
             delegation: Delegation::default(),
             cwd: policy.cwd.clone(),
             policy,
             folders: Folders::default(),
-            limits: Limits::default(),
+            max_tokens: None,
+            timeout: None,
+            goes_on_after_answer: false,
             prices: Prices::default(),
             sampling: Sampling::default(),
             compaction: Compaction::default(),
-            system_prompt: None,
-            append_system_prompt: None,
             memory: Vec::new(),
             opened: None,
-            session_id: None,
-            json_schema: None,
             hooks: Vec::new(),
             live: None,
             small_model: None,
-            prepare: None,
-            only_prepare: false,
             is_conversation: false,
             env: Environment::default(),
-            partial_messages: false,
-            hook_events: false,
             idle_notice: None,
             connector: None,
             mcp_servers: BTreeMap::new(),
@@ -170,9 +145,6 @@ impl SessionOptions {
             state_events: None,
             background_wait: Some(BACKGROUND_WAIT),
             background_tasks: true,
-            answerer: Answerer::Host,
-            replay_user_messages: false,
-            mirror: false,
             checkpoints: false,
             settings: Vec::new(),
             account: AccountInfo::default(),

@@ -19,6 +19,7 @@ use crate::context::planning::OWN_PLANNING;
 use crate::drive::TurnContext;
 use crate::host::Host;
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
+use crate::limits::Limits;
 use crate::mcp::Servers;
 use crate::model::pricing;
 use crate::permission::{ActiveRule, Source};
@@ -31,15 +32,11 @@ use crate::tool::{AnyTool, ToolCx};
 pub(super) struct Setup {
     /// The world without what only the main conversation has.
     pub(super) base: TurnContext,
-    pub(super) system_prompt: Option<String>,
-    pub(super) append_system_prompt: Option<String>,
     /// The shape the answer must have.
     pub(super) answer: Option<Arc<StructuredOutput>>,
     /// What settings say, by where they stand.
     pub(super) settings: Vec<(String, Map<String, Value>)>,
     pub(super) account: AccountInfo,
-    /// The kind of agent that leads the conversation.
-    pub(super) agent: Option<String>,
     /// The style of the answers.
     pub(super) output_style: Option<String>,
     /// What the style tells the model, as its file said when the library was read.
@@ -106,7 +103,15 @@ impl Setup {
         for (name, known) in options.mcp_servers {
             servers.add(&name, known);
         }
+        let limits = Limits {
+            max_turns: options.launch.limits.max_turns,
+            max_budget_usd: options.launch.limits.max_budget_usd,
+            max_tokens: options.max_tokens,
+            timeout: options.timeout,
+            goes_on_after_answer: options.goes_on_after_answer,
+        };
         let base = TurnContext {
+            launch: Arc::new(options.launch),
             key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,
             model_name: options.model.name().into(),
@@ -125,34 +130,21 @@ impl Setup {
             system: Arc::default(),
             host,
             cx,
-            limits: options.limits,
+            limits,
             sampling: options.sampling,
             compaction: options.compaction,
             context_usage: ContextUsage::default(),
         };
-        let SessionOptions {
-            system_prompt,
-            append_system_prompt,
-            agent,
-            withheld,
-            output_style,
-            settings,
-            account,
-            reload,
-            ..
-        } = options;
+        let SessionOptions { withheld, output_style, settings, account, reload, .. } = options;
         let flag_rules = base.host.policy().rules().to_vec();
         let flag_rules = flag_rules.into_iter().filter(|kept| kept.source == Source::Flag);
         let answer = answer.map(Arc::new);
         Self {
             style_text: style_text(&base.library, output_style.as_deref()),
             base,
-            system_prompt,
-            append_system_prompt,
             answer,
             settings,
             account,
-            agent,
             output_style,
             withheld,
             reload,
@@ -171,11 +163,12 @@ impl Setup {
     }
 
     pub(super) fn context(&self) -> TurnContext {
-        let append = [self.style(), self.append_system_prompt.clone()];
+        let launch = &self.base.launch;
+        let append = [self.style(), launch.append_system_prompt.clone()];
         let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         let system = context::system_prompt(
             &self.base.cx.cwd,
-            self.system_prompt.as_deref(),
+            launch.system_prompt.as_deref(),
             Some(&append),
             &self.base.memory,
         );
@@ -209,12 +202,12 @@ impl Setup {
 
     /// The kind of agent that leads the conversation, if it is known by now.
     pub(super) fn leader(&self) -> Option<AgentKind> {
-        agents::kind(&self.base.library, self.agent.as_deref()?)
+        agents::kind(&self.base.library, self.base.launch.agent.as_deref()?)
     }
 
     /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
     pub(super) fn style(&self) -> Option<String> {
-        self.style_text.clone().filter(|_| self.system_prompt.is_none())
+        self.style_text.clone().filter(|_| self.base.launch.system_prompt.is_none())
     }
 }
 

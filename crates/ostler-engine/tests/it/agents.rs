@@ -447,7 +447,7 @@ async fn an_agent_can_lead_the_conversation() {
     let mut host = TestHost::with(script(json!({}), look()), |options| {
         let kind = AgentKind::new("worker", kind, Origin::User);
         options.library.agents.insert("worker".to_owned(), kind);
-        options.agent = Some("worker".to_owned());
+        options.launch.agent = Some("worker".to_owned());
     })
     .await;
     host.user(User::prompt("hello")).await;

@@ -62,14 +62,15 @@ impl Door {
             Self::Frame => {}
             Self::PromptTool => {
                 options.tools.push(erase(PromptTool(allow)));
-                options.answerer = Answerer::Tool("mcp__guard__ask".to_owned());
+                options.launch.permission_prompts =
+                    Some(Answerer::Tool("mcp__guard__ask".to_owned()));
             }
             Self::PermissionHook => {
-                options.answerer = Answerer::NoOne;
+                options.launch.permission_prompts = Some(Answerer::NoOne);
                 options.hooks = vec![hook("PermissionRequest", json!({ "decision": allow }))];
             }
             Self::PreToolHook => {
-                options.answerer = Answerer::NoOne;
+                options.launch.permission_prompts = Some(Answerer::NoOne);
                 let fields = json!({"permissionDecision": "allow", "updatedInput": input});
                 options.hooks = vec![hook("PreToolUse", fields)];
             }
@@ -172,7 +173,7 @@ async fn a_person_is_asked_about_what_a_hook_made_of_the_call() {
     let mut host = TestHost::with(script, |options| {
         room.furnish(options, PermissionMode::Default, &[]);
         Door::PermissionHook.open(options, &input);
-        options.answerer = Answerer::Host;
+        options.launch.permission_prompts = Some(Answerer::Host);
     })
     .await;
     host.prompt("go").await;

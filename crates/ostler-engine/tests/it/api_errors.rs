@@ -211,7 +211,8 @@ async fn a_host_that_follows_the_events_sees_the_end_of_a_broken_stream() {
     let script = Script::new()
         .rule(when().streaming(true), reply().text_pieces(["half", "way"]).cut(3))
         .rule(when().streaming(false), reply().text("The whole."));
-    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    let mut host =
+        TestHost::with(script, |options| options.launch.output.partial_messages = true).await;
     host.prompt("go").await;
     host.result().await;
     let story = host.story();

@@ -276,7 +276,7 @@ async fn a_style_is_part_of_the_system_prompt_unless_the_host_has_its_own() {
         let mut host = TestHost::with(any(), |options| {
             project.options(options);
             options.output_style = Some("Pirate".to_owned());
-            options.system_prompt = own;
+            options.launch.system_prompt = own;
         })
         .await;
         host.prompt("hello").await;

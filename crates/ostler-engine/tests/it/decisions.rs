@@ -78,7 +78,7 @@ async fn an_empty_answer_is_asked_about_once() {
 async fn a_token_budget_ends_the_turn_without_running_the_call() {
     let spend = reply().tool_use("Change", json!({"word": "x"})).usage(Usage::tokens(900, 200));
     let mut host = TestHost::with(Script::new().rule(when(), spend), |options| {
-        options.limits.max_tokens = Some(1000)
+        options.max_tokens = Some(1000)
     })
     .await;
     host.prompt("spend").await;
@@ -94,7 +94,7 @@ async fn a_token_budget_ends_the_turn_without_running_the_call() {
 async fn a_deadline_ends_a_turn_that_hangs() {
     let script = Script::new().rule(when(), reply().text("never").stall(1));
     let limit = Duration::from_millis(50);
-    let mut host = TestHost::with(script, |options| options.limits.timeout = Some(limit)).await;
+    let mut host = TestHost::with(script, |options| options.timeout = Some(limit)).await;
     host.prompt("wait").await;
     let result = host.result().await;
     assert_eq!(result.errors.unwrap(), ["Reached the time limit (0.05 s)"]);
@@ -159,7 +159,7 @@ async fn a_dollar_budget_counts_what_the_model_cost() {
         .tool_use("Look", json!({"word": "x"}))
         .usage(Usage::tokens(1_000_000, 10));
     let mut host = TestHost::with(Script::new().rule(when(), spend), |options| {
-        options.limits.max_budget_usd = Some(0.5)
+        options.launch.limits.max_budget_usd = Some(0.5)
     })
     .await;
     host.prompt("spend").await;

@@ -183,7 +183,7 @@ async fn session(seed: u64, has_faults: bool) {
     let partial_messages = dice.one_in(2);
     let mut host = TestHost::with(script, |options| {
         options.opened = Some(opened);
-        options.partial_messages = partial_messages;
+        options.launch.output.partial_messages = partial_messages;
     })
     .await;
     let mut whim = Whim { dice, has_faults };

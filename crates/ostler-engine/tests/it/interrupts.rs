@@ -42,7 +42,7 @@ impl Sitting {
         let opened = Self::projects(&folder).open(scene(), &SessionStart::default()).unwrap();
         let host = TestHost::with(script, |options| {
             options.opened = Some(opened);
-            options.partial_messages = true;
+            options.launch.output.partial_messages = true;
             change(options);
         })
         .await;
@@ -513,7 +513,8 @@ async fn twice() {
 async fn by_a_host_that_denies_and_stops() {
     let calls =
         reply().tool_use("Change", json!({"word": "a"})).tool_use("Change", json!({"word": "b"}));
-    let mut sitting = Sitting::new(script(calls), |options| options.partial_messages = false).await;
+    let mut sitting =
+        Sitting::new(script(calls), |options| options.launch.output.partial_messages = false).await;
     sitting.host.answer =
         Some(Ok(json!({"behavior": "deny", "message": "Stop it.", "interrupt": true})));
     sitting.host.prompt("first").await;

@@ -51,8 +51,7 @@ async fn the_token_limit_holds_for_a_turn_with_all_its_subagents() {
     };
     // 400 of the conversation itself, 800 of the subagent, and 400 more that nobody pays for.
     for (limit, n_requests) in [(700, 2), (1_200, 3), (10_000, 4)] {
-        let mut host =
-            TestHost::with(script(), |options| options.limits.max_tokens = Some(limit)).await;
+        let mut host = TestHost::with(script(), |options| options.max_tokens = Some(limit)).await;
         host.prompt("delegate").await;
         let result = host.result().await;
         assert_eq!(host.api.requests().len(), n_requests, "{limit}: {:#?}", host.story());
@@ -68,7 +67,7 @@ async fn a_budget_that_an_earlier_prompt_used_up_pays_for_nothing_more() {
     let spend = reply().model("claude-opus-4-5").text("Here.").usage(Usage::tokens(900, 100));
     let script = Script::new().rule(when(), spend);
     let mut host =
-        TestHost::with(script, |options| options.limits.max_budget_usd = Some(0.001)).await;
+        TestHost::with(script, |options| options.launch.limits.max_budget_usd = Some(0.001)).await;
     for _ in 0..2 {
         host.prompt("go").await;
         assert_eq!(host.result().await.subtype.as_str(), "error_max_budget_usd");
@@ -112,7 +111,8 @@ async fn an_answer_that_never_came_says_what_was_wrong() {
     ] {
         let script = Script::new().rule(when(), reply);
         let mut host =
-            TestHost::with(script, |options| options.json_schema = Some(schema.clone())).await;
+            TestHost::with(script, |options| options.launch.output.schema = Some(schema.clone()))
+                .await;
         host.prompt("rate it").await;
         let errors = host.result().await.errors.unwrap();
         assert!(errors[0].contains(expected), "{errors:?}");

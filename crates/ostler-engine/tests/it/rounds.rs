@@ -46,18 +46,19 @@ async fn budgets_are_reached_not_passed() {
             .usage(Usage::tokens(900, 100));
         Script::new().rule(when().has_tool_result(true), reply().text("Done.")).rule(when(), spend)
     };
-    let mut host = TestHost::with(script(), |options| options.limits.max_tokens = Some(1000)).await;
+    let mut host = TestHost::with(script(), |options| options.max_tokens = Some(1000)).await;
     host.prompt("go").await;
     let result = host.result().await;
     assert_eq!(result.errors.unwrap(), ["Reached maximum number of tokens (1000)"]);
     let dollars = result.total_cost_usd.get();
     let mut host =
-        TestHost::with(script(), |options| options.limits.max_budget_usd = Some(dollars)).await;
+        TestHost::with(script(), |options| options.launch.limits.max_budget_usd = Some(dollars))
+            .await;
     host.prompt("go").await;
     assert_eq!(host.result().await.subtype.as_str(), "error_max_budget_usd");
     let mut host = TestHost::with(script(), |options| {
-        options.limits.max_tokens = Some(1001);
-        options.limits.max_budget_usd = Some(dollars * 1.1);
+        options.max_tokens = Some(1001);
+        options.launch.limits.max_budget_usd = Some(dollars * 1.1);
     })
     .await;
     host.prompt("go").await;
@@ -74,11 +75,11 @@ async fn a_call_that_a_limit_stops_is_told_which() {
             .rule(when(), call())
     };
     let limit = Duration::from_millis(300);
-    let mut host = TestHost::with(script(), |options| options.limits.timeout = Some(limit)).await;
+    let mut host = TestHost::with(script(), |options| options.timeout = Some(limit)).await;
     host.prompt("go").await;
     host.until("user: failed: Deadline exceeded").await;
     assert_eq!(host.result().await.errors.unwrap(), ["Reached the time limit (0.3 s)"]);
-    let mut host = TestHost::with(script(), |options| options.limits.max_tokens = Some(10)).await;
+    let mut host = TestHost::with(script(), |options| options.max_tokens = Some(10)).await;
     host.prompt("go").await;
     host.until("user: failed: Token budget exhausted").await;
     assert_eq!(host.result().await.permission_denials.len(), 0);
@@ -140,7 +141,8 @@ async fn every_frame_names_the_session_of_init() {
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("Done."))
         .rule(when(), reply().tool_use("Look", json!({"word": "x"})));
-    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    let mut host =
+        TestHost::with(script, |options| options.launch.output.partial_messages = true).await;
     host.prompt("go").await;
     host.result().await;
     let ids: Vec<_> = host

@@ -134,7 +134,8 @@ async fn an_interruption_keeps_what_was_said_and_the_conversation_goes_on() {
     let script = Script::new()
         .rule(when().prompt_contains("first"), reply().text_pieces(["One ", "two"]).gate(3, "half"))
         .rule(when().prompt_contains("second"), reply().text("Here again."));
-    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    let mut host =
+        TestHost::with(script, |options| options.launch.output.partial_messages = true).await;
     host.prompt("first").await;
     host.until("stream_event content_block_delta").await;
     host.interrupt().await;
@@ -197,7 +198,8 @@ async fn a_refusal_of_the_api_is_a_result_and_the_session_lives() {
 #[tokio::test]
 async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
     let script = Script::new().rule(when(), reply().text_pieces(["Hel", "lo"]));
-    let mut host = TestHost::with(script, |options| options.partial_messages = true).await;
+    let mut host =
+        TestHost::with(script, |options| options.launch.output.partial_messages = true).await;
     host.prompt("hi").await;
     host.result().await;
     assert_eq!(
@@ -219,7 +221,9 @@ async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
 
 #[tokio::test]
 async fn frames_tell_when_to_which_request_and_for_which_prompt() {
-    let mut host = TestHost::with(calls("Look"), |options| options.partial_messages = true).await;
+    let mut host =
+        TestHost::with(calls("Look"), |options| options.launch.output.partial_messages = true)
+            .await;
     let prompt = "11111111-1111-4111-8111-111111111111";
     host.user(User { uuid: Some(prompt.into()), ..User::prompt("go") }).await;
     let result = serde_json::to_value(host.result().await).unwrap();
@@ -435,7 +439,8 @@ async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
 #[tokio::test]
 async fn the_limit_on_turns_is_a_result_of_its_own() {
     let script = Script::new().rule(when(), reply().tool_use("Look", json!({"word": "again"})));
-    let mut host = TestHost::with(script, |options| options.limits.max_turns = Some(2)).await;
+    let mut host =
+        TestHost::with(script, |options| options.launch.limits.max_turns = Some(2)).await;
     host.prompt("look for ever").await;
     let result = host.result().await;
     assert_eq!(result.subtype.as_str(), "error_max_turns");
@@ -447,7 +452,7 @@ async fn the_limit_on_turns_is_a_result_of_its_own() {
 async fn a_host_that_no_longer_reads_ends_what_runs() {
     let mut host = TestHost::with(
         Script::new().rule(when(), reply().text_pieces(["One ", "two"]).stall(3)),
-        |options| options.partial_messages = true,
+        |options| options.launch.output.partial_messages = true,
     )
     .await;
     host.prompt("go").await;

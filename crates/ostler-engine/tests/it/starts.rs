@@ -125,7 +125,7 @@ async fn a_limit_in_dollars_is_not_passed_by_a_model_without_a_price() {
         .usage(Usage::tokens(900, 100));
     let script = Script::new().rule(when(), call);
     let mut host =
-        TestHost::with(script, |options| options.limits.max_budget_usd = Some(9.0)).await;
+        TestHost::with(script, |options| options.launch.limits.max_budget_usd = Some(9.0)).await;
     let refused = set_model(&mut host, "my-proxy-model").await;
     assert!(refused["error"].as_str().unwrap().contains("price"), "{refused}");
     host.prompt("spend").await;
@@ -180,7 +180,7 @@ async fn command_of_agent(as_leader: bool, tools: &[&str], command: &str) -> Str
     };
     let mut host = TestHost::with(script, |options| {
         room.furnish(options, PermissionMode::BypassPermissions, &[]);
-        options.agent = as_leader.then(|| "worker".to_owned());
+        options.launch.agent = as_leader.then(|| "worker".to_owned());
     })
     .await;
     let agents = BTreeMap::from([("worker".to_owned(), kind)]);
@@ -224,7 +224,7 @@ async fn settings_with_a_model_that_cannot_be_used_change_nothing() {
         json!({"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "echo [$MINE]"}]}]});
     let mut host = TestHost::with(script, |options| {
         options.hooks = vec![hook];
-        options.limits.max_budget_usd = Some(1.0);
+        options.launch.limits.max_budget_usd = Some(1.0);
     })
     .await;
     let told = apply(&mut host, json!({"env": {"MINE": "x"}, "model": "nobody-knows-it"})).await;

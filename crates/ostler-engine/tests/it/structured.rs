@@ -11,7 +11,7 @@ fn schema() -> Value {
 }
 
 async fn host(script: Script) -> TestHost {
-    TestHost::with(script, |options| options.json_schema = Some(schema())).await
+    TestHost::with(script, |options| options.launch.output.schema = Some(schema())).await
 }
 
 fn answers(input: Value) -> ostler_testkit::Reply {
@@ -84,7 +84,7 @@ async fn a_schema_that_is_none_is_no_session() {
     ] {
         let api = ostler_testkit::ScriptedApi::start(Script::new()).await;
         let mut options = TestHost::options(&api);
-        options.json_schema = Some(schema);
+        options.launch.output.schema = Some(schema);
         assert!(ostler_engine::session::start(options).unwrap_err().contains(expected));
     }
 }

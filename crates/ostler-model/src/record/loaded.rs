@@ -8,22 +8,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ostler_proto::launch::ReplayMatch;
 use serde_json::Value;
 
 use super::difference;
 use super::edit::{Edit, Editor, Form, add};
 use super::line::{CallOutcome, ExchangeEnd};
 use super::recorded_request::{RecordedRequest, RequestPart};
-
-/// How alike a request must be to a recorded one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Matching {
-    /// The same apart from dates, ids, folders and the like.
-    #[default]
-    Strict,
-    /// The same kinds of messages with calls of the same tools; of several such, the most similar one.
-    Loose,
-}
 
 /// A recording.
 #[derive(Debug, Default)]
@@ -69,12 +60,12 @@ impl LoadedRecording {
     pub(crate) fn take(
         &mut self,
         asked: &RecordedRequest,
-        matching: Matching,
+        matching: ReplayMatch,
     ) -> Result<&RecordedExchange, String> {
         self.n_asked += 1;
         let fits = |exchange: &RecordedExchange| match matching {
-            Matching::Strict => exchange.asked.is_like(asked),
-            Matching::Loose => shape(&exchange.asked) == shape(asked),
+            ReplayMatch::Strict => exchange.asked.is_like(asked),
+            ReplayMatch::Loose => shape(&exchange.asked) == shape(asked),
         };
         let rank = |exchange: &RecordedExchange| {
             let is_of_run = Some(exchange.run) == self.run;
@@ -123,7 +114,7 @@ impl LoadedRecording {
     }
 
     /// Why a request has no answer here.
-    fn complaint(&self, asked: &RecordedRequest, matching: Matching) -> String {
+    fn complaint(&self, asked: &RecordedRequest, matching: ReplayMatch) -> String {
         let n_messages = asked.messages.len();
         let request = format!(
             "request {} of this run ({n_messages} message{}, {})",
@@ -151,8 +142,10 @@ impl LoadedRecording {
         let difference = difference::first(&nearest.asked.normal(), &asked.normal());
         let difference = difference.map(|it| it.to_string()).unwrap_or_default();
         let loose = match matching {
-            Matching::Strict => ", or replay with `--replay-match loose` if this does not matter",
-            Matching::Loose => "",
+            ReplayMatch::Strict => {
+                ", or replay with `--replay-match loose` if this does not matter"
+            }
+            ReplayMatch::Loose => "",
         };
         format!(
             "the recording has no answer to {request}. The nearest is exchange {number} (line {line}), and the first \

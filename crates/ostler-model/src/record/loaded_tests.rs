@@ -36,7 +36,7 @@ fn library(runs: &[&[&[&str]]]) -> LoadedRecording {
 }
 
 /// Which exchange answers, as `run.number`.
-fn take(library: &mut LoadedRecording, texts: &[&str], matching: Matching) -> String {
+fn take(library: &mut LoadedRecording, texts: &[&str], matching: ReplayMatch) -> String {
     match library.take(&asked(texts), matching) {
         Ok(exchange) => format!("{}.{}", exchange.run, exchange.number),
         Err(complaint) => complaint,
@@ -46,14 +46,14 @@ fn take(library: &mut LoadedRecording, texts: &[&str], matching: Matching) -> St
 #[test]
 fn requests_are_found_in_any_order() {
     let mut library = library(&[&[&["a"], &["b"], &["c"]]]);
-    let mut found = |text: &str| take(&mut library, &[text], Matching::Strict);
+    let mut found = |text: &str| take(&mut library, &[text], ReplayMatch::Strict);
     assert_eq!([found("c"), found("a"), found("b")], ["0.3", "0.1", "0.2"]);
 }
 
 #[test]
 fn equal_requests_are_answered_in_turn_and_then_no_more() {
     let mut library = library(&[&[&["a"], &["b"], &["a"]]]);
-    let mut found = |text: &str| take(&mut library, &[text], Matching::Strict);
+    let mut found = |text: &str| take(&mut library, &[text], ReplayMatch::Strict);
     assert_eq!([found("a"), found("a"), found("b")], ["0.1", "0.3", "0.2"]);
     let complaint = found("a");
     assert!(complaint.contains("all of its exchanges have been replayed"), "{complaint}");
@@ -63,7 +63,7 @@ fn equal_requests_are_answered_in_turn_and_then_no_more() {
 fn the_newest_run_that_knows_the_beginning_is_kept_to() {
     let runs: &[&[&[&str]]] = &[&[&["a"], &["x"]], &[&["a"], &["x"]], &[&["z"]]];
     let mut library = library(runs);
-    let mut found = |text: &str| take(&mut library, &[text], Matching::Strict);
+    let mut found = |text: &str| take(&mut library, &[text], ReplayMatch::Strict);
     assert_eq!([found("a"), found("x")], ["1.1", "1.2"]);
     // A conversation that was recorded in two runs may go on in one.
     assert_eq!(found("z"), "2.1");
@@ -72,7 +72,7 @@ fn the_newest_run_that_knows_the_beginning_is_kept_to() {
 #[test]
 fn a_request_that_nobody_recorded_is_told_with_the_first_difference() {
     let mut library = library(&[&[&["fix it", "one result"], &["another"]]]);
-    let complaint = take(&mut library, &["fix it", "two results"], Matching::Strict);
+    let complaint = take(&mut library, &["fix it", "two results"], ReplayMatch::Strict);
     for part in [
         "no answer to request 1 of this run (2 messages, the last one \"two results\")",
         "exchange 1 (line 2)",
@@ -86,7 +86,7 @@ fn a_request_that_nobody_recorded_is_told_with_the_first_difference() {
 #[test]
 fn loosely_the_kinds_of_messages_decide_and_then_the_most_alike() {
     let mut library = library(&[&[&["a", "b"], &["c", "d"], &["e"]]]);
-    let mut found = |texts: &[&str]| take(&mut library, texts, Matching::Loose);
+    let mut found = |texts: &[&str]| take(&mut library, texts, ReplayMatch::Loose);
     assert_eq!(found(&["changed", "d"]), "0.2");
     assert_eq!(found(&["changed"]), "0.3");
     assert_eq!(found(&["changed", "too"]), "0.1");
@@ -98,7 +98,7 @@ fn loosely_the_kinds_of_messages_decide_and_then_the_most_alike() {
 fn ids_of_the_recording_get_their_new_names() {
     let mut library = library(&[&[&["task b12ab34cd in /t/ostler-1 done"]]]);
     let now = &["task b99ff00ee in /t/ostler-2 done"];
-    assert_eq!(take(&mut library, now, Matching::Strict), "0.1");
+    assert_eq!(take(&mut library, now, ReplayMatch::Strict), "0.1");
     let text = "stop b12ab34cd, see <ostler:tmp>/ostler-1/x";
     let now = edited(text, Form::Plain, library.learned());
     assert_eq!(now, "stop b99ff00ee, see <ostler:tmp>/ostler-2/x");

@@ -15,9 +15,10 @@ mod recorded_request;
 mod recorder;
 mod redactor;
 
+pub use ostler_proto::launch::{ReplayMatch, ReplayTiming, ReplayTools};
+
 pub use self::line::CallOutcome;
-pub use self::loaded::Matching;
-pub use self::player::{Player, ReplayOptions, Timing, ToolsFrom};
+pub use self::player::{Player, ReplayOptions};
 pub use self::recorder::Recorder;
 pub use self::redactor::RecordingRedactor;
 

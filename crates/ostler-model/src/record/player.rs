@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
+use ostler_proto::launch::{ReplayMatch, ReplayTiming, ReplayTools};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::edit::{edit_events, edit_value};
 use super::line::{self, CallOutcome, ExchangeEnd};
-use super::loaded::{LoadedRecording, Matching};
+use super::loaded::LoadedRecording;
 use super::recorded_request::{RequestNormalizer, RequestPart};
 use super::redactor::RecordingRedactor;
 use super::{RecordingError, reader};
@@ -21,31 +22,11 @@ use crate::{EventStream, Model, ModelError, ModelEvent, Request};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Where the results of tools come from.
-    pub tools: ToolsFrom,
+    pub tools: ReplayTools,
     /// How alike a request must be to a recorded one.
-    pub matching: Matching,
+    pub matching: ReplayMatch,
     /// When events come.
-    pub timing: Timing,
-}
-
-/// Where the results of tools come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ToolsFrom {
-    /// They run.
-    #[default]
-    Real,
-    /// The recording: nothing outside the conversation is looked at or touched.
-    Recording,
-}
-
-/// When events come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Timing {
-    /// At once.
-    #[default]
-    Instant,
-    /// As long after the request as they were recorded.
-    Recorded,
+    pub timing: ReplayTiming,
 }
 
 /// Answers from a recording. Cheap to clone.
@@ -89,7 +70,7 @@ impl Player {
         Arc::new(ReplayingModel { player: self.clone(), name: name.to_owned() })
     }
 
-    pub fn tools(&self) -> ToolsFrom {
+    pub fn tools(&self) -> ReplayTools {
         self.0.options.tools
     }
 
@@ -191,7 +172,7 @@ impl Model for ReplayingModel {
         };
         let end = self.player.ending(end);
         let events = stream::iter(events.into_iter().map(Ok));
-        if self.player.0.options.timing == Timing::Instant {
+        if self.player.0.options.timing == ReplayTiming::Instant {
             return events.chain(end).boxed();
         }
         let begun = Instant::now();

@@ -63,10 +63,10 @@ async fn the_cwd_is_the_workspace_unless_another_is_given() {
 #[tokio::test]
 async fn max_turns_is_none_by_default() {
     assert_eq!(ClientConfig::default().max_turns(), None);
-    assert_eq!(started(Adapter::new).await.launch.max_turns, None);
+    assert_eq!(started(Adapter::new).await.launch.limits.max_turns, None);
     let config = ClientConfig::default().with_max_turns(7);
     let launch = started(|options| Adapter::new(options).with_client(config)).await.launch;
-    assert_eq!(launch.max_turns, Some(7));
+    assert_eq!(launch.limits.max_turns, Some(7));
 }
 
 #[tokio::test]
@@ -214,10 +214,10 @@ async fn sandbox_excluded_commands_reaches_the_engine() {
 async fn the_default_model_is_that_of_the_original() {
     assert_eq!(ModelConfig::default().model(), "claude-sonnet-4-5-20250929");
     let launch = started(Adapter::new).await.launch;
-    assert_eq!(launch.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
+    assert_eq!(launch.model.name.as_deref(), Some("claude-sonnet-4-5-20250929"));
     let launch =
         started(|options| Adapter::new(options).with_model(ModelConfig::new("other"))).await;
-    assert_eq!(launch.launch.model.as_deref(), Some("other"));
+    assert_eq!(launch.launch.model.name.as_deref(), Some("other"));
 }
 
 /// The error for one setting.

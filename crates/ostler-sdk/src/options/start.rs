@@ -9,40 +9,9 @@ use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
-use super::{Effort, ModelOptions, Options, SettingSource, SystemPrompt, ThinkingDisplay};
+use super::{ModelOptions, Options, SystemPrompt};
 use crate::error::Error;
 use crate::transport::{Environment, Start};
-
-impl SettingSource {
-    fn word(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Project => "project",
-            Self::Local => "local",
-        }
-    }
-}
-
-impl Effort {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-            Self::Xhigh => "xhigh",
-            Self::Max => "max",
-        }
-    }
-}
-
-impl ThinkingDisplay {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Summarized => "summarized",
-            Self::Omitted => "omitted",
-        }
-    }
-}
 
 impl Options {
     /// What the engine is started with.
@@ -137,7 +106,7 @@ impl Options {
         serde_json::from_str(self.context.settings.as_deref().unwrap_or("{}")).ok()
     }
 
-    /// The command line.
+    /// The command line. The groups of options that are the same on the command line are taken as they are.
     pub(crate) fn launch(&self) -> Launch {
         let (system_prompt, append_system_prompt) = match &self.context.system_prompt {
             SystemPrompt::Empty => (Some(String::new()), None),
@@ -150,16 +119,12 @@ impl Options {
         let asks =
             self.permissions.on_permission.is_some() || self.permissions.on_question.is_some();
         Launch {
-            model: self.model.name.clone(),
-            fallback_model: self.model.fallback.clone(),
-            betas: self.model.betas.clone(),
-            model_prices: self.model.prices.clone(),
-            thinking: self.model.thinking,
-            thinking_display: self.model.thinking_display.map(|it| it.word().to_owned()),
-            effort: self.model.effort.map(|it| it.word().to_owned()),
-            max_turns: self.limits.max_turns,
-            max_budget_usd: self.limits.max_budget_usd,
-            task_budget: self.limits.task_budget,
+            model: self.model.clone(),
+            limits: self.limits.clone(),
+            output: self.output.clone(),
+            session: self.session.choice.clone(),
+            no_session_persistence: self.session.ephemeral,
+            tape: self.tape.clone(),
             permission_mode: Some(self.permissions.mode.clone()),
             allow_skip_permissions: self.permissions.allow_dangerously_skip_permissions,
             permission_prompts: asks.then_some(Answerer::Host),
@@ -170,33 +135,14 @@ impl Options {
             system_prompt,
             append_system_prompt,
             agent: self.context.agent.clone(),
-            // They go with `initialize`.
-            agents: BTreeMap::new(),
-            setting_sources: Some(
-                self.context
-                    .setting_sources
-                    .iter()
-                    .map(|source| source.word().to_owned())
-                    .collect(),
-            ),
+            setting_sources: Some(self.context.setting_sources.clone()),
             settings: self.settings(),
             mcp_config: self.mcp_config(),
             strict_mcp_config: self.tools.strict_mcp,
             plugin_dirs: paths(&self.context.plugins),
-            plugin_dirs_without_servers: Vec::new(),
-            json_schema: self.output.schema.clone(),
-            include_partial_messages: self.output.partial_messages,
-            include_hook_events: self.output.hook_events,
-            replay_user_messages: self.output.replay_user_messages,
-            setup: None,
-            only_setup: false,
-            session: self.session.choice.clone(),
-            no_session_persistence: self.session.ephemeral,
-            session_mirror: false,
-            managed_settings: None,
-            project_config_root: None,
-            tape: self.tape.clone(),
             extra: self.engine.extra_args.clone(),
+            // Agents go with `initialize`; the rest has no option of the SDK.
+            ..Launch::default()
         }
     }
 

@@ -3,7 +3,8 @@
 use ostler_sdk::hook::{HookOutput, PreToolUseInput};
 use ostler_sdk::mcp::Server;
 use ostler_sdk::options::{
-    Effort, PermissionMode, SettingSource, SystemPrompt, Thinking, ThinkingDisplay, ToolSet,
+    Effort, PermissionMode, ReplayMatch, ReplayTiming, SettingSource, SystemPrompt, Thinking,
+    ThinkingDisplay, ToolSet,
 };
 use ostler_sdk::{Answers, Client, Decision, Dialog, ErrorKind, Hook, Options};
 use serde_json::{Value, json};
@@ -150,8 +151,8 @@ fn every_option() -> Vec<(Change, &'static str)> {
         (|options| options.record("/r"), "--record=/r"),
         (|options| options.replay("/r"), "--replay=/r"),
         (|options| options.replay("/r").replay_tools(), "--replay=/r --replay-tools=recorded"),
-        (set!(tape.replay_match = some("loose")), "--replay-match=loose"),
-        (set!(tape.replay_timing = some("recorded")), "--replay-timing=recorded"),
+        (set!(tape.replay_match = Some(ReplayMatch::Loose)), "--replay-match=loose"),
+        (set!(tape.replay_timing = Some(ReplayTiming::Recorded)), "--replay-timing=recorded"),
         (|mut options| {
             options.session.choice.resume_at = some("u");
             options.session.choice.resume_drops_turn = some("v");

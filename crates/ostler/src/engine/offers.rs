@@ -7,6 +7,7 @@ use ostler_engine::library::{self, Library, Places};
 use ostler_engine::permission::ReadGuard;
 use ostler_engine::session::Reload;
 use ostler_engine::settings::{Folders, Problem};
+use ostler_proto::launch::SettingSource;
 
 use super::{StartContext, StartError, rules};
 
@@ -20,18 +21,15 @@ pub(super) fn library(
     denied: &Arc<ReadGuard>,
 ) -> Result<Library, StartError> {
     let launch = &context.launch;
-    let wants = |name: &str| match &launch.setting_sources {
-        Some(sources) => sources.iter().any(|source| source == name),
-        None => true,
-    };
+    let wants_project = rules::wants(context, SettingSource::Project);
     let places = |paths: &[String]| paths.iter().map(|path| context.cwd.join(path)).collect();
     let added: Vec<PathBuf> = places(&launch.add_dirs);
     let mut library = library::load(&Places {
-        user: folders.user.clone().filter(|_| wants("user")),
-        project: Some(folders.project.clone()).filter(|_| wants("project")),
+        user: folders.user.clone().filter(|_| rules::wants(context, SettingSource::User)),
+        project: Some(folders.project.clone()).filter(|_| wants_project),
         trusts_project: rules::trusts_project(context),
         denied: Arc::clone(denied),
-        added: if wants("project") { added } else { Vec::new() },
+        added: if wants_project { added } else { Vec::new() },
         plugins: places(&launch.plugin_dirs),
     });
     let n_plugins = library.plugins.len();

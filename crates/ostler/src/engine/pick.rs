@@ -61,15 +61,15 @@ fn real(
     settings: &Settings,
     secrets: &mut Vec<(String, String)>,
 ) -> Result<SelectedModel, StartError> {
-    let wanted = context.launch.model.as_deref().filter(|name| !name.is_empty());
+    let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
     if wanted == Some(OFFLINE) {
         return offline("the offline demo, as you asked");
     }
     match (wanted, reach(context, settings)?) {
         (_, Some(ApiAccess { mut config, account, .. })) => {
             config.fallback_model = fallback_model(context, settings);
-            config.betas.extend(context.launch.betas.iter().cloned());
-            if context.launch.task_budget.is_some() {
+            config.betas.extend(context.launch.model.betas.iter().cloned());
+            if context.launch.limits.task_budget.is_some() {
                 config.betas.push(TASK_BUDGETS.to_owned());
             }
             let keys = config.credential.secrets().into_iter();
@@ -94,7 +94,7 @@ fn real(
 /// The model that takes over, by its full name. It is not the session's own: a short name means the usual one of its
 /// family.
 fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String> {
-    let wanted = context.launch.fallback_model.as_deref().filter(|name| !name.is_empty())?;
+    let wanted = context.launch.model.fallback.as_deref().filter(|name| !name.is_empty())?;
     Some(full_name(&aliases(context, settings), Some(wanted)))
 }
 
@@ -112,7 +112,7 @@ fn full_name(aliases: &Aliases, wanted: Option<&str>) -> String {
 /// What models cost: as the command line says it, then the settings, then the list.
 pub(super) fn prices(context: &StartContext, settings: &Settings) -> Prices {
     let mut given = settings.model_prices.clone();
-    given.extend(context.launch.model_prices.clone());
+    given.extend(context.launch.model.prices.clone());
     Prices::new(given)
 }
 
@@ -123,7 +123,7 @@ pub(super) fn unpriced(
     prices: &Prices,
     model: &str,
 ) -> Option<StartError> {
-    let limit = context.launch.max_budget_usd?;
+    let limit = context.launch.limits.max_budget_usd?;
     let named = aliases(context, settings).meant_by(model);
     let mut models = named.into_iter().chain(fallback_model(context, settings));
     let unpriced = models.find(|name| !prices.is_priced(name))?;
@@ -162,7 +162,7 @@ pub struct ApiAccess {
 /// # Errors
 /// When what is said about it makes no sense, or the command that gives the key fails.
 pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAccess>, StartError> {
-    let wanted = context.launch.model.as_deref().filter(|name| !name.is_empty());
+    let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
     let usual = settings.model.as_deref().filter(|name| !name.is_empty());
     // What settings say about the environment holds for us too.
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.env.get(name));
@@ -285,7 +285,8 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        let launch = Launch { model: wanted.map(str::to_owned), ..Launch::default() };
+        let mut launch = Launch::default();
+        launch.model.name = wanted.map(str::to_owned);
         let mut context = StartContext::new(launch, "/");
         context.env = Environment { replaces: true, variables };
         model(&context, &settings)

@@ -1,13 +1,13 @@
 //! Record and replay: what the command line, the options and the environment say about it, made into a tape.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use ostler_engine::record::{
-    Matching, Player, Recorder, Recording, RecordingError, RecordingRedactor, ReplayOptions,
-    Timing, ToolsFrom,
+    Player, Recorder, Recording, RecordingError, RecordingRedactor, ReplayOptions,
 };
 use ostler_engine::settings::Settings;
-use ostler_proto::launch::RecordingChoice;
+use ostler_proto::launch::{RecordingChoice, UnknownKeyword};
 
 use super::pick::{self, SelectedModel};
 use super::{StartContext, StartError};
@@ -37,10 +37,6 @@ pub(super) fn chosen(context: &StartContext) -> Result<RecordingChoice, StartErr
                 .to_owned(),
         ));
     }
-    let or_var = |said: Option<String>, name: &str| said.or_else(|| context.var(name));
-    choice.replay_tools = or_var(choice.replay_tools, "OSTLER_REPLAY_TOOLS");
-    choice.replay_match = or_var(choice.replay_match, "OSTLER_REPLAY_MATCH");
-    choice.replay_timing = or_var(choice.replay_timing, "OSTLER_REPLAY_TIMING");
     Ok(choice)
 }
 
@@ -76,35 +72,41 @@ pub(super) fn replayed(
     choice: &RecordingChoice,
     path: &str,
 ) -> Result<SelectedModel, StartError> {
-    let player = Player::new(Path::new(path), redactor(context, settings), options(choice)?)?;
-    let wanted = context.launch.model.clone().filter(|name| !name.is_empty());
+    let player =
+        Player::new(Path::new(path), redactor(context, settings), options(context, choice)?)?;
+    let wanted = context.launch.model.name.clone().filter(|name| !name.is_empty());
     let model = player.model(&wanted.unwrap_or_else(|| player.recorded_model()));
     let remark = Some("a recording answers in the model's place");
     let account = pick::account("none");
     Ok(SelectedModel { model, remark, account, recording: Some(Recording::Replay(player)) })
 }
 
-fn options(choice: &RecordingChoice) -> Result<ReplayOptions, StartError> {
-    let odd = |flag: &str, word: &str, known: &str| {
-        Err(StartError::Refused(format!("there is no --replay-{flag} {word}; use {known}")))
-    };
+fn options(context: &StartContext, choice: &RecordingChoice) -> Result<ReplayOptions, StartError> {
     Ok(ReplayOptions {
-        tools: match choice.replay_tools.as_deref() {
-            None | Some("real") => ToolsFrom::Real,
-            Some("recorded") => ToolsFrom::Recording,
-            Some(word) => return odd("tools", word, "real or recorded"),
-        },
-        matching: match choice.replay_match.as_deref() {
-            None | Some("strict") => Matching::Strict,
-            Some("loose") => Matching::Loose,
-            Some(word) => return odd("match", word, "strict or loose"),
-        },
-        timing: match choice.replay_timing.as_deref() {
-            None | Some("instant") => Timing::Instant,
-            Some("recorded") => Timing::Recorded,
-            Some(word) => return odd("timing", word, "instant or recorded"),
-        },
+        tools: or_var(context, choice.replay_tools, "tools", "OSTLER_REPLAY_TOOLS")?,
+        matching: or_var(context, choice.replay_match, "match", "OSTLER_REPLAY_MATCH")?,
+        timing: or_var(context, choice.replay_timing, "timing", "OSTLER_REPLAY_TIMING")?,
     })
+}
+
+/// The value of an option, or else that of its variable.
+fn or_var<T>(
+    context: &StartContext,
+    given: Option<T>,
+    option: &str,
+    variable: &str,
+) -> Result<T, StartError>
+where
+    T: Default + FromStr<Err = UnknownKeyword>,
+{
+    let unknown = |UnknownKeyword { word, known }| {
+        StartError::Refused(format!("there is no --replay-{option} {word}; use {known}"))
+    };
+    match (given, context.var(variable)) {
+        (Some(value), _) => Ok(value),
+        (None, Some(word)) => word.parse().map_err(unknown),
+        (None, None) => Ok(T::default()),
+    }
 }
 
 /// What has a name in recordings in place of its value: folders, and everything that may be a secret.

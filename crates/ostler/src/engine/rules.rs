@@ -7,6 +7,7 @@ use ostler_engine::permission::{Behavior, Policy, Rule, Source};
 use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Settings, SettingsError, Sources};
 use ostler_engine::settings_watcher::WatchedSettings;
+use ostler_proto::launch::SettingSource;
 use ostler_proto::permission::PermissionMode;
 use serde_json::{Map, Value};
 
@@ -160,20 +161,22 @@ pub(super) fn canonical(folders: &[PathBuf]) -> Vec<PathBuf> {
 /// Whether the project's files may allow and start things. Whoever names its settings wants them to count.
 pub(super) fn trusts_project(context: &StartContext) -> bool {
     let mut sources = context.launch.setting_sources.iter().flatten();
-    context.trusts_project || sources.any(|source| source == "project" || source == "local")
+    let is_of_project =
+        |source: &SettingSource| matches!(source, SettingSource::Project | SettingSource::Local);
+    context.trusts_project || sources.any(is_of_project)
 }
 
 /// Whether settings of a kind are to be read.
-pub(super) fn wants(context: &StartContext, name: &str) -> bool {
+pub(super) fn wants(context: &StartContext, source: SettingSource) -> bool {
     let sources = context.launch.setting_sources.as_ref();
-    sources.is_none_or(|sources| sources.iter().any(|source| source == name))
+    sources.is_none_or(|sources| sources.contains(&source))
 }
 
 fn sources(context: &StartContext, trusts_project: bool) -> Sources {
     Sources {
-        user: wants(context, "user"),
-        project: wants(context, "project"),
-        local: wants(context, "local"),
+        user: wants(context, SettingSource::User),
+        project: wants(context, SettingSource::Project),
+        local: wants(context, SettingSource::Local),
         flag: context.launch.settings.clone(),
         trusts_project,
     }
@@ -192,11 +195,11 @@ pub(super) fn as_written(
             Boundary::default().read_text(Path::new(&flag), LONGEST_FILE).ok()
         }
     });
-    let of = |name: &str, source: Source| file(source).filter(|_| wants(context, name));
+    let of = |name: SettingSource, source: Source| file(source).filter(|_| wants(context, name));
     let texts = [
-        ("userSettings", of("user", Source::User)),
-        ("projectSettings", of("project", Source::Project)),
-        ("localSettings", of("local", Source::Local)),
+        ("userSettings", of(SettingSource::User, Source::User)),
+        ("projectSettings", of(SettingSource::Project, Source::Project)),
+        ("localSettings", of(SettingSource::Local, Source::Local)),
         ("flagSettings", flag),
         ("policySettings", file(Source::Managed)),
     ];

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use ostler_engine::mcp::KnownServer;
 use ostler_engine::project_file::{Boundary, Refusal};
 use ostler_engine::settings::{Problem, Settings};
+use ostler_proto::launch::SettingSource;
 use ostler_proto::mcp::McpServerConfig;
 use serde_json::{Map, Value};
 
-use super::{StartContext, StartError};
+use super::{StartContext, StartError, rules};
 
 /// The most of `.mcp.json`, in bytes.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
@@ -32,7 +33,7 @@ pub(super) fn find(context: &StartContext, settings: &Settings) -> Result<Server
     let mut servers = BTreeMap::new();
     let mut warnings = Vec::new();
     let takes_project =
-        !context.launch.strict_mcp_config && super::rules::wants(context, "project");
+        !context.launch.strict_mcp_config && rules::wants(context, SettingSource::Project);
     if takes_project {
         warnings.extend(of_project(context, settings, &mut servers));
     }
@@ -75,7 +76,7 @@ fn of_project(
     let root = root.unwrap_or_else(|| context.cwd.clone());
     let path = root.join(".mcp.json");
     let problem = |reason: String| Problem { path: path.clone(), pointer: String::new(), reason };
-    let boundary = match super::rules::trusts_project(context) {
+    let boundary = match rules::trusts_project(context) {
         true => Boundary::default(),
         false => Boundary::inside(&root, Arc::default()),
     };
@@ -94,7 +95,7 @@ fn of_project(
             waiting.push(name);
             continue;
         }
-        let is_trusted = super::rules::trusts_project(context);
+        let is_trusted = rules::trusts_project(context);
         let config = if is_trusted { config } else { without_grants(config) };
         match known(config, "project", context) {
             Ok(known) => _ = servers.insert(name, known),
@@ -266,7 +267,8 @@ mod tests {
         let strict = Launch { strict_mcp_config: true, ..Launch::default() };
         let all = json!({"enableAllProjectMcpServers": true});
         assert_eq!(found(project(), all.clone(), strict), (Vec::new(), 0));
-        let without = Launch { setting_sources: Some(vec!["user".into()]), ..Launch::default() };
+        let without =
+            Launch { setting_sources: Some(vec![SettingSource::User]), ..Launch::default() };
         assert_eq!(found(project(), all.clone(), without), (Vec::new(), 0));
         assert_eq!(found(json!([1]), all, Launch::default()), (Vec::new(), 1));
     }

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, Lookup, Memory, MemorySources};
-use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::model::Sampling;
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{
-    self, Compaction, Connection, Delegation, Limits, Notice, SessionOptions,
-};
+use ostler_engine::session::{self, Compaction, Connection, Delegation, Notice, SessionOptions};
 use ostler_engine::settings::{Folders, Problem, Settings};
 use ostler_engine::tool::AnyTool;
-use ostler_proto::SessionId;
-use ostler_proto::launch::{self, Answerer, Launch, ToolSet};
+use ostler_proto::launch::{Answerer, Launch, SettingSource, ThinkingDisplay, ToolSet};
 use ostler_proto::permission::PermissionMode;
 
 use super::pick::{self, SelectedModel};
@@ -60,7 +57,6 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     }
     let opened = sessions::open(context)?;
     let found = server_files::find(context, &settings)?;
-    let launch = &context.launch;
     let cautions = cautions(context, &policy, &settings);
     let denied = Arc::new(policy.file_guard());
     let mut library = offers::library(context, &folders, &denied)?;
@@ -77,40 +73,28 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     // As it would be for a process of its own: settings change what the environment says.
     let env = context.env.with(settings.env.clone());
     let connection = session::start(SessionOptions {
+        launch: launch(context),
         tools: tools(context)?,
-        withheld: withheld(launch),
+        withheld: withheld(&context.launch),
         aliases: pick::aliases(context, &settings),
         library,
         reload: Some(offers::reload(context, &folders, denied)),
-        agent: launch.agent.clone(),
         output_style: settings.output_style.clone(),
         delegation: delegation(context),
         folders: folders.clone(),
-        limits: Limits {
-            max_turns: launch.max_turns,
-            max_budget_usd: launch.max_budget_usd,
-            max_tokens: context.token_limit,
-            timeout: context.time_limit,
-            goes_on_after_answer: is_on(context, "OSTLER_GO_ON_AFTER_ANSWER"),
-        },
+        max_tokens: context.token_limit,
+        timeout: context.time_limit,
+        goes_on_after_answer: is_on(context, "OSTLER_GO_ON_AFTER_ANSWER"),
         prices,
-        sampling: sampling(launch)?,
+        sampling: sampling(&context.launch),
         compaction: Compaction::from_settings(&settings.extra).with_betas(&betas(context)),
-        system_prompt: launch.system_prompt.clone(),
-        append_system_prompt: launch.append_system_prompt.clone(),
         memory: memory.files,
         opened,
-        session_id: launch.session.id.as_deref().map(SessionId::from),
-        json_schema: launch.json_schema.clone(),
         env: env.clone(),
         live: Some(rules::live(context, &folders, settings.clone())),
         small_model: pick::small_model(context, &settings, &name),
-        prepare: launch.setup.clone(),
-        only_prepare: launch.only_setup,
         is_conversation: context.is_conversation,
-        hook_events: launch.include_hook_events,
         idle_notice: Some(IDLE_NOTICE),
-        partial_messages: context.is_interactive || launch.include_partial_messages,
         connector: Some(Arc::new(ServerConnector::of(context, env))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
@@ -118,17 +102,24 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         state_events: state_events(context),
         background_wait: background_wait(context),
         background_tasks: !is_on(context, "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"),
-        answerer: answerer(context),
         settings: rules::as_written(context, &folders),
         account,
-        replay_user_messages: launch.replay_user_messages,
-        mirror: launch.session_mirror,
         checkpoints: is_on(context, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
         tape: recording,
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
     Ok(RunningSession { connection, model: name, remark, warnings, cautions, folders })
+}
+
+/// The launch, with what depends on who is at the other end: a person wants to see answers as they come, and answers
+/// permission requests; a program answers them only if it has said so.
+fn launch(context: &StartContext) -> Launch {
+    let mut launch = context.launch.clone();
+    launch.output.partial_messages |= context.is_interactive;
+    let answerer = if context.is_interactive { Answerer::Host } else { Answerer::NoOne };
+    launch.permission_prompts.get_or_insert(answerer);
+    launch
 }
 
 /// What a host is told about the start. A person at a terminal reads it there.
@@ -210,40 +201,26 @@ fn delegation(context: &StartContext) -> Delegation {
     }
 }
 
-/// How the model answers.
-fn sampling(launch: &Launch) -> Result<Sampling, StartError> {
-    let odd = |what: &str, word: &str, known: &str| {
-        StartError::Refused(format!("there is no {what} {word}; use {known}"))
-    };
-    let thinking = match launch.thinking {
-        Some(launch::Thinking::Adaptive) => Some(Thinking::Adaptive),
-        Some(launch::Thinking::Budget(0) | launch::Thinking::Disabled) => Some(Thinking::Disabled),
-        Some(launch::Thinking::Budget(tokens)) => Some(Thinking::Budget(tokens)),
-        _ => None,
-    };
-    let effort = match launch.effort.as_deref() {
-        None => None,
-        Some("low") => Some(Effort::Low),
-        Some("medium") => Some(Effort::Medium),
-        Some("high") => Some(Effort::High),
-        Some("xhigh") => Some(Effort::Xhigh),
-        Some("max") => Some(Effort::Max),
-        Some(word) => return Err(odd("effort", word, "low, medium, high, xhigh or max")),
-    };
-    let display = match launch.thinking_display.as_deref() {
-        None | Some("summarized") => Some(ThinkingDisplay::Summarized),
-        Some("omitted") => Some(ThinkingDisplay::Omitted),
-        Some(word) => return Err(odd("display of thinking", word, "summarized or omitted")),
-    };
-    let task_budget = launch.task_budget;
-    Ok(Sampling { thinking, effort, display, task_budget, ..Sampling::default() })
+/// How the model answers. Users want to see what it thinks, unless they say otherwise.
+fn sampling(launch: &Launch) -> Sampling {
+    let model = &launch.model;
+    Sampling {
+        thinking: model.thinking,
+        effort: model.effort,
+        display: Some(model.thinking_display.unwrap_or(ThinkingDisplay::Summarized)),
+        task_budget: launch.limits.task_budget,
+        ..Sampling::default()
+    }
 }
 
 /// The user's and the project's standing instructions, from the sources that are read.
 fn memory(context: &StartContext, policy: &Policy) -> Memory {
-    let wants = |name: &str| rules::wants(context, name);
-    let sources =
-        MemorySources { user: wants("user"), project: wants("project"), local: wants("local") };
+    let wants = |source: SettingSource| rules::wants(context, source);
+    let sources = Sources {
+        user: wants(SettingSource::User),
+        project: wants(SettingSource::Project),
+        local: wants(SettingSource::Local),
+    };
     let home = context.var("HOME").map(PathBuf::from);
     let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
@@ -273,15 +250,6 @@ fn is_on(context: &StartContext, name: &str) -> bool {
     context.var(name).is_some_and(|value| value == "1" || value == "true")
 }
 
-/// Who answers permission questions. A program that has not said that it does will not.
-fn answerer(context: &StartContext) -> Answerer {
-    match &context.launch.permission_prompts {
-        Some(answerer) => answerer.clone(),
-        None if context.is_interactive => Answerer::Host,
-        None => Answerer::NoOne,
-    }
-}
-
 /// How long background tasks may go on after the last prompt; 0 for as long as they like.
 fn background_wait(context: &StartContext) -> Option<Duration> {
     let said = context.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
@@ -296,5 +264,5 @@ fn background_wait(context: &StartContext) -> Option<Duration> {
 fn betas(context: &StartContext) -> Vec<String> {
     let named = context.var("ANTHROPIC_BETAS").unwrap_or_default();
     let named = named.split(',').map(|beta| beta.trim().to_owned());
-    context.launch.betas.iter().cloned().chain(named).collect()
+    context.launch.model.betas.iter().cloned().chain(named).collect()
 }

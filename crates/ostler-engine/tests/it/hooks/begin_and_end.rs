@@ -20,7 +20,7 @@ async fn setup_comes_before_everything_else_and_says_what_for() {
         let hooks = ledger.hooks(&["SessionStart", "Setup", "UserPromptSubmit"]);
         let mut host = TestHost::with(script(), |options| {
             options.hooks = vec![hooks];
-            options.prepare = Some(trigger);
+            options.launch.setup = Some(trigger);
         })
         .await;
         host.prompt("go").await;
@@ -52,7 +52,7 @@ async fn a_matcher_keeps_a_setup_hook_away_from_the_other_kind() {
     ]});
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
-        options.prepare = Some(SetupTrigger::Maintenance);
+        options.launch.setup = Some(SetupTrigger::Maintenance);
     })
     .await;
     host.prompt("go").await;
@@ -67,7 +67,7 @@ async fn nobody_can_object_to_setup_and_its_words_go_with_the_first_prompt() {
     let hooks = json!({"Setup": [{"hooks": [hook(says(&context)), hook("exit 2".to_owned())]}]});
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
-        options.prepare = Some(SetupTrigger::Init);
+        options.launch.setup = Some(SetupTrigger::Init);
     })
     .await;
     host.prompt("go").await;
@@ -81,8 +81,8 @@ async fn a_session_that_only_prepares_ends_without_a_prompt() {
     let hooks = ledger.hooks(&["Setup", "SessionStart", "SessionEnd", "UserPromptSubmit"]);
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
-        options.prepare = Some(SetupTrigger::Init);
-        options.only_prepare = true;
+        options.launch.setup = Some(SetupTrigger::Init);
+        options.launch.only_setup = true;
     })
     .await;
     while host.next().await.is_some() {}

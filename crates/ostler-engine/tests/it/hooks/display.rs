@@ -48,7 +48,7 @@ async fn the_user_sees_other_words_and_the_model_and_the_file_keep_its_own() {
         json!({"MessageDisplay": [{"hooks": [{"type": "command", "command": replacing()}]}]});
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
-        options.partial_messages = true;
+        options.launch.output.partial_messages = true;
         options.opened = Some(opened);
     })
     .await;
@@ -68,7 +68,7 @@ async fn hooks_are_told_every_text_once_and_whole() {
     let hooks = ledger.hooks(&["MessageDisplay", "Stop"]);
     let mut host = TestHost::with(script(), |options| {
         options.hooks = vec![hooks];
-        options.partial_messages = true;
+        options.launch.output.partial_messages = true;
     })
     .await;
     host.prompt("go").await;
@@ -88,7 +88,8 @@ async fn hooks_are_told_every_text_once_and_whole() {
 
 #[tokio::test]
 async fn without_hooks_the_pieces_come_as_they_are() {
-    let mut host = TestHost::with(script(), |options| options.partial_messages = true).await;
+    let mut host =
+        TestHost::with(script(), |options| options.launch.output.partial_messages = true).await;
     host.prompt("go").await;
     host.result().await;
     assert_eq!(pieces(&host), ["secret", "the ", "secret ", "again"]);

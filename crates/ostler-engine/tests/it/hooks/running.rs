@@ -332,7 +332,7 @@ async fn a_prompt_whose_guard_was_interrupted_never_reaches_the_model() {
 async fn watched(hooks: Value, script: Script) -> TestHost {
     TestHost::with(script, |options| {
         options.hooks = vec![hooks];
-        options.hook_events = true;
+        options.launch.output.hook_events = true;
     })
     .await
 }
