@@ -302,7 +302,7 @@ struct Session {
 impl Session {
     async fn run(mut self, mut inbox: mpsc::Receiver<ToEngine>, called: mpsc::Receiver<HostCall>) {
         self.prepare().await;
-        let reason = match self.world.launch.only_setup {
+        let reason = match self.context.launch.only_setup {
             true => ExitReason::Other,
             false => self.serve(&mut inbox, called).await,
         };

@@ -216,7 +216,7 @@ fn sampling(launch: &Launch) -> Sampling {
 /// The user's and the project's standing instructions, from the sources that are read.
 fn memory(context: &StartContext, policy: &Policy) -> Memory {
     let wants = |source: SettingSource| rules::wants(context, source);
-    let sources = Sources {
+    let sources = MemorySources {
         user: wants(SettingSource::User),
         project: wants(SettingSource::Project),
         local: wants(SettingSource::Local),
