@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use rustix::io::Errno;
 use tokio::process::Command;
 
 /// A command for [`Group::spawn`](crate::Group::spawn), which starts it without forking this process.
@@ -61,8 +62,8 @@ fn is_there(command: &std::process::Command) -> io::Result<()> {
         folders.iter().map(|it| it.join(program)).filter(|it| it.exists()).collect();
     match found.iter().any(|it| is_executable(it)) {
         true => Ok(()),
-        false if found.is_empty() => Err(io::Error::from_raw_os_error(nix::libc::ENOENT)),
-        false => Err(io::Error::from_raw_os_error(nix::libc::EACCES)),
+        false if found.is_empty() => Err(Errno::NOENT.into()),
+        false => Err(Errno::ACCESS.into()),
     }
 }
 

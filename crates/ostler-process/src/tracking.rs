@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Pid, getsid};
+use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
 
 use crate::processes::{self, Process, ScanResult};
 use crate::{marker, watchdog};
@@ -39,7 +38,7 @@ static NEWS: Condvar = Condvar::new();
 /// that other code of the program starts while a child runs. Does nothing on systems without this feature.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
-    if nix::sys::prctl::set_child_subreaper(true).is_ok() {
+    if rustix::process::set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTS.store(true, Ordering::Relaxed);
     }
 }
@@ -82,7 +81,7 @@ pub(crate) fn start<T>(
     let (leader, id) = spawn()?;
     let started = processes::started(id);
     let (state, found) = (State::Running, BTreeMap::new());
-    tracking.children.insert(number, Child { leader: id.as_raw(), started, state, found });
+    tracking.children.insert(number, Child { leader: id.as_raw_pid(), started, state, found });
     tracking.has_news = true;
     if !tracking.is_looking {
         let looker = std::thread::Builder::new().name("ostler-tracking".to_owned());
@@ -136,15 +135,16 @@ impl Tracking {
     /// share its session.
     fn is_orphan(&self, process: &Process) -> bool {
         ADOPTS.load(Ordering::Relaxed)
-            && process.parent == Pid::this().as_raw()
-            && getsid(None).is_ok_and(|own| process.session != own.as_raw())
+            && process.parent == getpid().as_raw_pid()
+            && getsid(None).is_ok_and(|own| process.session != own.as_raw_pid())
             && !self.children.values().any(|child| child.leader == process.id)
     }
 
     fn reap(&self, processes: &[Process]) {
-        for process in processes.iter().filter(|it| it.is_zombie && self.is_orphan(it)) {
+        let orphans = processes.iter().filter(|it| it.is_zombie && self.is_orphan(it));
+        for id in orphans.filter_map(|it| Pid::from_raw(it.id)) {
             // Fails if another thread was faster.
-            let _ = waitpid(Pid::from_raw(process.id), Some(WaitPidFlag::WNOHANG));
+            let _ = waitpid(Some(id), WaitOptions::NOHANG);
         }
     }
 

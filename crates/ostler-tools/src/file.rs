@@ -2,9 +2,9 @@
 //!
 //! Other paths (folders, pipes, sockets, devices) are refused with a message for the model.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
 use ostler_engine::tool::ToolError;
@@ -24,7 +24,7 @@ pub(crate) struct Loaded {
 pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
     let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     refuse_other_kinds(path, &found)?;
-    let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
+    let file = ostler_files::open(path).map_err(|error| unreadable(path, &error))?;
     let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
     if metadata.len() > MAX_BYTES {
         return Err(too_large(path, metadata.len()));
@@ -37,12 +37,6 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, ToolError> {
         return Err(too_large(path, bytes.len() as u64));
     }
     Ok(Loaded { bytes, metadata })
-}
-
-/// Opens a file without ever blocking on a pipe.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
 }
 
 /// Replaces or creates a file, so that a reader sees the old or the new one, never a part.
