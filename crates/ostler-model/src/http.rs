@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use ostler_http::Certificates;
 use ostler_proto::api::{Message, StreamEvent};
+use ostler_proto::codec::SseDecoder;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
 use serde_json::Value;
@@ -19,8 +20,7 @@ use super::config::{Header, Timeouts, read_base_url};
 use super::credential::Keyring;
 use super::retry::{self, Failure};
 use super::size::ResponseSize;
-use super::sse::SseDecoder;
-use super::{ApiConfig, ModelError, ModelEvent, Request};
+use super::{ApiConfig, MAX_RESPONSE_BYTES, ModelError, ModelEvent, Request};
 
 /// How often a connection with a request under way is asked whether it is still there, and how long that may take.
 const PROBE: Duration = Duration::from_secs(20);
@@ -134,7 +134,7 @@ async fn open(
     let named = name(&response).map(ModelEvent::Named).map(Ok);
     let reader = Reader {
         body: response.bytes_stream().boxed(),
-        decoder: SseDecoder::default(),
+        decoder: SseDecoder::new(MAX_RESPONSE_BYTES),
         data: VecDeque::new(),
         size: ResponseSize::default(),
         deadline,
@@ -232,7 +232,10 @@ impl Reader {
 
     fn decode(&mut self, bytes: &[u8]) -> Result<Vec<String>, Failure> {
         self.size.add_raw(bytes.len())?;
-        self.decoder.push(bytes).map_err(|error| ModelError::TooLarge(error.to_string()).into())
+        let events = self.decoder.push(bytes);
+        let events = events.map_err(|error| ModelError::TooLarge(error.to_string()))?;
+        // The API repeats the event's name in its data.
+        Ok(events.into_iter().map(|event| event.data).collect())
     }
 
     fn stalled(&self) -> Failure {
