@@ -103,8 +103,7 @@ fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn version(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.24x}", Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]
