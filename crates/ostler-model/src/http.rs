@@ -1,7 +1,6 @@
 //! The Messages API over HTTP: one attempt at a request, with or without a stream.
 
 use std::collections::{HashSet, VecDeque};
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -351,12 +350,8 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
 
 /// Whether the API is on this machine, where no proxy could reach it.
 pub fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
-        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+    let is_named_so = url.host_str().is_some_and(|host| host.ends_with(".localhost"));
+    is_named_so || ostler_http::is_this_machine(url)
 }
 
 fn silent(what: &str) -> Failure {
