@@ -35,7 +35,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use self::environment::Environment;
-pub use self::spawn::command;
+pub use self::spawn::{command, shell};
 pub use self::tracking::adopt_orphans;
 #[doc(hidden)]
 pub use self::tracking::look;

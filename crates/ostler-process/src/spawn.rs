@@ -41,6 +41,13 @@ fn utility() -> Option<&'static Path> {
     *UTILITY.get_or_init(|| known().find(|path| is_executable(path)))
 }
 
+/// The shell for commands of users and agents: bash, if there is one. By its full path: a file of a project on PATH must
+/// not replace it.
+pub fn shell() -> &'static str {
+    let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
+    known.unwrap_or("/bin/sh")
+}
+
 /// Starts the command as the leader of its own session.
 pub(crate) fn spawn(mut command: Command) -> io::Result<Box<dyn ChildWrapper>> {
     if utility().is_some_and(|utility| command.as_std().get_program() == utility) {
