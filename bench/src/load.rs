@@ -56,11 +56,10 @@ pub(crate) fn run() -> Result<Vec<String>> {
 
 /// Each subscriber needs a socket here and one in the server.
 pub(crate) fn raise_file_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
-        // If this is not allowed, opening a socket fails later.
-        let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
-    }
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // If this is not allowed, opening a socket fails later.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
 fn script() -> Script {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
@@ -175,11 +176,8 @@ impl<'a> Stage<'a> {
         };
         let (pid, report) = heard?;
         let Some(Report { code: Some(code), left }) = report else {
-            if let Some(pid) = pid {
-                let _ = nix::sys::signal::kill(
-                    nix::unistd::Pid::from_raw(pid),
-                    nix::sys::signal::Signal::SIGKILL,
-                );
+            if let Some(pid) = pid.and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
             }
             bail!("the program had to be killed");
         };

@@ -10,10 +10,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::Pid;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
@@ -67,17 +65,18 @@ async fn watched(program: &Path) -> Result<i32> {
         signal(SignalKind::hangup())?,
     );
     let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
-    let pid = child.id().and_then(|id| i32::try_from(id).ok()).context("a new child has an id")?;
+    let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+    let pid = pid.context("a new child has an id")?;
     writeln!(runner, "{pid}")?;
     let status = loop {
         let signal = tokio::select! {
             status = child.wait() => break status?,
-            _ = signals.0.recv() => Signal::SIGTERM,
-            _ = signals.1.recv() => Signal::SIGINT,
-            _ = signals.2.recv() => Signal::SIGHUP,
+            _ = signals.0.recv() => Signal::TERM,
+            _ = signals.1.recv() => Signal::INT,
+            _ = signals.2.recv() => Signal::HUP,
         };
         // The process may be gone already.
-        let _ = kill(Pid::from_raw(pid), signal);
+        let _ = kill_process(pid, signal);
     };
     use std::os::unix::process::ExitStatusExt as _;
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
@@ -88,7 +87,8 @@ async fn watched(program: &Path) -> Result<i32> {
 
 #[cfg(target_os = "linux")]
 fn adopt_orphans() -> Result<()> {
-    nix::sys::prctl::set_child_subreaper(true).context("adopting orphans")
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own)).context("adopting orphans")
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -100,12 +100,12 @@ fn adopt_orphans() -> Result<()> {
 fn left_over() -> Vec<String> {
     let deadline = Instant::now() + GRACE;
     loop {
-        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) if Instant::now() < deadline => {
+        match wait(WaitOptions::NOHANG) {
+            Ok(None) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            Ok(WaitStatus::StillAlive) => break,
-            Ok(_) | Err(Errno::EINTR) => {}
+            Ok(None) => break,
+            Ok(Some(_)) | Err(Errno::INTR) => {}
             Err(_) => return Vec::new(),
         }
     }
@@ -119,8 +119,8 @@ fn left_over() -> Vec<String> {
         words.collect::<Vec<_>>().join(" ").trim().to_owned()
     };
     let names = ids.iter().map(name).collect();
-    for id in ids {
-        let _ = kill(Pid::from_raw(id), Signal::SIGKILL);
+    for id in ids.into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process(id, Signal::KILL);
     }
     names
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::editor::{Editor, Step};
@@ -20,7 +21,7 @@ pub(crate) async fn compose(
         return Ok(Some(Typed { text, is_shown: true }));
     }
     let mut resized = signal(SignalKind::window_change())?;
-    let mut resumed = signal(SignalKind::from_raw(nix::sys::signal::SIGCONT as i32))?;
+    let mut resumed = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
     let mut writing = input.writing()?;
     let _pastes = screen.take_pastes()?;
     loop {

@@ -2,6 +2,8 @@
 //!
 //! Pure: keys go in, a picture comes out.
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use crate::keys::{Key, Stroke};
 use crate::text::{clean, width};
 
@@ -214,7 +216,8 @@ impl Editor {
                 lines.push(String::new());
                 used = 0;
             }
-            if at == self.cursor {
+            // Text that was removed may have left the cursor inside one of them.
+            if cursor.is_none() && at >= self.cursor {
                 cursor = Some((lines.len() - 1, used));
             }
             if letter == "\n" {
@@ -247,22 +250,7 @@ fn is_word(letter: char) -> bool {
 
 /// What people take for letters: with accents that follow them, and joined pictures as one.
 fn letters(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    const JOINER: char = '\u{200d}';
-    let mut rest = text.char_indices().peekable();
-    std::iter::from_fn(move || {
-        let (start, mut last) = rest.next()?;
-        let mut end = start + last.len_utf8();
-        while let Some((at, next)) = rest.peek().copied() {
-            let belongs =
-                last == JOINER || (width(next.encode_utf8(&mut [0; 4])) == 0 && !next.is_control());
-            if last == '\n' || !belongs {
-                break;
-            }
-            (last, end) = (next, at + next.len_utf8());
-            rest.next();
-        }
-        Some((start, &text[start..end]))
-    })
+    text.grapheme_indices(true)
 }
 
 #[cfg(test)]

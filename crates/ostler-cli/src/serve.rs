@@ -158,7 +158,8 @@ fn permission_mode(scene: &StartContext, serve: &Serve) -> anyhow::Result<Option
 /// Lets no other process of this user look into this one: its memory and its first environment hold the key, and agents'
 /// commands run as the same user. Whoever may look into everything, as root may, still can.
 fn shut_the_blinds() {
-    if let Err(error) = nix::sys::prctl::set_dumpable(false) {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         tracing::warn!(%error, "other processes of this user may be able to read the key");
     }
 }
@@ -210,9 +211,10 @@ fn announce(
 
 /// Every stream and every model that is asked is an open file, and the usual limit is for programs with a few.
 fn raise_file_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let Ok((now, most)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
-    if let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, most, most) {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        let now = current.map_or_else(|| "unlimited".to_owned(), |files| files.to_string());
         tracing::warn!(%error, "at most {now} files can be open at once; `ulimit -n` can change that");
     }
 }

@@ -15,6 +15,7 @@ mod disk;
 mod drive;
 mod hooks;
 mod host;
+pub mod interpolate;
 pub mod library;
 mod limits;
 pub mod mcp;

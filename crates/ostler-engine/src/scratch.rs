@@ -77,11 +77,15 @@ impl Scratch {
         room.unwrap_or_default().min(wanted)
     }
 
-    /// Keeps bytes in a new file; says where. Touches the disk.
+    /// Keeps bytes in a new file with a name of this kind (`page-….md`); says where. Touches the disk.
     ///
     /// # Errors
     /// When it cannot be written, or the session has kept too much already.
-    pub fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    pub fn keep_new(&self, kind: &str, ending: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        self.keep(&format!("{kind}-{}{ending}", uuid::Uuid::new_v4().simple()), bytes)
+    }
+
+    fn keep(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         let wanted = bytes.len() as u64;
         let taken = self.take_room(wanted);
         if taken < wanted {

@@ -4,8 +4,10 @@
 //! one: the program that it is part of may install its own later, and would fail. So every client gets a TLS
 //! configuration: with the program's cryptography if there is one, and with `ring` otherwise.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use reqwest::Url;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
@@ -40,6 +42,12 @@ pub fn client(certificates: Certificates) -> Result<reqwest::ClientBuilder, TlsE
     Ok(reqwest::Client::builder().tls_backend_preconfigured(tls))
 }
 
+/// Whether an address is one of this machine, as it is written: `localhost` or a loopback address. No resolver is asked.
+pub fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 fn tls(certificates: Certificates) -> Result<ClientConfig, TlsError> {
     let provider = CryptoProvider::get_default()
         .cloned()
@@ -60,6 +68,21 @@ fn tls(certificates: Certificates) -> Result<ClientConfig, TlsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_written_addresses_of_this_machine_count() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/x", true),
+            ("http://127.9.9.9", true),
+            ("https://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://api.localhost", false),
+            ("http://localhost.example.com", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_this_machine(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
 
     // One test, because the default belongs to the process.
     #[test]

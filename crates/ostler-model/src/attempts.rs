@@ -161,7 +161,7 @@ impl RetriedResponse {
             let FailedAttempt { error, .. } = failure;
             return Err(if is_final { error } else { ModelError::Broken(error.reason()) });
         }
-        match self.tries.failed(&failure, chance()) {
+        match self.tries.failed(&failure, fastrand::f64()) {
             RetryDecision::GiveUp => Err(failure.error),
             RetryDecision::Retry { delay } => {
                 self.ready.push_back(ModelEvent::Retry(Retry {
@@ -196,10 +196,4 @@ fn check_end(message: &Message) -> Result<(), ModelError> {
         return Err(ModelError::Protocol("it ended before it began".to_owned()));
     }
     Ok(())
-}
-
-/// A random number from 0 to 1.
-fn chance() -> f64 {
-    let bits = uuid::Uuid::new_v4().as_u128() >> 96;
-    bits as f64 / f64::from(u32::MAX)
 }

@@ -1,7 +1,6 @@
 //! The Messages API over HTTP: one attempt at a request, with or without a stream.
 
 use std::collections::{HashSet, VecDeque};
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +8,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
 use ostler_http::Certificates;
 use ostler_proto::api::{Message, StreamEvent};
+use ostler_proto::codec::SseDecoder;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{RequestBuilder, Response, Url};
 use serde_json::Value;
@@ -19,8 +19,7 @@ use super::config::{Header, Timeouts, read_base_url};
 use super::credential::Keyring;
 use super::retry::{self, FailedAttempt};
 use super::size::ResponseSize;
-use super::sse::SseDecoder;
-use super::{ApiConfig, ModelError, ModelEvent, Request};
+use super::{ApiConfig, MAX_RESPONSE_BYTES, ModelError, ModelEvent, Request};
 
 /// How often a connection with a request under way is asked whether it is still there, and how long that may take.
 const PROBE: Duration = Duration::from_secs(20);
@@ -134,7 +133,7 @@ async fn open(
     let named = name(&response).map(ModelEvent::Named).map(Ok);
     let reader = Reader {
         body: response.bytes_stream().boxed(),
-        decoder: SseDecoder::default(),
+        decoder: SseDecoder::new(MAX_RESPONSE_BYTES),
         data: VecDeque::new(),
         size: ResponseSize::default(),
         deadline,
@@ -232,7 +231,10 @@ impl Reader {
 
     fn decode(&mut self, bytes: &[u8]) -> Result<Vec<String>, FailedAttempt> {
         self.size.add_raw(bytes.len())?;
-        self.decoder.push(bytes).map_err(|error| ModelError::TooLarge(error.to_string()).into())
+        let events = self.decoder.push(bytes);
+        let events = events.map_err(|error| ModelError::TooLarge(error.to_string()))?;
+        // The API repeats the event's name in its data.
+        Ok(events.into_iter().map(|event| event.data).collect())
     }
 
     fn stalled(&self) -> FailedAttempt {
@@ -348,12 +350,8 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
 
 /// Whether the API is on this machine, where no proxy could reach it.
 pub fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || host.ends_with(".localhost")
-        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
-        || host.parse::<Ipv6Addr>().is_ok_and(|address| address.is_loopback())
+    let is_named_so = url.host_str().is_some_and(|host| host.ends_with(".localhost"));
+    is_named_so || ostler_http::is_this_machine(url)
 }
 
 fn silent(what: &str) -> FailedAttempt {

@@ -25,7 +25,6 @@ mod retry;
 pub mod sayable;
 mod server_tool;
 mod size;
-mod sse;
 mod thinking;
 mod tool_output;
 

@@ -137,41 +137,11 @@ pub(crate) fn read_retry_after(value: &str, now: SystemTime) -> Option<Duration>
     let value = value.trim();
     match value.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        Err(_) => Some(read_http_date(value)?.duration_since(now).unwrap_or_default()),
+        Err(_) => {
+            let date = httpdate::parse_http_date(value).ok()?;
+            Some(date.duration_since(now).unwrap_or_default())
+        }
     }
-}
-
-/// Reads a date as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`, or in one of the two older ways that are still
-/// allowed, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
-fn read_http_date(text: &str) -> Option<SystemTime> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let words: Vec<&str> = text.split([' ', ',', '-']).filter(|word| !word.is_empty()).collect();
-    let (day, month, year, time) = match words[..] {
-        [_, day, month, year, time, "GMT"] => (day, month, year, time),
-        [_, month, day, time, year] => (day, month, year, time),
-        _ => return None,
-    };
-    let month = 1 + MONTHS.iter().position(|name| *name == month)? as u64;
-    let (day, mut year): (u64, u64) = (day.parse().ok()?, year.parse().ok()?);
-    if year < 100 {
-        year += if year < 70 { 2000 } else { 1900 };
-    }
-    let clock: Vec<u64> = time.split(':').map_while(|part| part.parse().ok()).collect();
-    let [hours, minutes, seconds] = clock[..] else { return None };
-    if !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
-        return None;
-    }
-    if hours > 23 || minutes > 59 || seconds > 60 {
-        return None;
-    }
-    // Years begin in March here, so that the leap day comes last.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days_before_1970 = 719_468;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    let days = days.checked_sub(days_before_1970)?;
-    let seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
-    Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 #[cfg(test)]

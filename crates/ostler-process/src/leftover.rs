@@ -48,7 +48,7 @@ pub fn remove(parent: &Path, prefix: &str) -> usize {
 
 fn remove_unclaimed(folder: &Path) -> io::Result<bool> {
     let about = folder.symlink_metadata()?;
-    if !about.is_dir() || about.uid() != nix::unistd::geteuid().as_raw() {
+    if !about.is_dir() || about.uid() != rustix::process::geteuid().as_raw() {
         return Ok(false);
     }
     let lock = folder.join(LOCK);

@@ -31,13 +31,12 @@ mod watchdog;
 use std::io;
 use std::process::ExitStatus;
 
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
 use process_wrap::tokio::ChildWrapper;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use self::environment::Environment;
-pub use self::spawn::command;
+pub use self::spawn::{command, shell};
 pub use self::tracking::adopt_orphans;
 #[doc(hidden)]
 pub use self::tracking::look;
@@ -81,7 +80,7 @@ impl Group {
         watchdog::prepare()?;
         let (leader, id, started) = tracking::start(number, || {
             let leader = spawn::spawn(command)?;
-            let id = leader.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+            let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
             let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
             Ok((leader, id))
         })?;
@@ -115,7 +114,7 @@ impl Group {
 
     /// The child's process id.
     pub fn id(&self) -> u32 {
-        self.id.as_raw().unsigned_abs()
+        self.id.as_raw_pid().unsigned_abs()
     }
 
     /// Waits for the child itself. Cancel-safe.
@@ -128,7 +127,7 @@ impl Group {
 
     /// Sends SIGTERM to the whole group.
     pub fn terminate(&self) {
-        self.signal(Signal::SIGTERM);
+        self.signal(Signal::TERM);
     }
 
     /// Sends SIGTERM to the child only. For programs that end their own children: a grandchild that is about to leave
@@ -136,7 +135,7 @@ impl Group {
     pub fn terminate_leader(&self) {
         // Fails if the process is gone, which is fine.
         if self.is_live && self.leader.id().is_some() {
-            let _ = kill(self.id, Signal::SIGTERM);
+            let _ = kill_process(self.id, Signal::TERM);
         }
     }
 
@@ -152,7 +151,7 @@ impl Group {
         if !is_over || !tracking::has_left_nothing() {
             members::end(self.id, self.started, self.number);
         }
-        self.signal(Signal::SIGKILL);
+        self.signal(Signal::KILL);
         self.forget(News::Over);
     }
 
@@ -166,8 +165,8 @@ impl Group {
     fn signal(&self, signal: Signal) {
         if self.is_live {
             // Fails if the group is gone, which is fine, and if the child has no group yet.
-            if killpg(self.id, signal).is_err() && self.leader.id().is_some() {
-                let _ = kill(self.id, signal);
+            if kill_process_group(self.id, signal).is_err() && self.leader.id().is_some() {
+                let _ = kill_process(self.id, signal);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use nix::unistd::Pid;
+use rustix::process::Pid;
 
 use crate::processes::{Mark, Process, ScanResult, all, end_all, with_descendants};
 use crate::{marker, tracking};
@@ -12,7 +12,7 @@ use crate::{marker, tracking};
 /// Kills everything that belongs to a child until nothing is left.
 pub(crate) fn end(leader: Pid, started: u64, number: u64) {
     let marker = marker::of_child(number);
-    end_all(|known| of(leader.as_raw(), started, number, &marker, known));
+    end_all(|known| of(leader.as_raw_pid(), started, number, &marker, known));
 }
 
 fn of(leader: i32, started: u64, number: u64, marker: &str, known: &HashSet<i32>) -> ScanResult {

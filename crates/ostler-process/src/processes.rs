@@ -6,8 +6,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// How long killed processes may take to disappear. Only one blocked in the kernel takes longer.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -51,9 +50,9 @@ pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> ScanResult) {
     loop {
         let ScanResult { members, is_unclear } = look(&known);
         known.extend(&members);
-        for id in &members {
+        for id in members.iter().filter_map(|id| Pid::from_raw(*id)) {
             // Fails if the process has just ended.
-            let _ = kill(Pid::from_raw(*id), Signal::SIGKILL);
+            let _ = kill_process(id, Signal::KILL);
         }
         if !members.is_empty() {
             last_member = Instant::now();
@@ -68,7 +67,7 @@ pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> ScanResult) {
 
 /// When a process started; 0 if unknown, which is earlier than all others.
 pub(crate) fn started(id: Pid) -> u64 {
-    read(id.as_raw()).map_or(0, |process| process.started)
+    read(id.as_raw_pid()).map_or(0, |process| process.started)
 }
 
 /// Adds processes without the marker that are children of a member or in a member's session.
@@ -185,10 +184,10 @@ mod tests {
 
     #[test]
     fn this_process_is_read_correctly() {
-        let own = Pid::this();
-        let process = read(own.as_raw()).unwrap();
-        assert_eq!(process.parent, Pid::parent().as_raw());
-        assert_eq!(process.group, nix::unistd::getpgrp().as_raw());
+        let own = rustix::process::getpid();
+        let process = read(own.as_raw_pid()).unwrap();
+        assert_eq!(Some(process.parent), rustix::process::getppid().map(Pid::as_raw_pid));
+        assert_eq!(process.group, rustix::process::getpgrp().as_raw_pid());
         assert!(started(own) > 0);
     }
 }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessSession};
+use rustix::io::Errno;
 use tokio::process::Command;
 
 /// A command for [`Group::spawn`](crate::Group::spawn), which starts it without forking this process.
@@ -40,6 +41,13 @@ fn utility() -> Option<&'static Path> {
     *UTILITY.get_or_init(|| known().find(|path| is_executable(path)))
 }
 
+/// The shell for commands of users and agents: bash, if there is one. By its full path: a file of a project on PATH must
+/// not replace it.
+pub fn shell() -> &'static str {
+    let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
+    known.unwrap_or("/bin/sh")
+}
+
 /// Starts the command as the leader of its own session.
 pub(crate) fn spawn(mut command: Command) -> io::Result<Box<dyn ChildWrapper>> {
     if utility().is_some_and(|utility| command.as_std().get_program() == utility) {
@@ -61,8 +69,8 @@ fn is_there(command: &std::process::Command) -> io::Result<()> {
         folders.iter().map(|it| it.join(program)).filter(|it| it.exists()).collect();
     match found.iter().any(|it| is_executable(it)) {
         true => Ok(()),
-        false if found.is_empty() => Err(io::Error::from_raw_os_error(nix::libc::ENOENT)),
-        false => Err(io::Error::from_raw_os_error(nix::libc::EACCES)),
+        false if found.is_empty() => Err(Errno::NOENT.into()),
+        false => Err(Errno::ACCESS.into()),
     }
 }
 

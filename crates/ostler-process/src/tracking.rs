@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Pid, getsid};
+use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
 
 use crate::processes::{self, Process, ScanResult};
 use crate::{children, marker, watchdog};
@@ -39,7 +38,7 @@ static NEWS: Condvar = Condvar::new();
 /// that other code of the program starts while a child runs. Does nothing on systems without this feature.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
-    if nix::sys::prctl::set_child_subreaper(true).is_ok() {
+    if rustix::process::set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTS.store(true, Ordering::Relaxed);
     }
 }
@@ -82,7 +81,7 @@ pub(crate) fn start<T>(
     let (leader, id) = spawn()?;
     let started = processes::started(id);
     let (state, found) = (State::Running, BTreeMap::new());
-    tracking.children.insert(number, Child { leader: id.as_raw(), started, state, found });
+    tracking.children.insert(number, Child { leader: id.as_raw_pid(), started, state, found });
     tracking.has_news = true;
     if !tracking.is_looking {
         let looker = std::thread::Builder::new().name("ostler-tracking".to_owned());
@@ -128,12 +127,19 @@ pub(crate) fn has_left_nothing() -> bool {
         return false;
     }
     // Under the lock, because an unregistered child looks like an orphan.
-    let tracking = tracking();
+    let mut tracking = tracking();
     let (Some(children), Ok(own)) = (children::own(), getsid(None)) else { return false };
-    let is_leader = |id: i32| tracking.children.values().any(|child| child.leader == id);
-    let is_of_program =
-        |id: i32| processes::read(id).is_some_and(|process| process.session == own.as_raw());
-    children.into_iter().all(|id| is_leader(id) || is_of_program(id))
+    let is_known = |id: &i32| {
+        let Some(process) = processes::read(*id) else { return false };
+        let is_leader = |child: &Child| child.leader == *id && child.started == process.started;
+        process.session == own.as_raw_pid() || tracking.children.values().any(is_leader)
+    };
+    if !children.iter().all(is_known) {
+        return false;
+    }
+    // Scans forget children that were ended and collected; this takes the place of a scan.
+    tracking.children.retain(|_, it| it.state != State::Over || children.contains(&it.leader));
+    true
 }
 
 impl Tracking {
@@ -153,15 +159,16 @@ impl Tracking {
     /// share its session.
     fn is_orphan(&self, process: &Process) -> bool {
         ADOPTS.load(Ordering::Relaxed)
-            && process.parent == Pid::this().as_raw()
-            && getsid(None).is_ok_and(|own| process.session != own.as_raw())
+            && process.parent == getpid().as_raw_pid()
+            && getsid(None).is_ok_and(|own| process.session != own.as_raw_pid())
             && !self.children.values().any(|child| child.leader == process.id)
     }
 
     fn reap(&self, processes: &[Process]) {
-        for process in processes.iter().filter(|it| it.is_zombie && self.is_orphan(it)) {
+        let orphans = processes.iter().filter(|it| it.is_zombie && self.is_orphan(it));
+        for id in orphans.filter_map(|it| Pid::from_raw(it.id)) {
             // Fails if another thread was faster.
-            let _ = waitpid(Pid::from_raw(process.id), Some(WaitPidFlag::WNOHANG));
+            let _ = waitpid(Some(id), WaitOptions::NOHANG);
         }
     }
 

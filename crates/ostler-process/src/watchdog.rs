@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nix::unistd::Pid;
+use rustix::process::Pid;
 
 use crate::marker;
 
@@ -65,8 +65,8 @@ pub(crate) fn tell(group: Pid, number: u64, news: News) -> io::Result<()> {
         News::Close => "close",
     };
     match news {
-        News::Started => _ = watchdog.children.insert(group.as_raw(), number),
-        _ => _ = watchdog.children.remove(&group.as_raw()),
+        News::Started => _ = watchdog.children.insert(group.as_raw_pid(), number),
+        _ => _ = watchdog.children.remove(&group.as_raw_pid()),
     }
     let line = format!("{verb} {group} {number}\n");
     if watchdog.write(&line).is_ok() {

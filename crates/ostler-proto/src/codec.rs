@@ -4,6 +4,7 @@
 //! line is reported and does not end the stream: decoding continues with the next one.
 
 mod deltas;
+mod sse;
 
 use std::marker::PhantomData;
 
@@ -12,6 +13,7 @@ use crate::error::shortened;
 use crate::frame::Frame;
 
 pub use self::deltas::StreamDeltas;
+pub use self::sse::{EventTooLong, SseDecoder, SseEvent};
 
 /// The longest line that the Python SDK reads by default, newline included. An engine should stay below it.
 pub const PYTHON_LINE_LIMIT: usize = 1024 * 1024;

@@ -100,8 +100,8 @@ pub(crate) fn shortened(text: &str) -> String {
     if text.len() <= QUOTED {
         return text.to_owned();
     }
-    let end = (0..=QUOTED).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}… ({} bytes in all)", &text[..end], text.len())
+    let beginning = &text[..text.floor_char_boundary(QUOTED)];
+    format!("{beginning}… ({} bytes in all)", text.len())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! - [`frame`]: everything that may stand on a line, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
 //! - [`message`], [`api`], [`control`], [`permission`], [`hook`], [`mcp`], [`agent`], [`sandbox`], [`tool`]: the
 //!   parts frames are made of;
-//! - [`codec`]: bytes to frames, in any portions;
+//! - [`codec`]: bytes to frames, or to server-sent events, in any portions;
 //! - [`peer`]: which request waits for which answer, on either side;
 //! - [`quirks`]: where peers differ from what one would expect;
 //! - [`launch`]: how an engine is started;

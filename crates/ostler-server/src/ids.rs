@@ -13,8 +13,7 @@ pub(crate) fn new(kind: &str) -> String {
 /// The one name of what is made of this: whoever asks again gets the same.
 pub(crate) fn of(kind: &str, what: &str) -> String {
     let digest = Sha256::digest(format!("{kind} {what}"));
-    let name: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{kind}_{name}")
+    format!("{kind}_{digest:.32x}")
 }
 
 /// This many random bytes, in characters that can stand anywhere.

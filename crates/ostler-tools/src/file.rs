@@ -2,9 +2,9 @@
 //!
 //! Other paths (folders, pipes, sockets, devices) are refused with a message for the model.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::fs::{self, Metadata};
+use std::io::{self, Read as _};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use ostler_engine::tool::ToolError;
@@ -14,76 +14,32 @@ use crate::similar;
 /// The size limit for reading a whole file.
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A file as read.
-pub(crate) struct LoadedFile {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) metadata: Metadata,
-}
-
 /// Reads a regular file.
-pub(crate) fn load(path: &Path) -> Result<LoadedFile, ToolError> {
+pub(crate) fn load(path: &Path) -> Result<Vec<u8>, ToolError> {
     let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     refuse_other_kinds(path, &found)?;
-    let file = open_regular(path).map_err(|error| unreadable(path, &error))?;
-    let metadata = file.metadata().map_err(|error| unreadable(path, &error))?;
-    if metadata.len() > MAX_BYTES {
-        return Err(too_large(path, metadata.len()));
+    let file = ostler_files::open(path).map_err(|error| unreadable(path, &error))?;
+    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+    if size > MAX_BYTES {
+        return Err(too_large(path, size));
     }
     // Files in /proc report no size, and a log may grow meanwhile: the limit applies to what is read.
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
     let n_read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     n_read.map_err(|error| unreadable(path, &error))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(too_large(path, bytes.len() as u64));
     }
-    Ok(LoadedFile { bytes, metadata })
-}
-
-/// Opens a file without ever blocking on a pipe.
-pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+    Ok(bytes)
 }
 
 /// Replaces or creates a file, so that a reader sees the old or the new one, never a part.
 ///
 /// An existing file keeps its mode and owner. If the folder does not allow that, the file is written in place.
-pub(crate) fn replace(
-    path: &Path,
-    bytes: &[u8],
-    before: Option<&Metadata>,
-) -> Result<(), ToolError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
-    let written = match (replace_in_one_step(path, parent, bytes, before), before) {
-        (Err(error), Some(_)) if error.kind() == io::ErrorKind::PermissionDenied => {
-            fs::write(path, bytes)
-        }
-        (result, _) => result,
-    };
-    written.map_err(|error| unwritable(path, &error))
-}
-
-fn replace_in_one_step(
-    path: &Path,
-    parent: &Path,
-    bytes: &[u8],
-    before: Option<&Metadata>,
-) -> io::Result<()> {
-    let mut builder = tempfile::Builder::new();
-    // The umask narrows it, as for any new file.
-    builder.prefix(".ostler-").permissions(Permissions::from_mode(0o666));
-    let mut file = builder.tempfile_in(parent)?;
-    if let Some(before) = before {
-        let now = file.as_file().metadata()?;
-        if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
-            fchown(file.as_file(), Some(before.uid()), Some(before.gid()))?;
-        }
-        file.as_file().set_permissions(before.permissions())?;
-    }
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
+    ostler_files::edit(path, bytes, 0o666, None).map_err(|error| unwritable(path, &error))
 }
 
 /// The file does not exist; suggests similar names.

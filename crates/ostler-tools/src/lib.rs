@@ -15,8 +15,6 @@ mod grep;
 mod notebook;
 mod notebook_edit;
 mod output;
-#[cfg(feature = "web")]
-mod overflow;
 pub mod patch;
 mod path;
 #[cfg(feature = "pdf")]

@@ -30,7 +30,7 @@ pub(crate) struct Group(ostler_process::Group);
 impl Group {
     /// Starts a shell script without input and with pipes for its output.
     pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
-        let mut command = ostler_process::command(shell());
+        let mut command = ostler_process::command(ostler_process::shell());
         command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
         env.give_to(command.as_std_mut());
         // The model may print its whole environment, and must not see the key.
@@ -67,12 +67,6 @@ impl Group {
     pub(crate) fn kill(&mut self) {
         self.0.kill();
     }
-}
-
-fn shell() -> &'static str {
-    // By their full paths: a file of a project on PATH must not replace the shell.
-    let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
-    known.unwrap_or("/bin/sh")
 }
 
 /// Why no command can be started in a folder.

@@ -53,8 +53,8 @@ impl Tool for Read {
 
     fn note_read(&self, path: &Path) {
         // A file that cannot be read was not shown either.
-        if let Ok(loaded) = file::load(path) {
-            self.read_files.note(path, &loaded.bytes);
+        if let Ok(bytes) = file::load(path) {
+            self.read_files.note(path, &bytes);
         }
     }
 
@@ -71,7 +71,7 @@ impl Tool for Read {
 }
 
 fn read(path: &Path, args: &Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
-    let bytes = file::load(path)?.bytes;
+    let bytes = file::load(path)?;
     let output = show(path, args, &bytes)?;
     read_files.note(path, &bytes);
     Ok(output)

@@ -1,6 +1,5 @@
 //! The file that `Write` and `Edit` change: resolved through links, read by the session, kept in its encoding.
 
-use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,6 @@ use crate::text::{self, Encoding};
 pub(crate) struct Target {
     /// The real path, with links resolved.
     path: PathBuf,
-    metadata: Option<Metadata>,
     /// Its contents, if it exists.
     pub(crate) before: Option<String>,
     encoding: Encoding,
@@ -28,13 +26,7 @@ impl Target {
         match path.symlink_metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let encoding = Encoding::default();
-                return Ok(Self {
-                    path: path.to_owned(),
-                    metadata: None,
-                    before: None,
-                    encoding,
-                    lossy: false,
-                });
+                return Ok(Self { path: path.to_owned(), before: None, encoding, lossy: false });
             }
             Err(error) => return Err(file::unreadable(path, &error)),
             Ok(_) => {}
@@ -42,16 +34,15 @@ impl Target {
         let real = path.canonicalize().map_err(|error| {
             ToolError::Refused(format!("{} is a link that leads nowhere: {error}", path.display()))
         })?;
-        let loaded = file::load(&real)?;
-        read_files.check(path, &loaded.bytes)?;
-        let text = text::decode(&loaded.bytes).unwrap_or_else(|| text::Text {
-            text: String::from_utf8_lossy(&loaded.bytes).into_owned(),
+        let bytes = file::load(&real)?;
+        read_files.check(path, &bytes)?;
+        let text = text::decode(&bytes).unwrap_or_else(|| text::Text {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
             encoding: Encoding::default(),
             lossy: true,
         });
         Ok(Self {
             path: real,
-            metadata: Some(loaded.metadata),
             before: Some(text.text),
             // Text that could not be decoded is not written in that encoding either.
             encoding: if text.lossy { Encoding::default() } else { text.encoding },
@@ -73,7 +64,7 @@ impl Target {
     /// Writes the new text and records it as read.
     pub(crate) fn write(&self, text: &str, read_files: &ReadFiles) -> Result<(), ToolError> {
         let bytes = text::encode(text, self.encoding);
-        file::replace(&self.path, &bytes, self.metadata.as_ref())?;
+        file::replace(&self.path, &bytes)?;
         read_files.note(&self.path, &bytes);
         Ok(())
     }

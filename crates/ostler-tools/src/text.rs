@@ -74,11 +74,7 @@ pub(crate) fn to_crlf(text: &str) -> String {
 
 /// The start of a text, at most `max` bytes, cut between characters.
 pub(crate) fn head(text: &str, max: usize) -> &str {
-    let mut end = max.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
+    &text[..text.floor_char_boundary(max)]
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> (String, bool) {

@@ -9,7 +9,6 @@ mod proxy;
 mod tests;
 mod visit;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use ostler_engine::scratch::Scratch;
@@ -20,12 +19,10 @@ use serde::Deserialize;
 
 use self::visit::{Clients, FetchResult, FetchedContent, LIMITS, visit};
 use crate::blocking::blocking;
-use crate::overflow::OverflowFiles;
 use crate::text;
 
 #[derive(Default)]
 pub(crate) struct WebFetch {
-    overflow: Arc<OverflowFiles>,
     clients: Clients,
 }
 
@@ -65,10 +62,9 @@ impl Tool for WebFetch {
             ),
             FetchedContent::Page { content_type, bytes, is_cut } => {
                 let n_bytes = bytes.len();
-                let (overflow, scratch) = (Arc::clone(&self.overflow), cx.scratch.clone());
+                let scratch = cx.scratch.clone();
                 let text = blocking(move || {
-                    page::text(&content_type, &bytes)
-                        .map(|text| shortened(&overflow, &scratch, &text))
+                    page::text(&content_type, &bytes).map(|text| shortened(&scratch, &text))
                 });
                 let text = text.await?;
                 let note = if is_cut { "; the page continues after this" } else { "" };
@@ -91,13 +87,13 @@ impl Tool for WebFetch {
 }
 
 /// The start of a long page; the whole page is saved to a file. Blocks on the disk.
-fn shortened(overflow: &OverflowFiles, scratch: &Scratch, page: &str) -> String {
+fn shortened(scratch: &Scratch, page: &str) -> String {
     let shown = text::head(page, MAX_SHOWN_BYTES);
     if shown.len() == page.len() {
         return if page.trim().is_empty() { "[no text]".to_owned() } else { page.to_owned() };
     }
     let n_cut = page.len() - shown.len();
-    let rest = match overflow.save(scratch, page) {
+    let rest = match scratch.keep_new("page", ".md", page.as_bytes()) {
         Ok(path) => {
             format!("all of it is in {}; search it with Grep, or Read a part", path.display())
         }

@@ -8,8 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::ask::Setting;
 use super::confine;
@@ -92,10 +91,10 @@ impl Runner {
             .process_group(0)
             .spawn()
             .context("starting bash")?;
-        let group = Pid::from_raw(i32::try_from(child.id())?);
+        let group = Pid::from_child(&child);
         let in_time = wait(&mut child)?;
         // Kills background processes. Fails if there are none.
-        let _ = killpg(group, Signal::SIGKILL);
+        let _ = kill_process_group(group, Signal::KILL);
         child.wait()?;
         self.n_timeouts += usize::from(!in_time);
         fs::read(&output).context("reading the output")

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use ostler_proto::codec::{SseDecoder, SseEvent};
 use serde_json::{Map, Value, json};
 
 use super::approvals::{chosen, how_to_answer, is_question, outcome, questions, send, show};
@@ -283,40 +284,40 @@ fn decision(line: &str) -> Value {
     }
 }
 
+type Pieces = futures::stream::BoxStream<'static, reqwest::Result<Vec<u8>>>;
+
 /// Server-sent events with their numbers.
 struct Events {
-    pieces: futures::stream::BoxStream<'static, reqwest::Result<Vec<u8>>>,
-    held: Vec<u8>,
-    id: u64,
+    pieces: Pieces,
+    decoder: SseDecoder,
+    /// Events that have come and were not asked for yet.
+    ready: VecDeque<SseEvent>,
 }
 
 impl Events {
     fn of(answer: reqwest::Response) -> Self {
         let pieces = answer.bytes_stream().map(|piece| piece.map(|piece| piece.to_vec()));
-        Self { pieces: pieces.boxed(), held: Vec::new(), id: 0 }
+        Self::from(pieces.boxed())
     }
 
     /// The next one; `None` when the stream has ended. Nothing is lost when it is dropped.
     async fn next(&mut self) -> Option<(u64, Value)> {
         loop {
-            while let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.held.drain(..=end).collect();
-                let line = String::from_utf8_lossy(&line);
-                let line = line.trim_end();
-                if let Some(id) = line.strip_prefix("id:") {
-                    self.id = id.trim().parse().unwrap_or(self.id);
-                } else if let Some(data) = line.strip_prefix("data:")
-                    && let Ok(event) = serde_json::from_str(data.trim())
-                {
-                    return Some((self.id, event));
+            while let Some(event) = self.ready.pop_front() {
+                if let Ok(data) = serde_json::from_str(&event.data) {
+                    let id = event.id.and_then(|id| id.parse().ok()).unwrap_or(0);
+                    return Some((id, data));
                 }
             }
             let piece = self.pieces.next().await?.ok()?;
-            if self.held.len() + piece.len() > LONGEST {
-                return None;
-            }
-            self.held.extend_from_slice(&piece);
+            self.ready.extend(self.decoder.push(&piece).ok()?);
         }
+    }
+}
+
+impl From<Pieces> for Events {
+    fn from(pieces: Pieces) -> Self {
+        Self { pieces, decoder: SseDecoder::new(LONGEST), ready: VecDeque::new() }
     }
 }
 
@@ -346,7 +347,7 @@ mod tests {
         for size in [1, 2, 3, 5, 100] {
             let pieces: Vec<_> = text.as_bytes().chunks(size).map(|it| Ok(it.to_vec())).collect();
             let pieces = futures::stream::iter(pieces).boxed();
-            let mut events = Events { pieces, held: Vec::new(), id: 0 };
+            let mut events = Events::from(pieces);
             assert_eq!(events.next().await, Some((7, json!({"type": "a"}))), "{size}");
             assert_eq!(events.next().await, Some((9, json!({"é": 1}))), "{size}");
             assert_eq!(events.next().await, None);

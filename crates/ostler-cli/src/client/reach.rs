@@ -4,6 +4,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ostler_http::{Certificates, is_this_machine};
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Method, RequestBuilder, Response, Url};
 use serde_json::Value;
@@ -45,10 +46,10 @@ impl Server {
             ))
         })?;
         let token = token(reach, &base)?;
-        // Somebody has to choose how TLS is done; whoever comes first has done so already.
-        _ = rustls::crypto::ring::default_provider().install_default();
+        let http = ostler_http::client(Certificates::System);
+        let http = http.map_err(|error| Trouble::Server(error.to_string()))?;
         // A token goes where it was meant to go, and nowhere else.
-        let mut http = Client::builder().redirect(reqwest::redirect::Policy::none());
+        let mut http = http.redirect(reqwest::redirect::Policy::none());
         if is_this_machine(&base) {
             http = http.no_proxy();
         }
@@ -158,11 +159,6 @@ fn refusal(status: u16, text: &str, base: &Url) -> String {
     let field = error["field"].as_str().map(|field| format!("{field}: ")).unwrap_or_default();
     let hint = error["hint"].as_str().map(|hint| format!("; {hint}")).unwrap_or_default();
     format!("{field}{message}{hint}")
-}
-
-fn is_this_machine(base: &Url) -> bool {
-    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// From the environment; or, for a server on this machine, from its own file.

@@ -52,6 +52,13 @@ fn letters_are_what_people_take_for_letters() {
     check("👩\u{200d}👩\u{200d}👧y\u{7f}\u{7f}", "|");
     check(&format!("ae\u{301}{LEFT}{LEFT}x"), "x|ae\u{301}");
     check("grüße über\u{17}", "grüße |");
+    // A flag is two characters, and so are a hand with its colour and a consonant with its vowel.
+    check("🇩🇪🇫🇷\u{7f}", "🇩🇪|");
+    check("a👍🏽\u{7f}", "a|");
+    check("कि\u{7f}", "|");
+    check("क्षx\u{7f}\u{7f}", "|");
+    check("\u{1112}\u{1161}\u{11ab}x\u{7f}\u{7f}", "|");
+    check(&format!("🇩🇪🇫🇷{LEFT}x"), "🇩🇪x|🇫🇷");
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Served {
         // By another process: one that this process starts meanwhile would hold the copy open, which then cannot be run.
         assert!(Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap().success());
         let (home, work) = (folder.path().join("home"), folder.path().join("work"));
-        let drops = user == As::Nobody && nix::unistd::geteuid().is_root();
+        let drops = user == As::Nobody && rustix::process::geteuid().is_root();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for place in [&home, &work] {
             fs::create_dir(place).unwrap();

@@ -289,9 +289,7 @@ impl SubagentRun {
 
 /// An id that follows from the call, so that a run that is played again says the same things.
 fn new_id(cx: &ToolCx) -> AgentId {
-    let of_call: String =
-        Sha256::digest(cx.call.as_str())[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    let id = format!("a{of_call}");
+    let id = format!("a{:.16x}", Sha256::digest(cx.call.as_str()));
     // An API may use the id of a call twice; subagents must not be taken for one another.
     match cx.tasks.get(&id.as_str().into()) {
         None => id.into(),

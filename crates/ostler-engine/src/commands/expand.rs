@@ -1,6 +1,8 @@
 //! A command becomes a prompt: its text with arguments filled in, the output of its command lines, and the files it
 //! mentions. Command lines and files go through the same permissions as calls of the model.
 
+use std::borrow::Cow;
+
 use ostler_proto::api::{Content, ContentBlock, ToolUseBlock};
 use serde_json::{Value, json};
 
@@ -10,6 +12,7 @@ use crate::disk::on_disk;
 use crate::drive::TurnContext;
 use crate::hooks::verdict::Verdict;
 use crate::ids::fresh_uuid;
+use crate::interpolate;
 use crate::library::{Command, Origin, Sort};
 use crate::permission::Rule;
 use crate::tool::ToolCx;
@@ -167,29 +170,20 @@ fn takes_arguments(text: &str) -> bool {
 /// place for which there is no argument stays as it is.
 fn filled(text: &str, arguments: &str) -> String {
     let words = words(arguments);
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        filled.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let (value, length) = place(rest, arguments, &words).unwrap_or(("$", 1));
-        filled.push_str(value);
-        rest = &rest[length..];
-    }
-    filled + rest
+    interpolate::fill_places(text, |rest| place(rest, arguments, &words))
 }
 
 /// What stands for the place at the beginning of a text, and how long the place is.
-fn place<'a>(text: &str, all: &'a str, words: &'a [String]) -> Option<(&'a str, usize)> {
+fn place<'a>(text: &str, all: &'a str, words: &'a [String]) -> Option<(Cow<'a, str>, usize)> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
-    let word = |number: &str| words.get(number.parse::<usize>().ok()?).map(String::as_str);
+    let word = |number: &str| words.get(number.parse::<usize>().ok()?).map(Cow::from);
     if let Some(rest) = text.strip_prefix("$ARGUMENTS") {
         let number = rest.strip_prefix('[').map(|rest| &rest[..digits(rest)]);
         return match number.filter(|number| rest[1 + number.len()..].starts_with(']')) {
             Some(number) if !number.is_empty() => {
                 word(number).map(|word| (word, "$ARGUMENTS[]".len() + number.len()))
             }
-            _ => Some((all, "$ARGUMENTS".len())),
+            _ => Some((all.into(), "$ARGUMENTS".len())),
         };
     }
     let number = &text[1..1 + digits(&text[1..])];

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use ostler_process::{Environment, Group};
+use ostler_process::{Environment, Group, shell};
 use ostler_proto::hook::{HookDecision, HookEvent, HookOutput, HookSpecificOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout};
@@ -223,12 +223,6 @@ pub(super) fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String
         let said = serde_json::json!({"hookEventName": event, "additionalContext": text});
         serde_json::from_value(serde_json::json!({"hookSpecificOutput": said})).unwrap_or_default()
     }))
-}
-
-fn shell() -> &'static str {
-    // By their full paths: what a project puts on PATH shall not stand in for the shell.
-    let known = ["/bin/bash", "/usr/bin/bash"].into_iter().find(|shell| Path::new(shell).exists());
-    known.unwrap_or("/bin/sh")
 }
 
 /// One output, as far as it came.

@@ -14,6 +14,7 @@ use tokio::sync::OnceCell;
 use super::command;
 use super::registry::HttpHook;
 use crate::disk::on_disk;
+use crate::interpolate::{self, Syntax};
 use crate::model::is_loopback;
 
 /// The most of an answer that is read.
@@ -102,34 +103,10 @@ impl Clients {
 
 /// Puts variables into a header: `$NAME` and `${NAME}`. One that is not allowed, or not set, is empty.
 fn fill(text: &str, allowed: &[String], look_up: impl Fn(&str) -> Option<String>) -> String {
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let value = |name: &str| {
+    interpolate::fill(text, Syntax::Shell, |name| {
         let is_allowed = allowed.iter().any(|allowed| allowed == name);
-        is_allowed.then(|| look_up(name)).flatten().unwrap_or_default()
-    };
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('$') {
-        filled.push_str(before);
-        let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
-        let end = after.find(|letter| !is_name(letter)).unwrap_or(after.len());
-        rest = match braced {
-            Some((name, rest)) => {
-                filled.push_str(&value(name));
-                rest
-            }
-            None if end > 0 => {
-                filled.push_str(&value(&after[..end]));
-                &after[end..]
-            }
-            None => {
-                filled.push('$');
-                after
-            }
-        };
-    }
-    filled.push_str(rest);
-    filled
+        Some(is_allowed.then(|| look_up(name)).flatten().unwrap_or_default())
+    })
 }
 
 #[cfg(test)]

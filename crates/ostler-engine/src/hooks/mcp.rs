@@ -9,6 +9,7 @@ use ostler_proto::hook::{HookEvent, HookOutput};
 use serde_json::{Map, Value};
 
 use super::command;
+use crate::interpolate::{self, Syntax};
 use crate::mcp::Servers;
 use crate::tool::ToolCx;
 
@@ -34,7 +35,8 @@ pub(super) async fn call(
     let connected = servers
         .find(server)
         .map_err(|_| format!("needs the MCP server {server}, which is not connected"))?;
-    let input = fill(&Value::Object(input.clone()), told);
+    let input = Value::Object(input.clone());
+    let input = interpolate::map_texts(input, &mut |text| fill(text, told));
     let cx = ToolCx { cwd: cwd.to_owned(), ..ToolCx::default() };
     let called = connected.call(tool, input, &cx).await;
     let output = called.map_err(|error| format!("failed: {tool} of {server}: {error}"))?;
@@ -43,37 +45,16 @@ pub(super) async fn call(
     Ok((text, answer))
 }
 
-/// Puts what the hook is told into the texts of an input.
-fn fill(input: &Value, told: &Value) -> Value {
-    match input {
-        Value::String(text) => Value::String(fill_text(text, told)),
-        Value::Array(items) => items.iter().map(|item| fill(item, told)).collect(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), fill(value, told))).collect()
-        }
-        other => other.clone(),
-    }
-}
-
-fn fill_text(text: &str, told: &Value) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        filled.push_str(before);
-        let Some((path, after)) = after.split_once('}') else {
-            filled.push_str("${");
-            rest = after;
-            continue;
-        };
+/// Puts what the hook is told into a text of the input.
+fn fill(text: &str, told: &Value) -> String {
+    interpolate::fill(text, Syntax::Braces, |path| {
         let pointer = format!("/{}", path.replace('.', "/"));
-        filled.push_str(&match told.pointer(&pointer) {
+        Some(match told.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
             None => String::new(),
-        });
-        rest = after;
-    }
-    filled + rest
+        })
+    })
 }
 
 #[cfg(test)]
@@ -89,7 +70,7 @@ mod tests {
             "n": 4, "odd": "${ and ${nothing}."});
         let filled = json!({"path": "/a/b", "all": [r#"/a: {"file_path":"/a/b","n":3}"#],
             "n": 4, "odd": "."});
-        assert_eq!(fill(&input, &told), filled);
-        assert_eq!(fill_text("5 ${ and", &told), "5 ${ and");
+        assert_eq!(interpolate::map_texts(input, &mut |text| fill(text, &told)), filled);
+        assert_eq!(fill("5 ${ and", &told), "5 ${ and");
     }
 }

@@ -1,7 +1,5 @@
 //! What hooks say at too great a length: the conversation gets the beginning, a file the whole.
 
-use std::io;
-
 use super::Shared;
 use super::verdict::Verdict;
 use crate::disk::on_disk;
@@ -28,17 +26,13 @@ impl Shared {
 fn shortened(text: &str, scratch: Option<&Scratch>) -> String {
     let beginning: String = text.chars().take(SHOWN).collect();
     let n_letters = text.chars().count();
-    let kept = match scratch.map(|scratch| keep(text, scratch)) {
-        Some(Ok(path)) => format!("the whole is in {path}"),
+    let keep = |scratch: &Scratch| scratch.keep_new("hook", ".txt", text.as_bytes());
+    let kept = match scratch.map(keep) {
+        Some(Ok(path)) => format!("the whole is in {}", path.display()),
         Some(Err(error)) => format!("the rest is lost: {error}"),
         None => "the rest is lost".to_owned(),
     };
     format!("{beginning}\n[cut here: a hook said {n_letters} letters; {kept}]")
-}
-
-fn keep(text: &str, scratch: &Scratch) -> io::Result<String> {
-    let name = format!("hook-{}.txt", uuid::Uuid::new_v4().simple());
-    Ok(scratch.keep(&name, text.as_bytes())?.display().to_string())
 }
 
 #[cfg(test)]

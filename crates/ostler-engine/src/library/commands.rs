@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_proto::control::SlashCommand;
 
+use super::plugins::rooted;
 use super::{Library, Origin, head, is_name, read, stem};
 use crate::project_file::Boundary;
 use ostler_skill::Head;
@@ -107,9 +108,7 @@ impl Command {
             .map_err(|reason| format!("{} cannot be used: {reason}", self.file.display()))?;
         let body = document.body.trim().to_owned();
         Ok(match &self.origin {
-            Origin::Plugin(_, folder) => {
-                body.replace("${CLAUDE_PLUGIN_ROOT}", &folder.display().to_string())
-            }
+            Origin::Plugin(_, folder) => rooted(&body, folder),
             _ => body,
         })
     }

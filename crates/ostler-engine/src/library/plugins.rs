@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Library, Origin, is_name};
+use crate::interpolate::{self, Syntax};
 use crate::project_file::{Boundary, Refusal};
 
 /// The most of a manifest or of one of its parts, in bytes.
@@ -115,7 +116,7 @@ impl Library {
     fn part(&mut self, folder: &Path, usual: &str, said: Option<Value>) -> Option<Value> {
         let path = match said {
             Some(Value::String(path)) => inside(folder, &path)?,
-            Some(value) => return Some(rooted(value, folder)),
+            Some(value) => return Some(root_texts(value, folder)),
             None => folder.join(usual),
         };
         let text = match Boundary::default().read_text(&path, LONGEST_FILE) {
@@ -127,7 +128,7 @@ impl Library {
             }
         };
         match serde_json::from_str(&text) {
-            Ok(value) => Some(rooted(value, folder)),
+            Ok(value) => Some(root_texts(value, folder)),
             Err(error) => {
                 self.problem(&path, error.to_string());
                 None
@@ -191,17 +192,13 @@ fn inside(folder: &Path, path: &str) -> Option<PathBuf> {
     path.starts_with(folder).then_some(path)
 }
 
-/// The same with the plugin's folder in place of the variable that stands for it.
-fn rooted(value: Value, folder: &Path) -> Value {
-    match value {
-        Value::String(text) => {
-            let root = folder.display().to_string();
-            Value::String(text.replace("${CLAUDE_PLUGIN_ROOT}", &root))
-        }
-        Value::Array(list) => list.into_iter().map(|value| rooted(value, folder)).collect(),
-        Value::Object(map) => {
-            map.into_iter().map(|(name, value)| (name, rooted(value, folder))).collect()
-        }
-        other => other,
-    }
+fn root_texts(value: Value, folder: &Path) -> Value {
+    interpolate::map_texts(value, &mut |text| rooted(text, folder))
+}
+
+/// The text with the plugin's folder in place of the variable that stands for it.
+pub(super) fn rooted(text: &str, folder: &Path) -> String {
+    interpolate::fill(text, Syntax::Braces, |name| {
+        (name == "CLAUDE_PLUGIN_ROOT").then(|| folder.display().to_string())
+    })
 }

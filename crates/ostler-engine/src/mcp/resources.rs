@@ -152,7 +152,6 @@ fn keep(scratch: &Scratch, bytes: &[u8]) -> Result<String, ToolError> {
     let failed = |error: std::io::Error| {
         ToolError::Failed(format!("the resource cannot be kept on disk: {error}"))
     };
-    let name = format!("resource-{}", uuid::Uuid::new_v4().simple());
-    let path = scratch.keep(&name, bytes).map_err(failed)?;
+    let path = scratch.keep_new("resource", "", bytes).map_err(failed)?;
     Ok(path.display().to_string())
 }

@@ -235,9 +235,7 @@ fn limited(response: Response, limit: usize) -> BoxStream<'static, Result<Sse, S
         for byte in &bytes {
             n_bytes += 1;
             match byte {
-                // The `\
-                // ` of `\\r\
-                // `.
+                // The LF of a CRLF.
                 b'\n' if is_after_return => {}
                 b'\n' | b'\r' if is_line_empty => n_bytes = 0,
                 b'\n' | b'\r' => is_line_empty = true,

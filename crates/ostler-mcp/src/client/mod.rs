@@ -8,8 +8,6 @@ mod bounded;
 mod dispatch;
 mod endpoint;
 mod error;
-#[cfg(feature = "http")]
-mod events;
 mod http;
 mod link;
 mod listing;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use ostler_proto::codec::SseDecoder;
 use reqwest::header::{ACCEPT, HeaderMap, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::endpoint::Remote;
-use super::events::{Event, Events};
 use super::http;
 use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
@@ -47,7 +47,7 @@ async fn carry(
     read: &mpsc::Sender<Result<Value, Ended>>,
     limit: usize,
 ) -> Result<(), Ended> {
-    let mut events = Events::new(limit);
+    let mut events = SseDecoder::new(limit);
     let mut bytes = stream.bytes_stream();
     let mut sending = FuturesUnordered::new();
     let mut target: Option<Url> = None;
@@ -61,10 +61,12 @@ async fn carry(
             chunk = bytes.next() => {
                 let chunk = chunk.ok_or_else(|| Ended::new("the stream of events ended"))?;
                 let chunk = chunk.map_err(|error| Ended::new(format!("the stream broke: {error}")))?;
-                for Event { name, data } in events.push(&chunk).map_err(Ended::new)? {
-                    match name.as_str() {
-                        "endpoint" => target = Some(same_origin(url, data.trim())?),
-                        "message" => if let Ok(message) = serde_json::from_str(&data) {
+                let events = events.push(&chunk);
+                let events = events.map_err(|error| Ended::new(format!("it sent {error}")))?;
+                for event in events {
+                    match event.name.as_deref() {
+                        Some("endpoint") => target = Some(same_origin(url, event.data.trim())?),
+                        None | Some("message") => if let Ok(message) = serde_json::from_str(&event.data) {
                             read.send(Ok(message)).await.ok();
                         },
                         _ => {}

@@ -8,7 +8,7 @@ pub(crate) fn of(tool: &str, input: &Value) -> String {
     let mut hash = Sha256::new();
     write(&mut hash, &Value::String(tool.to_owned()));
     write(&mut hash, input);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", hash.finalize())
 }
 
 /// Feeds a value so that no two different ones give the same bytes: every part is preceded by its kind and length.

@@ -30,7 +30,10 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
 /// # Errors
 /// When it is there, or cannot be made.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    fill(&mut OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?, bytes)
+}
+
+fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     // What the process's mask leaves over may be less, and must not be more.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(bytes)?;
@@ -43,14 +46,7 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// When it cannot be written; the old one is there then.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let new = folder.join(format!(".{name}.{}", crate::ids::random_text(12)));
-    let written = create(&new, bytes).and_then(|()| std::fs::rename(&new, path));
-    if written.is_err() {
-        // It holds a secret and is of no use.
-        _ = std::fs::remove_file(&new);
-    }
-    written?;
+    ostler_files::replace_with(path, 0o600, |file| fill(file, bytes))?;
     File::open(folder)?.sync_all()
 }
 

@@ -159,10 +159,7 @@ impl Pieces {
 
     /// Keeps no more of what was shown than is needed.
     fn forget(&mut self) {
-        let mut cut = self.shown.saturating_sub(CONTEXT);
-        while !self.text.is_char_boundary(cut) {
-            cut -= 1;
-        }
+        let cut = self.text.floor_char_boundary(self.shown.saturating_sub(CONTEXT));
         self.text.drain(..cut);
         self.shown -= cut;
     }

@@ -51,8 +51,6 @@ impl Courier {
         clock: Clock,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, String> {
-        // Somebody has to choose how TLS is done; whoever comes first has done so already.
-        _ = rustls::crypto::ring::default_provider().install_default();
         // Nobody sends us elsewhere: what is told is for the one who was named.
         let client = client.redirect(reqwest::redirect::Policy::none()).timeout(ANSWER).build();
         let client = client.map_err(|error| format!("no client for webhooks: {error}"))?;

@@ -5,8 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use ostler_http::{Certificates, TlsError};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, ClientBuilder, Url};
+use reqwest::{ClientBuilder, Url};
 
 use crate::error::{ApiError, Fallible};
 
@@ -40,9 +41,9 @@ pub(super) fn callback(text: &str, may_be_inside: bool) -> Fallible<Url> {
 
 /// A client that connects to nothing inside, whatever a name is made to mean. Not by way of a proxy, which would not
 /// know.
-pub(super) fn client(may_be_inside: bool) -> ClientBuilder {
-    let client = Client::builder().no_proxy();
-    if may_be_inside { client } else { client.dns_resolver(Outside) }
+pub(super) fn client(may_be_inside: bool) -> Result<ClientBuilder, TlsError> {
+    let client = ostler_http::client(Certificates::System)?.no_proxy();
+    Ok(if may_be_inside { client } else { client.dns_resolver(Outside) })
 }
 
 struct Outside;

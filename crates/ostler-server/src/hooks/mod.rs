@@ -61,7 +61,7 @@ impl Hooks {
         may_call_inside: bool,
     ) -> Result<Arc<Self>, String> {
         let sessions = &starter.sessions;
-        let client = address::client(may_call_inside);
+        let client = address::client(may_call_inside).map_err(|error| error.to_string())?;
         let courier = Courier::new(client, sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
         let records = sessions.records.clone();
         let calls = Buckets::new(Rate { per_second: 5.0, burst: 50.0 });

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::TryStreamExt as _;
+use ostler_http::Certificates;
 use serde_json::{Value, json};
 
 use super::usage::{PassLimits, Refused, Scanner};
@@ -37,10 +38,16 @@ const LONGEST: usize = 64 << 20;
 pub(super) fn client(base: &str) -> Result<reqwest::Client, String> {
     let url = reqwest::Url::parse(base)
         .map_err(|error| format!("ANTHROPIC_BASE_URL is no address: {error}"))?;
-    // Somebody has to choose how TLS is done; whoever comes first has done so already.
-    _ = rustls::crypto::ring::default_provider().install_default();
+    let is_here = ostler_http::is_this_machine(&url);
+    let certificates = match is_here && url.scheme() == "http" {
+        // Nothing here will ever ask for a certificate.
+        true => Certificates::None,
+        false => Certificates::System,
+    };
+    let unusable = |error: &dyn std::error::Error| format!("no client for the model: {error}");
     let probe = std::time::Duration::from_secs(30);
-    let mut client = reqwest::Client::builder()
+    let mut client = ostler_http::client(certificates)
+        .map_err(|error| unusable(&error))?
         // A redirect would carry the key to wherever it points.
         .redirect(reqwest::redirect::Policy::none())
         // What is packed is unpacked by whoever asked for it so.
@@ -48,17 +55,10 @@ pub(super) fn client(base: &str) -> Result<reqwest::Client, String> {
         .connect_timeout(probe)
         .http2_keep_alive_interval(probe)
         .http2_keep_alive_timeout(probe);
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    let is_here = host == "localhost"
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
     if is_here {
         client = client.no_proxy();
-        if url.scheme() == "http" {
-            // Nothing here will ever ask for a certificate.
-            client = client.tls_certs_only([]);
-        }
     }
-    client.build().map_err(|error| format!("no client for the model: {error}"))
+    client.build().map_err(|error| unusable(&error))
 }
 
 /// Whether the model could be asked; for whoever watches over the server, and without a word.

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::StreamExt as _;
+use ostler_http::Certificates;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
@@ -85,7 +86,7 @@ impl Stage {
         let credentials = Credentials::take(&mut config, Redactor::default());
         let limits = PassLimits::of(&config);
         let proxy = Proxy::start(credentials, limits, stop.clone()).await.unwrap();
-        let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+        let client = ostler_http::client(Certificates::None).unwrap().no_proxy().build().unwrap();
         Self { model, proxy, client, _stop: stop.drop_guard() }
     }
 
@@ -201,7 +202,7 @@ async fn a_model_that_cannot_be_reached_is_told_in_its_own_words() {
     let proxy = Proxy::start(credentials, limits, stop.clone()).await.unwrap();
     let (pass, mut env) = (proxy.admit("session").unwrap(), BTreeMap::new());
     pass.give_to(&mut env);
-    let client = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
+    let client = ostler_http::client(Certificates::None).unwrap().no_proxy().build().unwrap();
     let request = client.post(format!("{}/v1/messages", env["ANTHROPIC_BASE_URL"]));
     let answer = request.header("x-api-key", &env["ANTHROPIC_API_KEY"]).send().await.unwrap();
     assert_eq!(answer.status(), 502);

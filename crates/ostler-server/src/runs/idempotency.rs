@@ -141,5 +141,5 @@ fn digest(new: &NewRun) -> String {
     let mut hash = Sha256::new();
     hash.update([u8::from(new.pushes)]);
     hash.update(&new.prompt);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", hash.finalize())
 }

@@ -593,7 +593,5 @@ fn keyed(owner: &str, key: &str) -> String {
     hash.update((owner.len() as u64).to_be_bytes());
     hash.update(owner);
     hash.update(key);
-    let digest = hash.finalize();
-    let name: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("session_{name}")
+    format!("session_{:.32x}", hash.finalize())
 }

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use ostler_http::Certificates;
 use ostler_skill::{Document, Head};
 use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
@@ -34,12 +35,6 @@ impl std::fmt::Debug for Cms {
     }
 }
 
-/// Whether an address is one of this machine.
-fn is_here(address: &Url) -> bool {
-    let host = address.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
-}
-
 impl Cms {
     /// A system at this address, with the token that it wants. Without a path its records are where Strapi keeps them.
     ///
@@ -55,7 +50,7 @@ impl Cms {
         if !matches!(address.scheme(), "http" | "https") || address.cannot_be_a_base() {
             return Err(format!("{records} is no address of a web server"));
         }
-        if address.scheme() == "http" && !is_here(&address) {
+        if address.scheme() == "http" && !ostler_http::is_this_machine(&address) {
             return Err(format!(
                 "{records} is not encrypted: whoever is on the way could change skills, which say what agents do; use \
                  https, or an address of this machine"
@@ -64,10 +59,10 @@ impl Cms {
         if address.path() == "/" {
             address.set_path("/api/skills");
         }
-        // Somebody has to choose how TLS is done; whoever comes first has done so already.
-        _ = rustls::crypto::ring::default_provider().install_default();
+        let client = ostler_http::client(Certificates::System);
+        let client = client.map_err(|error| format!("no client for {records}: {error}"))?;
         // A system that sends us elsewhere could send our token there too.
-        let client = Client::builder().redirect(Policy::none()).timeout(time).build();
+        let client = client.redirect(Policy::none()).timeout(time).build();
         let client = client.map_err(|error| format!("no client for {records}: {error}"))?;
         Ok(Self { client, records: address, token, time })
     }

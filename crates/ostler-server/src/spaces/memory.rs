@@ -4,7 +4,6 @@
 //! It is read here and handed over as text, not by the engine as a project's file: an agent writes it, and must not be
 //! able to import the server's own files with it, or to bring rules and hooks along.
 
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
@@ -14,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 
 use crate::confine::paths::open_beneath;
 use crate::error::{self, ApiError, Fallible};
-use crate::ids::random_text;
 use crate::records::kept;
 
 /// The name of a space's memory in its folder.
@@ -98,21 +96,14 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str, seen: Option<&str>) -
 
 /// Puts a file in the place of what is there, also of a link, whose end is left alone.
 fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let new = folder.join(format!(".{name}.{}", random_text(9)));
-    let written = File::create_new(&new).and_then(|mut file| {
+    ostler_files::replace_with(&folder.join(name), 0o666, |file| {
         file.write_all(bytes)?;
         file.sync_all()
-    });
-    let written = written.and_then(|()| std::fs::rename(&new, folder.join(name)));
-    if written.is_err() {
-        _ = std::fs::remove_file(&new);
-    }
-    written
+    })
 }
 
 fn version(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.24x}", Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

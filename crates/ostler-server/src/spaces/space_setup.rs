@@ -199,8 +199,7 @@ impl SpaceSetup {
     pub(crate) fn stamp(&self) -> String {
         let of_space = self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.told));
         let all = format!("{:?}", (&self.cwd, &self.access_boundary, of_space));
-        let digest = Sha256::digest(all.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        format!("{:x}", Sha256::digest(all.as_bytes()))
     }
 }
 

@@ -6,7 +6,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use reqwest::{Client, Url};
+use ostler_http::Certificates;
+use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -64,8 +65,9 @@ impl WebhookSender {
         approvals: Arc<Approvals>,
     ) -> Result<Arc<Self>, String> {
         let url = check(webhook)?;
-        let courier =
-            Courier::new(Client::builder(), sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
+        let client =
+            ostler_http::client(Certificates::System).map_err(|error| error.to_string())?;
+        let courier = Courier::new(client, sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
         let (secret, events) = (webhook.secret.clone(), webhook.events.clone());
         Ok(Arc::new(Self { courier, url, secret, events, base, sessions, approvals }))
     }

@@ -10,7 +10,6 @@ use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
 
 use super::report::{Hits, Report};
 use super::{Args, searcher, walk};
-use crate::file;
 use crate::walk::{self as walking, Stop};
 
 /// What to search in a folder.
@@ -125,7 +124,7 @@ pub(super) fn hits_in(
 ) -> (Hits, bool) {
     let mut hits = report.file(path);
     let searched =
-        file::open_regular(path).and_then(|file| searcher.search_file(matcher, &file, &mut hits));
+        ostler_files::open(path).and_then(|file| searcher.search_file(matcher, &file, &mut hits));
     (hits, searched.is_ok())
 }
 

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::OnceLock;
 
-use nix::sys::resource::{Resource, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::{ExtractError, extract};
 
@@ -49,9 +49,10 @@ pub fn run_if_called() -> Option<ExitCode> {
 
 fn serve(pages: Option<&str>) -> std::io::Result<()> {
     // Limits data memory, not the mapped program.
-    setrlimit(Resource::RLIMIT_DATA, MAX_MEMORY, MAX_MEMORY)?;
-    setrlimit(Resource::RLIMIT_CPU, MAX_SECONDS, MAX_SECONDS)?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    let at_most = |most| Rlimit { current: Some(most), maximum: Some(most) };
+    setrlimit(Resource::Data, at_most(MAX_MEMORY))?;
+    setrlimit(Resource::Cpu, at_most(MAX_SECONDS))?;
+    setrlimit(Resource::Core, at_most(0))?;
     let mut bytes = Vec::new();
     std::io::stdin().take(crate::file::MAX_BYTES).read_to_end(&mut bytes)?;
     let answer = serde_json::to_vec(&extract(&bytes, pages))?;

@@ -190,8 +190,7 @@ fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
 /// The vendor's name for a path.
 fn path_hash(file: &Path) -> String {
     use std::os::unix::ffi::OsStrExt as _;
-    let digest = Sha256::digest(file.as_os_str().as_bytes());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    format!("{:.16x}", Sha256::digest(file.as_os_str().as_bytes()))
 }
 
 /// The folder a file really lies in, or would.

@@ -1,9 +1,8 @@
 //! Putting files back.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use imara_diff::{Algorithm, Diff, InternedInput};
@@ -104,35 +103,6 @@ fn lines(change: &Change) -> (u64, u64) {
 
 fn put_back(change: &Change) -> io::Result<()> {
     let Some(bytes) = &change.then else { return fs::remove_file(&change.file) };
-    let parent = change.file.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent)?;
-    let partial = parent.join(format!(".ostler-{}", uuid::Uuid::new_v4().simple()));
-    let done = write(&partial, change, bytes).and_then(|()| fs::rename(&partial, &change.file));
-    if done.is_err() {
-        let _ = fs::remove_file(&partial);
-    }
-    match done {
-        // The folder takes no new files, but the file itself may be written.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && change.now.is_some() => {
-            fs::write(&change.file, bytes)
-        }
-        done => done,
-    }
-}
-
-/// Writes a file beside the one it takes the place of, whose owner it gets.
-fn write(partial: &Path, change: &Change, bytes: &[u8]) -> io::Result<()> {
-    let mut file: File =
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;
-    file.write_all(bytes)?;
-    if let Ok(now) = change.file.metadata() {
-        let ours = file.metadata()?;
-        if (ours.uid(), ours.gid()) != (now.uid(), now.gid()) {
-            fchown(&file, Some(now.uid()), Some(now.gid()))?;
-        }
-    }
-    match &change.permissions {
-        Some(permissions) => file.set_permissions(permissions.clone()),
-        None => Ok(()),
-    }
+    fs::create_dir_all(change.file.parent().unwrap_or(Path::new("/")))?;
+    ostler_files::edit(&change.file, bytes, 0o600, change.permissions.clone())
 }

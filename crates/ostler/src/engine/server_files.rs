@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ostler_engine::interpolate::{self, Syntax};
 use ostler_engine::mcp::KnownServer;
 use ostler_engine::project_file::{Boundary, Refusal};
 use ostler_engine::settings::{Problem, Settings};
@@ -165,7 +166,8 @@ fn known(
     context: &StartContext,
 ) -> Result<KnownServer, String> {
     let mut missing = Vec::new();
-    let filled = fill(config, &|name| context.var(name), &mut missing);
+    let var = |name: &str| context.var(name);
+    let filled = interpolate::map_texts(config, &mut |text| fill(text, var, &mut missing));
     let config: McpServerConfig =
         serde_json::from_value(filled).map_err(|error| error.to_string())?;
     let problem = (!missing.is_empty()).then(|| {
@@ -174,44 +176,19 @@ fn known(
     Ok(KnownServer { config, scope, problem })
 }
 
-/// Fills in `${NAME}` and `${NAME:-default}` wherever a text stands.
-fn fill(value: Value, var: &dyn Fn(&str) -> Option<String>, missing: &mut Vec<String>) -> Value {
-    match value {
-        Value::String(text) => Value::String(fill_text(&text, var, missing)),
-        Value::Array(items) => items.into_iter().map(|item| fill(item, var, missing)).collect(),
-        Value::Object(fields) => Value::Object(
-            fields.into_iter().map(|(name, value)| (name, fill(value, var, missing))).collect(),
-        ),
-        other => other,
-    }
-}
-
-fn fill_text(
-    text: &str,
-    var: &dyn Fn(&str) -> Option<String>,
-    missing: &mut Vec<String>,
-) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("${") {
-        let Some(end) = rest[start..].find('}').map(|end| start + end) else { break };
-        let inside = &rest[start + 2..end];
+/// Fills in `${NAME}` and `${NAME:-default}`; notes names without a value.
+fn fill(text: &str, var: impl Fn(&str) -> Option<String>, missing: &mut Vec<String>) -> String {
+    interpolate::fill(text, Syntax::Braces, |inside| {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        filled.push_str(&rest[..start]);
-        match var(name).or_else(|| default.map(str::to_owned)) {
-            Some(value) => filled.push_str(&value),
-            None => {
-                missing.push(name.to_owned());
-                filled.push_str(&rest[start..=end]);
-            }
+        let value = var(name).or_else(|| default.map(str::to_owned));
+        if value.is_none() {
+            missing.push(name.to_owned());
         }
-        rest = &rest[end + 1..];
-    }
-    filled.push_str(rest);
-    filled
+        value
+    })
 }
 
 #[cfg(test)]
@@ -224,7 +201,7 @@ mod tests {
     fn check(text: &str, expected: &str, missing: &[&str]) {
         let var = |name: &str| (name == "SET").then(|| "it".to_owned());
         let mut really = Vec::new();
-        assert_eq!(fill_text(text, &var, &mut really), expected);
+        assert_eq!(fill(text, var, &mut really), expected);
         assert_eq!(really, missing, "{text}");
     }
 

@@ -25,9 +25,9 @@ impl OutputLimit {
         if text.len() <= self.0 {
             return text;
         }
-        let end = (0..=self.0).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        let place = match keep(&text, scratch) {
-            Ok(path) => format!("all of it is in {path}"),
+        let end = text.floor_char_boundary(self.0);
+        let place = match scratch.keep_new("result", ".txt", text.as_bytes()) {
+            Ok(path) => format!("all of it is in {}", path.display()),
             Err(error) => format!("the rest is lost: {error}"),
         };
         let total = text.len();
@@ -62,9 +62,4 @@ fn text_of(content: &Content) -> Option<&str> {
         Content::Text(text) => Some(text),
         _ => None,
     }
-}
-
-fn keep(text: &str, scratch: &Scratch) -> std::io::Result<String> {
-    let name = format!("result-{}.txt", uuid::Uuid::new_v4().simple());
-    Ok(scratch.keep(&name, text.as_bytes())?.display().to_string())
 }

@@ -11,9 +11,10 @@ use crate::serve_options::Served;
 
 /// Each connection is a file here, and one in the server, which inherits the limit.
 fn raise_file_limit() {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-    setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let most = maximum.unwrap_or(u64::MAX);
     assert!(
         most >= 8_000,
         "the hard limit of open files (ulimit -Hn) is {most}; these tests need 8000"

@@ -11,6 +11,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::run::Ran;
 
 /// The most memory that one engine may take, in kilobytes. A debug build takes some 45 MB before it has read anything.
@@ -101,8 +103,8 @@ fn watch(id: u32, over: &mpsc::Receiver<()>) -> u64 {
         // To find the others takes a look at every process of the machine.
         peak = peak.max(if round.is_multiple_of(5) { current(id) } else { own(id) });
         if begun.elapsed() > TIME_LIMIT {
-            let id = nix::unistd::Pid::from_raw(id.cast_signed());
-            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
+            let id = Pid::from_raw(id.cast_signed()).expect("a process has an id");
+            let _ = kill_process(id, Signal::KILL);
             break;
         }
     }

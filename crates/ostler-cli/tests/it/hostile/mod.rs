@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::{Ostler, Ran};
 
@@ -82,11 +83,11 @@ impl Stage {
         let frames = ["-p", "--cwd", "project", "--output-format", "stream-json", "--verbose"];
         let mut child = self.ostler.spawn(&[&frames, arguments, &["--", prompt]].concat());
         drop(child.stdin.take());
-        let pid = nix::unistd::Pid::from_raw(child.id().cast_signed());
+        let pid = Pid::from_child(&child);
         let (done, is_done) = std::sync::mpsc::channel::<()>();
         let watch = std::thread::spawn(move || {
             if is_done.recv_timeout(LIMIT) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-                let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL);
+                let _ = kill_process(pid, Signal::KILL);
             }
         });
         let begun = Instant::now();

@@ -12,9 +12,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use ostler_testkit::{Script, ScriptedApi, reply, when};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -178,8 +177,8 @@ async fn answer_what_is_left(house: &House, world: &Arc<World>, life: usize) {
         assert_eq!(world.decide(id, false).await, Some(200), "{approval}");
         assert_eq!(world.decide(id, true).await, Some(409), "{approval}");
     }
-    let pid = Pid::from_raw(i32::try_from(server.id().unwrap()).unwrap());
-    kill(pid, Signal::SIGTERM).unwrap();
+    let pid = Pid::from_raw(i32::try_from(server.id().unwrap()).unwrap()).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
     let ended = tokio::time::timeout(PATIENCE, server.wait()).await.expect("it ends").unwrap();
     assert!(ended.success(), "{ended}:\n{}", house.log());
     house.nothing_is_left().await;
