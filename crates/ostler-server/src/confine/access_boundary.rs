@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use ostler::Options;
 
-use super::protected_paths::{escaped, pattern, protect};
+use super::protected_paths::{deny_rules, escaped, pattern};
 
 /// What an agent can reach. Of two that speak about a place, the stricter one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl AccessBoundary {
                 }
             }
         }
-        protect(options, &self.hidden);
+        denied.extend(deny_rules(&self.hidden));
     }
 }
 

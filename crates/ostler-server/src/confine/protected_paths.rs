@@ -5,22 +5,23 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler::Options;
-
-/// Keeps the agent out of these files and folders, under the names they were given by and where links lead.
-pub(crate) fn protect(options: &mut Options, places: &[PathBuf]) {
+/// Deny rules that keep an agent out of these files and folders, under the names they were given by and where links
+/// lead.
+pub(crate) fn deny_rules(places: &[PathBuf]) -> Vec<String> {
     let real = places.iter().filter_map(|place| place.canonicalize().ok());
     let mut all: Vec<PathBuf> = places.iter().cloned().chain(real).collect();
     all.sort();
     all.dedup();
+    let mut rules = Vec::new();
     for place in all {
         let pattern = pattern(&place);
         for rule in ["Read", "Edit"] {
             // The thing itself, and all below it.
-            options.permissions.disallowed.push(format!("{rule}({pattern})"));
-            options.permissions.disallowed.push(format!("{rule}({pattern}/**)"));
+            rules.push(format!("{rule}({pattern})"));
+            rules.push(format!("{rule}({pattern}/**)"));
         }
     }
+    rules
 }
 
 /// A path as rules write it: from the root, and with nothing in it that is a pattern.
@@ -29,7 +30,7 @@ pub(crate) fn pattern(place: &Path) -> String {
 }
 
 /// Text as rules write it. Characters that always mean something in a rule are escaped, and those in `wildcards` too.
-pub(super) fn escaped(text: &str, wildcards: &str) -> String {
+pub(crate) fn escaped(text: &str, wildcards: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
         if matches!(character, '[' | ']' | '!' | '#' | '\\' | ' ') || wildcards.contains(character)
@@ -47,15 +48,14 @@ mod tests {
 
     #[test]
     fn a_place_is_named_from_the_root_and_is_no_pattern() {
-        let mut options = Options::new();
-        protect(&mut options, &[PathBuf::from("/no/such/a b[1]*/")]);
+        let rules = deny_rules(&[PathBuf::from("/no/such/a b[1]*/")]);
         let expected = [
             r"Read(//no/such/a\ b\[1\]\*)",
             r"Read(//no/such/a\ b\[1\]\*/**)",
             r"Edit(//no/such/a\ b\[1\]\*)",
             r"Edit(//no/such/a\ b\[1\]\*/**)",
         ];
-        assert_eq!(options.permissions.disallowed, expected);
+        assert_eq!(rules, expected);
     }
 
     #[test]
@@ -64,9 +64,7 @@ mod tests {
         let real = place.path().canonicalize().unwrap().join("real");
         std::fs::create_dir(&real).unwrap();
         std::os::unix::fs::symlink(&real, place.path().join("link")).unwrap();
-        let mut options = Options::new();
-        protect(&mut options, &[place.path().join("link")]);
-        let said = options.permissions.disallowed.join(" ");
+        let said = deny_rules(&[place.path().join("link")]).join(" ");
         assert!(said.contains("/link)") && said.contains("/real)"), "{said}");
     }
 }

@@ -11,7 +11,7 @@ use super::ask::Waiters;
 use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::own_files::OWN;
-use crate::confine::protected_paths::protect;
+use crate::confine::protected_paths::deny_rules;
 use crate::error::Fallible;
 use crate::model::run::Session;
 
@@ -102,7 +102,8 @@ pub(crate) fn of(config: &Config, session: &Session, behind: Option<String>) -> 
         options.permissions.mode = mode;
     }
     let own = OWN.map(|name| config.data.join(name)).into_iter();
-    protect(&mut options, &own.chain(config.key_file.clone()).collect::<Vec<_>>());
+    let protected: Vec<_> = own.chain(config.key_file.clone()).collect();
+    options.permissions.disallowed.extend(deny_rules(&protected));
     // So that files can be put back to how they were before a prompt.
     options.session.file_checkpointing = true;
     let (earlier, behind) = match (&session.engine_session, &session.origin) {

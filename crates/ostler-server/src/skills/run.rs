@@ -16,7 +16,7 @@ use super::metadata::{Isolation, Metadata, TaskType};
 use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
-use crate::confine::protected_paths::protect;
+use crate::confine::protected_paths::deny_rules;
 use crate::error::ApiError;
 
 /// The model of a skill that names none, where the operator names none either.
@@ -165,7 +165,7 @@ impl SkillRun {
         options.tools.mcp_servers.extend(self.servers.clone());
         self.tools.apply(&mut options, self.mode, &self.trusted_repositories);
         self.mode.apply(&mut options);
-        protect(&mut options, &self.hidden);
+        options.permissions.disallowed.extend(deny_rules(&self.hidden));
         options
     }
 }
