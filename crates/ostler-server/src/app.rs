@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use ostler_base::error::{ApiError, Fallible};
 use ostler_store::Store;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,6 @@ use crate::approvals::Approvals;
 use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
-use crate::error::{ApiError, Fallible};
 use crate::hooks::Hooks;
 use crate::metrics::Metrics;
 use crate::model::run::{Run, RunState};

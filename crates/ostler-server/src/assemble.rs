@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::Method;
+use ostler_base::ids;
 use ostler_store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Limits};
 use crate::confine::redact::Redactor;
 use crate::hooks::Hooks;
+use crate::http;
 use crate::log::Log;
 use crate::log_writers::LogWriters;
 use crate::metrics::Metrics;
@@ -39,7 +41,6 @@ use crate::spaces::{self, Spaces};
 use crate::start::Starter;
 use crate::start_error::StartError;
 use crate::tasks::{Tasks, Workshop};
-use crate::{http, ids};
 
 /// What a server stands on.
 pub(crate) struct Ground {

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ostler_base::error::{self, Fallible};
 use ostler_store::{Expected, Filter, Page, Put};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app::App;
-use crate::error::{self, Fallible};
 use crate::log_writers;
 use crate::model::run::Session;
 use crate::records::{Kept as _, kept};

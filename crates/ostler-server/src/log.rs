@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
+use ostler_base::error::{self, ApiError, Fallible};
 use ostler_store::{Event, Lease, NewEvent, Put, Store, StreamId};
 use tokio::sync::{Semaphore, watch};
-
-use crate::error::{self, ApiError, Fallible};
 
 /// How many events of a session are kept in memory, and how many bytes of them; passed by one event at most.
 const TAIL: usize = 1_024;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ostler_base::error::{self, Fallible};
 use ostler_store::{Error, NewEvent, Put, Store, StreamId};
 use tokio::time::Instant;
 
-use crate::error::{self, Fallible};
 use crate::log::{Log, Logged, Writer};
 
 /// One per server.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ostler_base::private;
 use ostler_store::Error;
 
 use crate::app::App;
-use crate::confine::private;
 use crate::upkeep::Checked;
 
 /// Where in the data folder backups are written, unless the operator says otherwise.

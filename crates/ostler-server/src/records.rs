@@ -2,11 +2,10 @@
 
 pub(crate) mod quarantine;
 
+use ostler_base::error::{self, Fallible};
 use ostler_store::{Expected, Filter, Page, Put, Record, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::error::{self, Fallible};
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
 pub(crate) const KINDS: [&str; 22] = [

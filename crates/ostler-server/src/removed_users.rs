@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use ostler_base::error::{self, ApiError, Fallible};
 use ostler_store::{Filter, Page, Store};
 
 use crate::app::App;
-use crate::error::{self, ApiError, Fallible};
 use crate::model::run::Session;
 use crate::model::space::Space;
 use crate::records::KINDS;

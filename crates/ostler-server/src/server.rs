@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ostler_base::error::ApiError;
+use ostler_base::private;
 use ostler_store::sqlite::{Clock as WallClock, SystemClock};
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
@@ -18,9 +20,7 @@ use crate::assemble::{Assembled, Ground};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::confine::own_files::BROWSERS;
-use crate::confine::private;
 use crate::confine::redact::Redactor;
-use crate::error::ApiError;
 use crate::forget;
 use crate::log_writer;
 use crate::memory;

@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_base::error::{ApiError, Fallible};
 use ostler_store::{Filter, Store};
-
-use crate::error::{ApiError, Fallible};
 
 /// How many sessions users have. Deleted ones are noticed when the limit is reached, and then all are counted again.
 pub(crate) struct SessionRoom {

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ostler_base::error::{ApiError, Fallible};
+use ostler_base::ids;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ApiError, Fallible};
-use crate::ids;
 use crate::model::run::{Run, Setup};
 use crate::runs::{NewRun, Sessions};
 use crate::security::users::Caller;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ostler_base::error::Fallible;
+
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::error::Fallible;
 use crate::security::users::Caller;
 
 /// The open questions of a session.

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use ostler::mcp::Output;
 use ostler_agui::patch::diff;
+use ostler_base::error::{self, Fallible};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
-use crate::error::{self, Fallible};
 use crate::log_writers::LogWriters;
 use crate::model::event;
 

@@ -22,6 +22,7 @@ use ostler_agui::event::Event;
 use ostler_agui::input::RunAgentInput;
 use ostler_agui::message::MessageBody;
 use ostler_agui::translate::{Settings, Translator};
+use ostler_base::error::{ApiError, Fallible};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
@@ -35,7 +36,6 @@ use super::run::Run;
 use super::thread::{Thread, ThreadLocks};
 use crate::app::App;
 use crate::config::agui::{Busy, Config};
-use crate::error::{ApiError, Fallible};
 use crate::model::run::{Session, Setup};
 use crate::security::revocation::Credential;
 use crate::security::token::TokenDigest;
@@ -227,7 +227,7 @@ async fn attach(
     let Caller(caller, credential) = known(caller)?;
     let mut input = read(&body)?;
     let Some(session) = agui.find(&caller, &input.thread_id).await? else {
-        return Err(crate::error::not_found("thread", &input.thread_id));
+        return Err(ostler_base::error::not_found("thread", &input.thread_id));
     };
     let own = agui.0.app.limits.agui_runs.take(&caller.user)?;
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ostler::proto::frame::ToHost;
 use ostler_agui::event::{Body, Event, TextRole};
+use ostler_base::error::{self, Fallible};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -15,7 +16,6 @@ use super::run::{Failure, RunStream};
 use super::thread::Place;
 use crate::approvals::record::Approval;
 use crate::config::agui::{Approvals, Disconnect};
-use crate::error::{self, Fallible};
 use crate::log::Logged;
 use crate::log_writers;
 use crate::model::run::{Run, RunState};

@@ -10,6 +10,7 @@ use ostler_agui::history::Known;
 use ostler_agui::input::Tool;
 use ostler_agui::message::{Message, MessageBody};
 use ostler_agui::translate::Settings;
+use ostler_base::error::Fallible;
 use ostler_store::Event as Logged;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,7 +20,6 @@ use super::past::Past;
 use super::shared_state;
 use super::thread::Thread;
 use crate::app::App;
-use crate::error::Fallible;
 use crate::log_writers;
 use crate::model::run::Session;
 

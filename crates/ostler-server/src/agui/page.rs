@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use ostler::Hook;
 use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler_agui::input::Tool;
+use ostler_base::error::Fallible;
 use serde::{Deserialize, Serialize};
 
 use super::client_tool_calls::{ClientToolCalls, ThreadToolCalls};
 use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
-use crate::error::Fallible;
 use crate::model::run::Session;
 use crate::records::Records;
 use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};

@@ -6,6 +6,7 @@ use ostler::proto::frame::ToHost;
 use ostler_agui::message::{Message, MessageBody};
 use ostler_agui::transcript::Transcript;
 use ostler_agui::translate::Translator;
+use ostler_base::error::{self, Fallible};
 use ostler_store::Event as Logged;
 use serde::Deserialize;
 use serde_json::json;
@@ -13,7 +14,6 @@ use serde_json::json;
 use super::connect::{PromptEvent, prompt_id};
 use super::follow::MessageEvent;
 use super::history_page::{Glance, History};
-use crate::error::{self, Fallible};
 use crate::model::run::Begin;
 
 #[derive(Deserialize)]

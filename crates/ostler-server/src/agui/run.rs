@@ -9,6 +9,7 @@ use ostler_agui::input::RunAgentInput;
 use ostler_agui::message::{Message as UiMessage, MessageBody};
 use ostler_agui::prompt;
 use ostler_agui::translate::{Settings, Translator};
+use ostler_base::error::{ApiError, Fallible};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +26,6 @@ use super::thread::{Thread, ThreadLock};
 use crate::app::App;
 use crate::approvals::record::Approval;
 use crate::config::agui::{Approvals, Busy, Memory};
-use crate::error::{ApiError, Fallible};
 use crate::log_writers;
 use crate::model::run::{Begin, RunState, Session};
 use crate::runs::NewRun;

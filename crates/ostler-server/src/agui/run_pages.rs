@@ -1,11 +1,11 @@
 //! The runs of a session by its log, newest first: there the prompts are in their order.
 
+use ostler_base::error::{self, Fallible};
 use ostler_store::Event;
 
 use super::connect::{PromptEvent, prompt_id};
 use super::history_page::{History, STEP, glance};
 use crate::app::App;
-use crate::error::{self, Fallible};
 use crate::log_writers;
 use crate::model::run::{Run, Session};
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_agui::history::Known;
 use ostler_agui::translate::Counts;
+use ostler_base::error::Fallible;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::error::Fallible;
 use crate::model::run::Session;
 use crate::records::{Records, kept};
 

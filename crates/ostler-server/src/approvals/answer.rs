@@ -1,12 +1,12 @@
 //! What somebody answers, read and checked against what was asked.
 
+use ostler_base::error::{ApiError, Fallible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Scope};
 use super::rule::Offer;
-use crate::error::{ApiError, Fallible};
 
 /// A decision about a tool call.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -2,11 +2,11 @@
 //! question is open need not fear the answer.
 
 use ostler::engine::coverage;
+use ostler_base::error::{self, ApiError, Fallible};
 use serde_json::Value;
 
 use super::Approvals;
 use super::record::Approval;
-use crate::error::{self, ApiError, Fallible};
 use crate::model::space::Space;
 
 impl Approvals {

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler::engine::coverage::CallPlace;
+use ostler_base::error::{self, ApiError, Fallible};
 use ostler_store::{Error, Expected, Filter, Page, Put};
 use tokio::sync::{broadcast, oneshot};
 
@@ -32,7 +33,6 @@ use crate::clock::Clock;
 use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::redact::Redactor;
-use crate::error::{self, ApiError, Fallible};
 use crate::log_writers::LogWriters;
 use crate::model::event;
 use crate::records::Records;

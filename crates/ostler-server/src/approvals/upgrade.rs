@@ -1,12 +1,12 @@
 //! Rules that an earlier version kept as text. At the start they become values, or they end: a text is never split.
 
 use ostler::engine::coverage;
+use ostler_base::error::Fallible;
 use ostler_store::Filter;
 
 use super::record::Approval;
 use super::rule::{Granted, ToolRule};
 use super::{Approvals, revoked};
-use crate::error::Fallible;
 use crate::model::run::Session;
 
 /// What stood between rules that were granted together. A command may contain it, too.

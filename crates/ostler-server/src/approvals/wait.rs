@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use ostler::CancellationToken;
 use ostler::proto::control::{CanUseTool, DECISION_STEPS, DecisionReasonType};
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
 use ostler_store::{Expected, Filter};
 use tokio::sync::oneshot;
 
@@ -11,8 +13,6 @@ use super::record::{Answer, Approval, ApprovalKind, ApprovalState, Step};
 use super::rule::{self, Granted};
 use super::{Approvals, Asker, digest, labels, summary, unattended};
 use crate::confine::redact::Redactor;
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
 use crate::model::run::{Run, RunState};
 
 /// How often the record is looked at, in case another server has taken the answer.

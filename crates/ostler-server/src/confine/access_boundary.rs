@@ -7,8 +7,7 @@
 use std::path::PathBuf;
 
 use ostler::Options;
-
-use super::protected_paths::{deny_rules, escaped, pattern};
+use ostler_base::protected_paths::{deny_rules, escaped, pattern};
 
 /// What an agent can reach. Of two that speak about a place, the stricter one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,10 +5,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use ostler_base::error::{ApiError, Fallible};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Client, ClientBuilder, Url};
-
-use crate::error::{ApiError, Fallible};
 
 const FIELD: &str = "callback";
 

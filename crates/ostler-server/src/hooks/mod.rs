@@ -10,6 +10,9 @@ pub(crate) mod record;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
+use ostler_base::ids::random_text;
 use ostler_store::{Filter, Page};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -17,9 +20,6 @@ use tokio::sync::broadcast::error::RecvError;
 
 use self::record::{Hook, HookView, Owed};
 use crate::courier::{Courier, Letter, sign};
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
-use crate::ids::random_text;
 use crate::model::run::Run;
 use crate::records::Records;
 use crate::security::rate::{Buckets, Rate};

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
+use ostler_base::error::{Fallible, JsonBody, PathOf, QueryOf};
 
 use super::listing::{Listing, PageQuery, seen_by};
 use super::names::{named, named_list};
@@ -13,7 +14,6 @@ use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::audit::Audited;
 use crate::approvals::record::Approval;
 use crate::approvals::rule::Granted;
-use crate::error::{Fallible, JsonBody, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
+use ostler_base::error::{self, Fallible};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::openapi::{Api, Op};
 use crate::app::App;
-use crate::error::{self, Fallible};
 use crate::nightly;
 use crate::security::users::{Caller, Role};
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::routing::{get, post};
+use ostler_base::error::{Fallible, JsonBody, PathOf};
 use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
-use crate::error::{Fallible, JsonBody, PathOf};
 use crate::runs::edits::{FileChange, RunChanges};
 use crate::runs::rewind::Rewound;
 use crate::security::users::Caller;

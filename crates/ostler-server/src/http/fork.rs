@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
+use ostler_base::error::{Fallible, JsonBody, PathOf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -11,7 +12,6 @@ use super::openapi::{Api, Op};
 use super::session_view::{SessionView, view};
 use super::sessions::{LONGEST_TITLE, check_title};
 use crate::app::App;
-use crate::error::{Fallible, JsonBody, PathOf};
 use crate::runs::fork;
 use crate::security::users::Caller;
 

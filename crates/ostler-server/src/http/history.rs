@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use ostler_agui::message::Message;
+use ostler_base::error::{self, ApiError, Fallible, PathOf, QueryOf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +15,6 @@ use super::sse;
 use crate::agui::history_page::{self, HistoryPage};
 use crate::agui::run_pages::{self, Begun};
 use crate::app::App;
-use crate::error::{self, ApiError, Fallible, PathOf, QueryOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

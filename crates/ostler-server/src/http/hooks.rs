@@ -8,6 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::{delete, get, post};
+use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,6 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::schedules::StartBody;
 use crate::app::App;
-use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::hooks::record::{Hook, HookView};
 use crate::hooks::{LONGEST, Request};
 use crate::security::guard::network;

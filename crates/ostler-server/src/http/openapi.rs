@@ -3,12 +3,12 @@
 use axum::Router;
 use axum::http::Method;
 use axum::routing::MethodRouter;
+use ostler_base::error::ErrorBody;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
-use crate::error::ErrorBody;
 
 type Make = fn(&mut SchemaGenerator) -> Value;
 

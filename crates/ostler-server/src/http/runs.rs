@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
+use ostler_base::error::{Fallible, JsonBody, PathOf, QueryOf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,6 @@ use super::openapi::{Api, Op};
 use super::sse;
 use crate::agui::run_pages;
 use crate::app::App;
-use crate::error::{Fallible, JsonBody, PathOf, QueryOf};
 use crate::model::run::Run;
 use crate::runs::NewRun;
 use crate::security::users::Caller;

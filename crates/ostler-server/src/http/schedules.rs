@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{delete, get, patch, post};
+use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
@@ -14,7 +15,6 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::mode;
 use crate::app::App;
-use crate::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
 use crate::model::run::Setup;
 use crate::schedules::plan::When;
 use crate::schedules::record::{CatchUp, Check, Firing};

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use ostler_base::error::{self, Fallible};
 use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::{self, Fallible};
 use crate::model::run::{Forked, Run, RunState, Session, Setup};
 use crate::model::tally::Tokens;
 

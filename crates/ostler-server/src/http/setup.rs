@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::routing::get;
 use ostler::Handle;
 use ostler::proto::control::FileSuggestions;
+use ostler_base::error::{ApiError, Fallible, PathOf, QueryOf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +15,6 @@ use serde_json::Value;
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
-use crate::error::{ApiError, Fallible, PathOf, QueryOf};
 use crate::runs::about::{About, McpServer, Named};
 use crate::security::users::Caller;
 

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
+use ostler_base::error::{Fallible, PathOf};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -10,7 +11,6 @@ use serde_json::{Map, Value};
 use super::openapi::{Api, Op};
 use super::tasks::SkillView;
 use crate::app::App;
-use crate::error::{Fallible, PathOf};
 use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {

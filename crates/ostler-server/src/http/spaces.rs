@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, patch, post, put};
+use ostler_base::error::{ApiError, Fallible, JsonBody, Object, PathOf, QueryOf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,6 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
 use crate::app::App;
-use crate::error::{ApiError, Fallible, JsonBody, Object, PathOf, QueryOf};
 use crate::model::policy::Policy;
 use crate::model::space::{MemberRole, Space};
 use crate::security::users::{Caller, Role};

@@ -11,11 +11,11 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
+use ostler_base::error::{ApiError, Fallible};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::error::{ApiError, Fallible};
 use crate::log::{Logged, Reader};
 use crate::metrics::Metrics;
 use crate::security::permits::UserPermit;

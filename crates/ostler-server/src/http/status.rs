@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use ostler_base::error::Fallible;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::openapi::{Api, Op};
 use crate::app::App;
-use crate::error::Fallible;
 use crate::security::users::{Caller, Role};
 
 pub(super) fn routes(api: Api) -> Api {
@@ -50,7 +50,7 @@ async fn health(State(app): State<App>) -> Response {
     // A store that has failed takes nothing any more, so neither does the server.
     if let Err(error) = app.store.now().await {
         tracing::error!(%error, "the store does not answer");
-        return crate::error::ApiError::unavailable("store", "the store does not answer")
+        return ostler_base::error::ApiError::unavailable("store", "the store does not answer")
             .into_response();
     }
     (StatusCode::OK, Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))

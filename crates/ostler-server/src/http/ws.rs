@@ -15,6 +15,7 @@ use axum::extract::ws::{CloseFrame, Message as Frame, WebSocket, WebSocketUpgrad
 use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
+use ostler_base::error::{ApiError, Fallible, Object};
 use ostler_store::{Filter, Page};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -24,7 +25,6 @@ use super::names::NamesUsers as _;
 use super::spoken::{self, Said};
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::error::{ApiError, Fallible, Object};
 use crate::log::{Logged, Reader};
 use crate::log_writers;
 use crate::metrics::Gauged;

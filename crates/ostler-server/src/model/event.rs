@@ -1,12 +1,12 @@
 //! What is written to the log of a session.
 
 use ostler::proto::api::ContentBlock;
+use ostler_base::error::{self, Fallible};
 use ostler_store::NewEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::run::{Begin, Forked, Run};
-use crate::error::{self, Fallible};
 
 /// What the names of all drafts begin with.
 const DRAFTS: &str = "s/";

@@ -3,11 +3,11 @@
 use ostler::engine::coverage;
 use ostler::options::ToolSet;
 use ostler::{Options, PermissionMode};
+use ostler_base::error::{ApiError, Fallible, shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::error::{ApiError, Fallible, shown};
 
 const MOST_RULES: usize = 200;
 const LONGEST_RULE: usize = 1_000;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use ostler_base::error::{ApiError, Fallible, shown};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::policy::Policy;
-use crate::error::{ApiError, Fallible, shown};
 use crate::records::kept;
 
 /// The longest name of a space, and of a mount.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ostler_base::private;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::config::Config;
-use crate::confine::private;
 use crate::confine::redact::Redactor;
 
 const KEY: &str = "ANTHROPIC_API_KEY";

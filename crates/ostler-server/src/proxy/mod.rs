@@ -26,6 +26,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::Router;
 use axum::routing::{any, get};
+use ostler_base::error::Fallible;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +34,6 @@ pub(crate) use self::credential::Credentials;
 pub(crate) use self::passes::Pass;
 use self::passes::Passes;
 pub(crate) use self::usage::PassLimits;
-use crate::error::Fallible;
 use crate::model::run::Session;
 use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::serve::{self, ConnectionLimits};

@@ -8,12 +8,12 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::StreamExt as _;
+use ostler_base::private;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::*;
 use crate::config::Config;
-use crate::confine::private;
 use crate::confine::redact::Redactor;
 
 type Pieces = mpsc::UnboundedSender<Result<Bytes, io::Error>>;

@@ -3,13 +3,13 @@
 use ostler::proto::message::System;
 use ostler::proto::message::system::{Init, InitMcpServer};
 use ostler::{Handle, Message};
+use ostler_base::error::{ApiError, Fallible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::Sessions;
 use super::worker::{Command, Worker};
-use crate::error::{ApiError, Fallible};
 use crate::model::run::Session;
 use crate::records::kept;
 

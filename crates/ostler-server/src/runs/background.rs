@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use ostler::{Error, Message};
+use ostler_base::error::{self, Fallible};
+use ostler_base::ids;
 use ostler_store::Expected;
 
 use super::worker::Worker;
 use super::{TRIES, tally};
-use crate::error::{self, Fallible};
-use crate::ids;
 use crate::model::event;
 use crate::model::run::{Begin, Run, RunState};
 use crate::records::Kept as _;

@@ -6,13 +6,13 @@
 
 use std::sync::PoisonError;
 
+use ostler_base::error::{ApiError, Fallible};
 use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 
 use super::Sessions;
 use super::pending_outcomes::Ended;
 use super::worker::cancelled_outcome;
-use crate::error::{ApiError, Fallible};
 use crate::model::run::{Run, RunState, Session};
 use crate::records::kept;
 

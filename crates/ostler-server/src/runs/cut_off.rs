@@ -1,10 +1,10 @@
 //! What was streamed when a run ended and never came whole. It stays visible, marked as cut off.
 
+use ostler_base::error::Fallible;
 use ostler_store::{Event, NewEvent};
 use serde::Deserialize;
 
 use super::Sessions;
-use crate::error::Fallible;
 use crate::log_writers;
 use crate::model::event;
 use crate::model::run::Run;

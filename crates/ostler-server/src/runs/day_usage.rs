@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 
+use ostler_base::error::Fallible;
 use ostler_store::{Error, Expected, Filter, Page, Put};
 use serde::{Deserialize, Serialize};
 
 use super::Sessions;
 use crate::clock;
-use crate::error::Fallible;
 use crate::model::tally::{ModelUsed, RunUsage, Spent};
 use crate::records::{Kept as _, kept};
 

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
 use ostler_store::{Event, Expected, NewEvent};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Sessions, rewind};
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
 use crate::log_writers;
 use crate::model::event;
 use crate::model::run::{Begin, Forked, Origin, Session, Setup};

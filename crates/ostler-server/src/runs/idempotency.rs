@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
 use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::{NewRun, Sessions};
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
 use crate::model::run::{Run, Session};
 use crate::records::kept;
 

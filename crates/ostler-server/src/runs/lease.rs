@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ostler_base::error::{self, ApiError};
 use ostler_store::Error;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -9,7 +10,6 @@ use tokio::time::Instant;
 use super::Sessions;
 use super::pending_outcomes::AGAIN;
 use super::worker::Command;
-use crate::error::{self, ApiError};
 use crate::log::Writer;
 
 /// What came of trying to take a session.

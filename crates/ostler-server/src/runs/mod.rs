@@ -26,6 +26,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
 use ostler_store::{Expected, Filter};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -38,8 +40,6 @@ use crate::approvals::Approvals;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::confine::redact::Redactor;
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
 use crate::log::Log;
 use crate::log_writers::{self, LogWriters};
 use crate::metrics::Metrics;

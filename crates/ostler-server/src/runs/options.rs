@@ -6,13 +6,13 @@ use async_trait::async_trait;
 use ostler::engine::EmbeddedWithTrust;
 use ostler::options::{SystemPrompt, ToolSet};
 use ostler::{Options, PermissionMode};
+use ostler_base::error::Fallible;
+use ostler_base::protected_paths::deny_rules;
 
 use super::ask::Waiters;
 use crate::config::{Config, EngineChoice};
 use crate::confine::environment;
 use crate::confine::own_files::OWN;
-use crate::confine::protected_paths::deny_rules;
-use crate::error::Fallible;
 use crate::model::run::Session;
 
 /// Changes what the engine of a session is started with: a skill, or the tools of a page.

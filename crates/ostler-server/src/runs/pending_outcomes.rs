@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use ostler_base::error::Fallible;
 use ostler_store::{Error, Expected, Put};
 use tokio::sync::mpsc;
 
@@ -13,7 +14,6 @@ use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
 use super::worker::{Command, cancelled_outcome};
-use crate::error::Fallible;
 use crate::model::event;
 use crate::model::run::{Attached, Outcome, Run, RunState, Session};
 use crate::model::tally::{self, RunUsage};
@@ -192,7 +192,7 @@ impl Sessions {
         session: &Session,
         ended: &Ended,
     ) -> Result<Option<RunState>, Error> {
-        let unread = |error: crate::error::ApiError| Error::Failed {
+        let unread = |error: ostler_base::error::ApiError| Error::Failed {
             doing: format!("reading {}", ended.run),
             why: error.to_string(),
         };

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ostler::proto::api::Content;
 use ostler::proto::message::{System, TurnResult, User};
 use ostler::{Error, ErrorKind, Message};
+use ostler_base::error::{self, ApiError, Fallible};
 use tokio::time::Instant;
 
 use super::about::WantsEngine;
 use super::rewind::{busy, prompt_name};
 use super::time::Times;
 use super::worker::{Command, Worker, cancelled_outcome, next_message};
-use crate::error::{self, ApiError, Fallible};
 use crate::model::event;
 use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState};
 

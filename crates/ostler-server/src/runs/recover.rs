@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use ostler_base::error::{ApiError, Fallible};
+use ostler_base::ids;
 use ostler_store::{Error, Expected, Filter};
 
 use super::pending_outcomes::AGAIN;
 use super::worker::{Command, cancelled_outcome};
 use super::{NewRun, Sessions};
-use crate::error::{ApiError, Fallible};
-use crate::ids;
 use crate::model::event;
 use crate::model::run::{Attached, Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use ostler::Error;
 use ostler::proto::Uuid;
+use ostler_base::error::{self, ApiError, Fallible};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
 use super::Sessions;
 use super::worker::{Command, Worker};
-use crate::error::{self, ApiError, Fallible};
 use crate::model::event;
 use crate::model::run::{Run, Session};
 

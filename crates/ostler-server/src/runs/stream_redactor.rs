@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use ostler::Message;
+use ostler_base::error::{self, Fallible};
 use ostler_store::NewEvent;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::confine::redact::{Pieces, Redactor};
-use crate::error::{self, Fallible};
 use crate::model::event;
 
 /// A block of a response: the subagent whose it is, and its number.

@@ -1,7 +1,8 @@
 //! What happens in a session, added to its record in the same commit.
 
+use ostler_base::error::Fallible;
+
 use super::{NewRun, Sessions};
-use crate::error::Fallible;
 use crate::model::run::Session;
 use crate::records::Kept as _;
 

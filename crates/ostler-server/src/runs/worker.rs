@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ostler::{Client, Message};
+use ostler_base::error::{self, ApiError, Fallible};
 use ostler_store::{Error, NewEvent, Put};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -18,7 +19,6 @@ use super::pending_outcomes::{AGAIN, Ended};
 use super::rewind::{Rewind, busy};
 use super::stream_redactor::StreamRedactor;
 use super::{Sessions, TRIES, options, perform, tally};
-use crate::error::{self, ApiError, Fallible};
 use crate::log::Writer;
 use crate::memory::NotesEnd;
 use crate::model::event;

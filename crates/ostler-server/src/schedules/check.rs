@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use ostler_base::error::{ApiError, Fallible};
 use ostler_process::Group;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::record::Check;
-use crate::error::{ApiError, Fallible};
 
 /// How much of what it prints is kept.
 const LONGEST: u64 = 16 * 1024;

@@ -2,10 +2,11 @@
 
 use std::sync::PoisonError;
 
+use ostler_base::error::{ApiError, Fallible};
+
 use super::Schedules;
 use super::check::Said;
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
-use crate::error::{ApiError, Fallible};
 use crate::model::run::{Failure, Run, RunState};
 use crate::start::Occasion;
 

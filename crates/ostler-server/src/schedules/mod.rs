@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
 use ostler_store::{Body, Due, Filter, Page, Store, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,8 +28,6 @@ use tokio_util::sync::CancellationToken;
 use self::plan::When;
 use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, firings_of};
 use crate::clock::Clock;
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
 use crate::model::space::Space;
 use crate::records::Records;
 use crate::runs::Sessions;

@@ -10,10 +10,9 @@ use croner::parser::{CronParser, Seconds, Year};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use ostler_base::error::{ApiError, Fallible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::error::{ApiError, Fallible};
 
 /// The shortest interval.
 const SHORTEST: u64 = 60;

@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use ostler_base::error::Fallible;
 use ostler_store::{DueClaim, Error, Filter, Timestamp};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -10,7 +11,6 @@ use tokio::task::JoinSet;
 
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use super::{Schedules, catch_up};
-use crate::error::Fallible;
 use crate::model::run::Run;
 
 /// How often the store is asked what is due.

@@ -7,13 +7,13 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use ostler::mcp::{Output, Server, Tool, raw_tool};
+use ostler_base::error::{ApiError, Fallible};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plan::When;
 use super::record::CatchUp;
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
-use crate::error::{ApiError, Fallible};
 use crate::model::run::{Session, Setup};
 use crate::runs::options::{EngineParts, EngineSetup};
 use crate::security::users::Caller;

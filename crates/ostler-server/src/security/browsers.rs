@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ostler_base::ids::random_text;
+use ostler_base::private;
 use serde::{Deserialize, Serialize};
 
 use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
 use super::revocation::Changes;
 use super::token::{Token, TokenDigest};
-use crate::confine::private;
-use crate::ids::random_text;
 
 /// How much later a cookie may have been used than the file says. It is not written for every request.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);

@@ -8,11 +8,11 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
+use ostler_base::error::{ApiError, no_such_method, no_such_path};
 
 use super::guard::{self, Guard};
 use super::limits::{self, BodyLimits};
 use super::{headers, routes};
-use crate::error::{ApiError, no_such_method, no_such_path};
 
 /// Puts the guards around an application and adds the routes of the door below a prefix: headers of the answer are
 /// outermost, then who it is, then the body, so that nothing is read for strangers.

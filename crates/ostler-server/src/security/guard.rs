@@ -16,6 +16,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use ostler_base::error::{ApiError, shown};
 
 use super::code::Browsers;
 use super::rate::Buckets;
@@ -23,7 +24,6 @@ use super::revocation::{self, Credential};
 use super::site::{Access, Site};
 use super::token::TokenDigest;
 use super::users::{Caller, Users};
-use crate::error::{ApiError, shown};
 
 /// A token is much shorter.
 const LONGEST_TOKEN: usize = 256;

@@ -12,9 +12,9 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
+use ostler_base::error::ApiError;
 
 use super::guard::{FromStranger, is_upgrade};
-use crate::error::ApiError;
 
 /// What bodies may be like.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! [`edge::protect`] puts the guards around an application in their order: headers of the answer, who it is, how much he
 //! sends. [`serve`] bounds connections.
 //!
-//! What is refused is refused in one shape ([`crate::error`]), before a route sees anything of it. [`guard`] decides who comes
+//! What is refused is refused in one shape ([`ostler_base::error`]), before a route sees anything of it. [`guard`] decides who comes
 //! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
 //! server is called and what of it is open. [`revocation`] ends what is still open when its caller is signed out.
 

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ostler_base::error::ApiError;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-
-use crate::error::ApiError;
 
 /// When a client that was refused may try again.
 const RETRY: Duration = Duration::from_secs(5);

@@ -14,13 +14,13 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
+use ostler_base::error::ApiError;
 use serde_json::json;
 use tokio::sync::watch;
 
 use super::guard::Guard;
 use super::token::TokenDigest;
 use super::users::Caller;
-use crate::error::ApiError;
 
 /// The longest that a connection stays open after its caller was removed, got another role, or lost a token or sign-in.
 /// Changes are reported and end it at once; it is checked this often although nothing was reported, because a sign-in also
@@ -228,8 +228,7 @@ mod tests {
         assert_eq!(open_for(credential(&caller), remove).await, Duration::ZERO, "removed");
         let replace = || {
             let token = format!("ostler_{}\n", "y".repeat(43));
-            crate::confine::private::replace(&place.path().join("token"), token.as_bytes())
-                .unwrap();
+            ostler_base::private::replace(&place.path().join("token"), token.as_bytes()).unwrap();
         };
         let open = open_for(credential(&owner), replace).await;
         assert!(open <= ENDS_WITHIN && ENDS_WITHIN <= Duration::from_secs(1), "by hand: {open:?}");

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, patch, post};
 use axum::{Json, Router};
+use ostler_base::error::{ApiError, JsonBody, PathOf, shown};
 use serde::{Deserialize, Serialize};
 
 use super::browsers::{Cookie, SignIn, Times, label};
@@ -17,7 +18,6 @@ use super::guard::{Guard, one_cookie};
 use super::site::Site;
 use super::token::TokenDigest;
 use super::users::{Caller, Role, User};
-use crate::error::{ApiError, JsonBody, PathOf, shown};
 
 /// The path where a code becomes a cookie.
 const SESSION: &str = "/auth/session";

@@ -12,11 +12,10 @@ use std::sync::{PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ostler_base::ids::random_text;
+use ostler_base::private;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-
-use crate::confine::private;
-use crate::ids::random_text;
 
 /// How tokens begin, so that people and scanners know one when they see it.
 const PREFIX: &str = "ostler_";

@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
+use ostler_base::private;
 use serde::{Deserialize, Serialize};
 
 use super::token::TokenDigest;
 use super::users::Role;
-use crate::confine::private;
 
 /// A user, as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,13 +11,13 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use ostler_base::error::{ApiError, shown};
+use ostler_base::ids::random_text;
 use serde::{Deserialize, Serialize};
 
 use super::revocation::Changes;
 use super::token::{Token, TokenDigest, TokenFile};
 pub(crate) use super::user_file::{KeptToken, KeptUsers, User, UserFile, UserStore};
-use crate::error::{ApiError, shown};
-use crate::ids::random_text;
 
 /// Whoever holds the token file.
 pub(crate) const OWNER: &str = "owner";
@@ -501,7 +501,7 @@ mod tests {
     /// An earlier version removed a user without remembering it; the records still say the name.
     fn users_of_old_records(place: &tempfile::TempDir) {
         let path = place.path().join("users.json");
-        crate::confine::private::replace(&path, b"[]").unwrap();
+        ostler_base::private::replace(&path, b"[]").unwrap();
         let (users, owner) = users(place);
         assert!(users.lacks_removed());
         users.retire(["mia", OWNER].map(str::to_owned)).unwrap();

@@ -3,9 +3,10 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use ostler_base::paths::{confined, open_beneath};
+
 use super::definition::{Skill, Source, is_name};
 use super::library::{Listed, SkillError};
-use crate::confine::paths::{confined, open_beneath};
 
 const FILE: &str = "SKILL.md";
 const LONGEST: u64 = 1024 * 1024;

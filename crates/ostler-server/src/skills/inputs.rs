@@ -3,11 +3,11 @@
 //! Declared in the head as a map by name, as a list of fields, or as a JSON Schema of an object. What is not declared is
 //! not checked; a skill that declares something takes nothing else, unless it says `additionalProperties: true`.
 
+use ostler_base::error::{ApiError, shown};
 use serde_json::{Map, Value};
 
 use super::definition::field;
 use super::prompt::text;
-use crate::error::{ApiError, shown};
 
 /// More parameters than this are no parameters.
 const MOST: usize = 1_000;

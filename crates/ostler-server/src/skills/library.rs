@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use ostler_base::error::{ApiError, shown};
 
 use super::cms::Cms;
 use super::definition::Skill;
 use super::folder::Folder;
-use crate::error::{ApiError, shown};
 
 /// Where skills come from.
 #[derive(Clone, Debug, Default)]

@@ -8,12 +8,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ostler_base::paths::open_beneath;
+use ostler_base::private;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::definition::Skill;
-use crate::confine::paths::open_beneath;
-use crate::confine::private;
 
 /// What the engine calls the folder: skills are `task:NAME`, or `NAME` for short.
 pub(crate) const PLUGIN: &str = "task";

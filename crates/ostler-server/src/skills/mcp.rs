@@ -5,9 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 
 use ostler::options::McpServerConfig;
+use ostler_base::paths::open_beneath;
 use serde_json::{Map, Value};
-
-use crate::confine::paths::open_beneath;
 
 const FILE: &str = ".mcp.json";
 const LONGEST: u64 = 1024 * 1024;

@@ -3,8 +3,7 @@
 use axum::http::StatusCode;
 use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler::{Hook, Options, PermissionMode};
-
-use crate::error::{ApiError, shown};
+use ostler_base::error::{ApiError, shown};
 
 /// How freely tools run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use axum::http::StatusCode;
 use ostler::Options;
 use ostler::options::{McpServerConfig, SettingSource, SystemPrompt};
+use ostler_base::error::ApiError;
+use ostler_base::protected_paths::deny_rules;
 use serde_json::{Map, Value};
 
 use super::definition::{Skill, Source};
@@ -16,8 +18,6 @@ use super::metadata::{Isolation, Metadata, TaskType};
 use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
-use crate::confine::protected_paths::deny_rules;
-use crate::error::ApiError;
 
 /// The model of a skill that names none, where the operator names none either.
 pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-4-5";

@@ -8,6 +8,7 @@ use ostler::mcp::{Server, tool};
 use ostler::options::{SystemPrompt, ToolSet};
 use ostler::proto::message::System;
 use ostler::{Decision, Message, Options, PermissionMode, query};
+use ostler_base::error::ApiError;
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,6 @@ use super::folder::Folder;
 use super::library::Skills;
 use super::metadata::{Isolation, TaskType};
 use super::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
-use crate::error::ApiError;
 
 /// A machine with a project, skills of the server, and skills where an engine would look by itself.
 struct Stage {

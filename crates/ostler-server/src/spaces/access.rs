@@ -8,7 +8,8 @@
 //!
 //! To everybody else a space looks as if it were not there. None of this can be reached by an agent's tools.
 
-use crate::error::{self, ApiError, Fallible};
+use ostler_base::error::{self, ApiError, Fallible};
+
 use crate::model::space::{MemberRole, Space};
 use crate::security::users::{Caller, Role};
 

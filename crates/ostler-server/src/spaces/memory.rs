@@ -8,13 +8,13 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids::random_text;
+use ostler_base::paths::open_beneath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::confine::paths::open_beneath;
-use crate::error::{self, ApiError, Fallible};
-use crate::ids::random_text;
 use crate::records::kept;
 
 /// The name of a space's memory in its folder.

@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ostler::PermissionMode;
+use ostler_base::error::{self, ApiError, Fallible, shown};
+use ostler_base::ids::random_text;
+use ostler_base::private;
 use ostler_store::Filter;
 
 use self::access::SpaceRole;
@@ -26,10 +29,7 @@ use crate::approvals::audit::Audited;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::confine::own_files::{REMOVED_SPACES, SHARED_MEMORY};
-use crate::confine::private;
 use crate::confine::redact::Redactor;
-use crate::error::{self, ApiError, Fallible, shown};
-use crate::ids::random_text;
 use crate::model::policy::Policy;
 use crate::model::run::{Session, Setup};
 use crate::model::space::{MemberRole, Mount, Space, check_name};

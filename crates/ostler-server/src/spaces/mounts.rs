@@ -12,13 +12,13 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use ostler_base::error::{ApiError, Fallible};
+use ostler_base::private;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::access::SpaceRole;
 use crate::confine::own_files::MOUNTS;
-use crate::confine::private;
-use crate::error::{ApiError, Fallible};
 use crate::model::space::Mount;
 
 /// What nobody means to show to an agent, wherever it lies.

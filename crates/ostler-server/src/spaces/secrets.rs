@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
+use ostler_base::error::{ApiError, Fallible, shown};
+use ostler_base::private;
+
 use crate::confine::own_files::SECRETS;
-use crate::confine::private;
 use crate::confine::redact::Redactor;
-use crate::error::{ApiError, Fallible, shown};
 
 /// Beginnings of names that mean something to engines, shells and the loader of programs.
 const RESERVED: [&str; 9] =

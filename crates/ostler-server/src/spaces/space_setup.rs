@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use ostler::Options;
+use ostler_base::error::{self, ApiError, Fallible};
 use sha2::{Digest as _, Sha256};
 
 use super::access::SpaceRole;
@@ -15,7 +16,6 @@ use super::secrets;
 use super::{FOLDER, Spaces};
 use crate::confine::access_boundary::{AccessBoundary, Opening};
 use crate::confine::own_files::SHARED_MEMORY;
-use crate::error::{self, ApiError, Fallible};
 use crate::model::policy::Policy;
 use crate::model::run::Session;
 use crate::model::space::Space;

@@ -1,6 +1,6 @@
 //! Time zones by their names.
 
-use crate::error::{ApiError, Fallible, shown};
+use ostler_base::error::{ApiError, Fallible, shown};
 
 /// The zone of a space that names none.
 pub(super) const USUAL: &str = "UTC";

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
 use serde_json::{Map, Value};
 
 use self::record::{Execution, Task, TaskView};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::error::{self, ApiError, Fallible};
-use crate::ids;
 use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
 use crate::runs::options::{EngineParts, EngineSetup};

@@ -6,6 +6,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use ostler_base::ids;
 use reqwest::{Client, Url};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -15,7 +16,6 @@ use crate::approvals::Approvals;
 use crate::approvals::record::Approval;
 use crate::config::{Webhook, WebhookEvent};
 use crate::courier::{Courier, Letter};
-use crate::ids;
 use crate::model::run::Run;
 use crate::runs::Sessions;
 

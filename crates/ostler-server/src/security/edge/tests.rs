@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use axum::routing::post;
 use axum::{Json, routing::get};
+use ostler_base::error::JsonBody;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::error::JsonBody;
 use crate::security::code::Browsers;
 use crate::security::rate::{Buckets, Rate};
 use crate::security::serve::{ConnectionLimits, serve};

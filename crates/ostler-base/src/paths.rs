@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 ///
 /// # Errors
 /// When it is not there, or leads out.
-pub(crate) fn confined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+pub fn confined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     let folder = folder.canonicalize()?;
     let real = folder.join(path).canonicalize()?;
     // Compared by components: `/skills-old` is not in `/skills`.
@@ -23,7 +23,7 @@ pub(crate) fn confined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// When it is not there, is no file, or leads out.
-pub(crate) fn open_beneath(folder: &Path, path: &Path) -> io::Result<File> {
+pub fn open_beneath(folder: &Path, path: &Path) -> io::Result<File> {
     let folder = File::open(folder)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;

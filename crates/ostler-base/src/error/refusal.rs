@@ -20,29 +20,29 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// What an answer that says no has in its body.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ErrorBody {
-    pub(crate) error: ErrorDetail,
+pub struct ErrorBody {
+    pub error: ErrorDetail,
 }
 
 /// What was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub(crate) struct ErrorDetail {
+pub struct ErrorDetail {
     /// For programs: words with underscores.
-    pub(crate) code: Cow<'static, str>,
+    pub code: Cow<'static, str>,
     /// For people.
-    pub(crate) message: String,
+    pub message: String,
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
     /// The field of the request that is meant, as a path: `inputValues.url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) field: Option<String>,
+    pub field: Option<String>,
 }
 
 /// A refusal on its way to the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({})", .detail.message, .status)]
-pub(crate) struct ApiError {
+pub struct ApiError {
     status: StatusCode,
     detail: Box<ErrorDetail>,
     retry_after: Option<Duration>,
@@ -50,7 +50,7 @@ pub(crate) struct ApiError {
 
 impl ApiError {
     /// Any refusal.
-    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let detail = ErrorDetail {
             code: Cow::Borrowed(code),
             message: message.into(),
@@ -61,43 +61,43 @@ impl ApiError {
     }
 
     /// The request makes no sense as HTTP or as JSON.
-    pub(crate) fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
     /// A field says something that cannot be.
-    pub(crate) fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", message).field(field)
     }
 
     /// Nobody that we know.
-    pub(crate) fn unauthenticated(message: impl Into<String>) -> Self {
+    pub fn unauthenticated(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
     }
 
     /// Somebody that we know, who may not.
-    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
     /// There is none, or none that the caller may see: the two must look the same.
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+    pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
     /// It is no longer, or not yet, in the state that the request takes for granted.
-    pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
     /// Too often, or too much at a time.
-    pub(crate) fn too_many(message: impl Into<String>, retry_after: Duration) -> Self {
+    pub fn too_many(message: impl Into<String>, retry_after: Duration) -> Self {
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
         Self { retry_after: Some(retry_after), ..error }
     }
 
     /// Our own fault. The cause belongs in the log, not here.
-    pub(crate) fn internal() -> Self {
+    pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
@@ -106,41 +106,41 @@ impl ApiError {
     }
 
     /// It cannot be done now, and may be later.
-    pub(crate) fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
     /// What to do about it.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.detail.hint = Some(hint.into());
         self
     }
 
     /// The field that is meant.
     #[must_use]
-    pub(crate) fn field(mut self, field: impl Into<String>) -> Self {
+    pub fn field(mut self, field: impl Into<String>) -> Self {
         self.detail.field = Some(field.into());
         self
     }
 
     /// Whether it may be different in a while, without anybody changing anything.
-    pub(crate) fn is_passing(&self) -> bool {
+    pub fn is_passing(&self) -> bool {
         self.status.is_server_error()
             || self.status == StatusCode::TOO_MANY_REQUESTS
             || matches!(self.detail.code.as_ref(), "held_elsewhere" | "changed")
     }
 
-    pub(crate) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    pub(crate) fn detail(&self) -> &ErrorDetail {
+    pub fn detail(&self) -> &ErrorDetail {
         &self.detail
     }
 
     /// As it stands in the body; for channels that are no HTTP answer, such as a WebSocket.
-    pub(crate) fn body(&self) -> ErrorBody {
+    pub fn body(&self) -> ErrorBody {
         ErrorBody { error: (*self.detail).clone() }
     }
 }
@@ -163,7 +163,7 @@ impl IntoResponse for ApiError {
 }
 
 /// A JSON body; what cannot be read is refused in our shape.
-pub(crate) struct JsonBody<T>(pub(crate) T);
+pub struct JsonBody<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
@@ -176,7 +176,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
 
 /// Something that is written as an object. What is derived for a type with fields would also read them from an array, by
 /// their order, which nobody means.
-pub(crate) struct Object<T>(pub(crate) T);
+pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -199,7 +199,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 }
 
 /// What stands in the path; what cannot be read is refused in our shape.
-pub(crate) struct PathOf<T>(pub(crate) T);
+pub struct PathOf<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<T> {
     type Rejection = ApiError;
@@ -212,7 +212,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
 }
 
 /// What stands behind the question mark; what cannot be read is refused in our shape.
-pub(crate) struct QueryOf<T>(pub(crate) T);
+pub struct QueryOf<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
     type Rejection = ApiError;
@@ -254,19 +254,19 @@ impl From<QueryRejection> for ApiError {
 }
 
 /// For paths that are none.
-pub(crate) async fn no_such_path(request: Request) -> ApiError {
+pub async fn no_such_path(request: Request) -> ApiError {
     ApiError::not_found(format!("there is nothing at {}", shown(request.uri().path())))
         .hint("see /openapi.json for what there is")
 }
 
 /// For methods that a path does not have.
-pub(crate) async fn no_such_method(request: Request) -> ApiError {
+pub async fn no_such_method(request: Request) -> ApiError {
     let message = format!("{} is not for {}", request.method(), shown(request.uri().path()));
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
 /// As much of what a client wrote as an answer should repeat.
-pub(crate) fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     const LONGEST: usize = 100;
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     let short: String = text.chars().take(LONGEST).map(clean).collect();

@@ -3,7 +3,7 @@
 mod inside;
 mod refusal;
 
-pub(crate) use self::inside::{Fallible, internal, is_of_store, not_found};
-pub(crate) use self::refusal::{
+pub use self::inside::{Fallible, internal, is_of_store, not_found};
+pub use self::refusal::{
     ApiError, ErrorBody, JsonBody, Object, PathOf, QueryOf, no_such_method, no_such_path, shown,
 };

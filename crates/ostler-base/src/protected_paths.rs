@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Deny rules that keep an agent out of these files and folders, under the names they were given by and where links
 /// lead.
-pub(crate) fn deny_rules(places: &[PathBuf]) -> Vec<String> {
+pub fn deny_rules(places: &[PathBuf]) -> Vec<String> {
     let real = places.iter().filter_map(|place| place.canonicalize().ok());
     let mut all: Vec<PathBuf> = places.iter().cloned().chain(real).collect();
     all.sort();
@@ -25,12 +25,12 @@ pub(crate) fn deny_rules(places: &[PathBuf]) -> Vec<String> {
 }
 
 /// A path as rules write it: from the root, and with nothing in it that is a pattern.
-pub(crate) fn pattern(place: &Path) -> String {
+pub fn pattern(place: &Path) -> String {
     format!("/{}", escaped(place.to_string_lossy().trim_end_matches('/'), "*?"))
 }
 
 /// Text as rules write it. Characters that always mean something in a rule are escaped, and those in `wildcards` too.
-pub(crate) fn escaped(text: &str, wildcards: &str) -> String {
+pub fn escaped(text: &str, wildcards: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
         if matches!(character, '[' | ']' | '!' | '#' | '\\' | ' ') || wildcards.contains(character)

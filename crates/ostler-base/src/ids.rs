@@ -6,19 +6,19 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 /// A new name such as `run_5f0c…`.
-pub(crate) fn new(kind: &str) -> String {
+pub fn new(kind: &str) -> String {
     format!("{kind}_{}", Uuid::new_v4().simple())
 }
 
 /// The one name of what is made of this: whoever asks again gets the same.
-pub(crate) fn of(kind: &str, what: &str) -> String {
+pub fn of(kind: &str, what: &str) -> String {
     let digest = Sha256::digest(format!("{kind} {what}"));
     let name: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}_{name}")
 }
 
 /// This many random bytes, in characters that can stand anywhere.
-pub(crate) fn random_text(bytes: usize) -> String {
+pub fn random_text(bytes: usize) -> String {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).expect("a machine without randomness can keep no secrets");
     URL_SAFE_NO_PAD.encode(random)

@@ -4,22 +4,22 @@ use axum::http::StatusCode;
 
 use super::{ApiError, shown};
 
-pub(crate) type Fallible<T> = Result<T, ApiError>;
+pub type Fallible<T> = Result<T, ApiError>;
 
 /// Something that should not have happened.
-pub(crate) fn internal(cause: impl std::fmt::Display) -> ApiError {
+pub fn internal(cause: impl std::fmt::Display) -> ApiError {
     tracing::error!(%cause, "a request failed");
     ApiError::internal()
 }
 
 /// There is none, or none that the caller may see.
-pub(crate) fn not_found(kind: &str, id: &str) -> ApiError {
+pub fn not_found(kind: &str, id: &str) -> ApiError {
     ApiError::not_found(format!("there is no {kind} {}", shown(id)))
 }
 
 /// Whether something could not be kept because of the store, or because another server has the session: the request
 /// itself was right.
-pub(crate) fn is_of_store(error: &ApiError) -> bool {
+pub fn is_of_store(error: &ApiError) -> bool {
     ["disk_full", "store", "interrupted", "held_elsewhere"].contains(&error.detail().code.as_ref())
 }
 

@@ -16,7 +16,7 @@ const LONGEST: u64 = 16 * 1024 * 1024;
 ///
 /// # Errors
 /// When it cannot be made, or others may write in it.
-pub(crate) fn folder(path: &Path) -> io::Result<()> {
+pub fn folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let about = std::fs::metadata(path)?;
     if about.mode() & 0o022 != 0 {
@@ -29,7 +29,7 @@ pub(crate) fn folder(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// When it is there, or cannot be made.
-pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     // What the process's mask leaves over may be less, and must not be more.
     file.set_permissions(Permissions::from_mode(0o600))?;
@@ -41,7 +41,7 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be written; the old one is there then.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let new = folder.join(format!(".{name}.{}", crate::ids::random_text(12)));
@@ -58,7 +58,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be read, is a link, or others can read it too.
-pub(crate) fn read(path: &Path) -> io::Result<String> {
+pub fn read(path: &Path) -> io::Result<String> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let about = file.metadata()?;
