@@ -29,7 +29,6 @@ mod schedules;
 mod security;
 mod server;
 mod session_room;
-mod skills;
 mod spaces;
 mod start;
 mod start_error;

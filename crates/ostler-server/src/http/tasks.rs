@@ -8,6 +8,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_skills::definition::Skill;
+use ostler_skills::metadata::{Isolation, TaskType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -21,8 +23,6 @@ use crate::app::App;
 use crate::log::Logged;
 use crate::log_writers;
 use crate::security::users::Caller;
-use crate::skills::definition::Skill;
-use crate::skills::metadata::{Isolation, TaskType};
 use crate::spaces::Asked;
 use crate::tasks::NewTask;
 use crate::tasks::record::{Task, TaskView};
@@ -117,11 +117,11 @@ struct InputView {
 
 impl From<Skill> for SkillView {
     fn from(skill: Skill) -> Self {
-        let input = |input: crate::skills::inputs::Input| InputView {
+        let input = |input: ostler_skills::inputs::Input| InputView {
             name: input.name,
             required: input.is_required,
             description: input.description,
-            kind: input.kind.map(crate::skills::inputs::Kind::word),
+            kind: input.kind.map(ostler_skills::inputs::Kind::word),
             allowed: input.allowed,
             default: input.default,
         };

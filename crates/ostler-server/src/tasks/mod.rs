@@ -9,6 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;
+use ostler_skills::cms::Cms;
+use ostler_skills::folder::Folder;
+use ostler_skills::library::Skills;
+use ostler_skills::materialise;
+use ostler_skills::mcp::Note;
+use ostler_skills::metadata::{Isolation, TaskType};
+use ostler_skills::mode::Mode;
+use ostler_skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 use serde_json::{Map, Value};
 
 use self::record::{Execution, Task, TaskView};
@@ -20,14 +28,6 @@ use crate::runs::options::{EngineParts, EngineSetup};
 use crate::runs::{NewRun, Sessions};
 use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
-use crate::skills::cms::Cms;
-use crate::skills::folder::Folder;
-use crate::skills::library::Skills;
-use crate::skills::materialise;
-use crate::skills::mcp::Note;
-use crate::skills::metadata::{Isolation, TaskType};
-use crate::skills::mode::Mode;
-use crate::skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 
 /// How long a system with skills may take to answer.
 const CMS_TIME: Duration = Duration::from_secs(10);

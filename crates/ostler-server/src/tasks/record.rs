@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use ostler_skills::metadata::{Isolation, Metadata, TaskType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::run::{Failure, Run, RunState};
 use crate::records::kept;
-use crate::skills::metadata::{Isolation, Metadata, TaskType};
 
 /// Something to be done with a skill, as often as one likes.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

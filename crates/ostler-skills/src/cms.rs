@@ -20,7 +20,7 @@ const MOST_PAGES: usize = 50;
 
 /// The system.
 #[derive(Clone)]
-pub(crate) struct Cms {
+pub struct Cms {
     client: Client,
     /// Where the records are: `https://cms.example/api/skills`.
     records: Url,
@@ -45,11 +45,7 @@ impl Cms {
     ///
     /// # Errors
     /// In words, when the address is none.
-    pub(crate) fn new(
-        records: &str,
-        token: Option<String>,
-        time: Duration,
-    ) -> Result<Self, String> {
+    pub fn new(records: &str, token: Option<String>, time: Duration) -> Result<Self, String> {
         let mut address =
             Url::parse(records).map_err(|error| format!("{records} is no address: {error}"))?;
         if !matches!(address.scheme(), "http" | "https") || address.cannot_be_a_base() {
@@ -76,7 +72,7 @@ impl Cms {
     ///
     /// # Errors
     /// When it is there and cannot be used, or the system does not answer.
-    pub(crate) async fn find(&self, id: &str) -> Result<Option<Skill>, SkillError> {
+    pub async fn find(&self, id: &str) -> Result<Option<Skill>, SkillError> {
         // What is no name could lead to another place of the system.
         if !is_name(id) {
             return Ok(None);
@@ -96,7 +92,7 @@ impl Cms {
     ///
     /// # Errors
     /// When the system does not answer.
-    pub(crate) async fn list(&self) -> Result<Listed, SkillError> {
+    pub async fn list(&self) -> Result<Listed, SkillError> {
         let mut listed = Listed::default();
         for page in 1..=MOST_PAGES {
             let mut address = self.records.clone();

@@ -4,18 +4,18 @@
 //! prompt, [`tools`] and [`mode`] say what may run. [`folder`] and [`cms`] find skills, afresh for every run;
 //! [`materialise`] puts those that a run may see into a folder of its own; [`run`] puts it all together.
 
-pub(crate) mod cms;
-pub(crate) mod definition;
-pub(crate) mod folder;
-pub(crate) mod inputs;
-pub(crate) mod library;
-pub(crate) mod materialise;
-pub(crate) mod mcp;
-pub(crate) mod metadata;
-pub(crate) mod mode;
-pub(crate) mod prompt;
-pub(crate) mod run;
-pub(crate) mod tools;
+pub mod cms;
+pub mod definition;
+pub mod folder;
+pub mod inputs;
+pub mod library;
+pub mod materialise;
+pub mod mcp;
+pub mod metadata;
+pub mod mode;
+mod prompt;
+pub mod run;
+mod tools;
 
 #[cfg(test)]
 mod tests;

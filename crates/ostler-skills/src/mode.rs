@@ -7,7 +7,7 @@ use ostler_base::error::{ApiError, shown};
 
 /// How freely tools run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub enum Mode {
     /// That of the operator, `serve --permission-mode`.
     OfServer,
     /// What is approved runs, what looks around in the project runs, everything else is asked about.
@@ -65,7 +65,7 @@ impl Mode {
     }
 
     /// Says it to the engine.
-    pub(crate) fn apply(self, options: &mut Options) {
+    pub fn apply(self, options: &mut Options) {
         if self == Self::OfServer {
             return;
         }

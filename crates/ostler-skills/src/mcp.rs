@@ -13,14 +13,14 @@ const LONGEST: u64 = 1024 * 1024;
 
 /// The servers, and what there is to say about the file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Found {
+pub struct Found {
     pub(crate) servers: BTreeMap<String, McpServerConfig>,
-    pub(crate) note: Option<Note>,
+    pub note: Option<Note>,
 }
 
 /// What there is to say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
+pub enum Note {
     /// There are no servers, which is fine; for those who look closely.
     Debug(String),
     /// There is a file, and it makes no sense: somebody expects servers that are not there.
@@ -28,7 +28,7 @@ pub(crate) enum Note {
 }
 
 /// Reads them. Nothing that is wrong with the file stops a task.
-pub(crate) fn load(project: &Path) -> Found {
+pub fn load(project: &Path) -> Found {
     let none = |note| Found { servers: BTreeMap::new(), note: Some(note) };
     let mut text = String::new();
     let read = open_beneath(project, Path::new(FILE))

@@ -13,22 +13,22 @@ use super::folder::Folder;
 
 /// Where skills come from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Skills {
-    pub(crate) folders: Vec<Folder>,
-    pub(crate) cms: Option<Cms>,
+pub struct Skills {
+    pub folders: Vec<Folder>,
+    pub cms: Option<Cms>,
 }
 
 /// What a source has.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Listed {
-    pub(crate) skills: Vec<Skill>,
+pub struct Listed {
+    pub skills: Vec<Skill>,
     /// What was left out, and why.
-    pub(crate) problems: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// Why there is no skill.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum SkillError {
+pub enum SkillError {
     #[error("there is no skill {0}")]
     NotFound(String),
     #[error("the skill {id} cannot be used: {reason}")]
@@ -65,7 +65,7 @@ impl Skills {
     ///
     /// # Errors
     /// When there is none, or it cannot be used or fetched.
-    pub(crate) async fn find(&self, id: &str) -> Result<Skill, SkillError> {
+    pub async fn find(&self, id: &str) -> Result<Skill, SkillError> {
         for folder in &self.folders {
             if let Some(skill) = folder.find(id)? {
                 return Ok(skill);
@@ -79,7 +79,7 @@ impl Skills {
     }
 
     /// All of them. Of two with the same name the first counts; a source that fails is told of.
-    pub(crate) async fn list(&self) -> Listed {
+    pub async fn list(&self) -> Listed {
         let mut all = Listed::default();
         let mut add = |listed: Listed| {
             all.problems.extend(listed.problems);

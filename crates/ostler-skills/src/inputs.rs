@@ -17,29 +17,29 @@ const PLACE: &str = "inputValues";
 
 /// What a skill wants to be given.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Inputs {
+pub struct Inputs {
     /// In the order they are declared.
-    pub(crate) declared: Vec<Input>,
+    pub declared: Vec<Input>,
     /// Whether others are taken too.
-    pub(crate) is_open: bool,
+    pub is_open: bool,
 }
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Input {
-    pub(crate) name: String,
+pub struct Input {
+    pub name: String,
     /// `None` when anything goes.
-    pub(crate) kind: Option<Kind>,
-    pub(crate) is_required: bool,
+    pub kind: Option<Kind>,
+    pub is_required: bool,
     /// What it may be; anything when empty.
-    pub(crate) allowed: Vec<Value>,
-    pub(crate) default: Option<Value>,
-    pub(crate) description: Option<String>,
+    pub allowed: Vec<Value>,
+    pub default: Option<Value>,
+    pub description: Option<String>,
 }
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     Text,
     Number,
     Integer,
@@ -79,7 +79,7 @@ impl Kind {
     }
 
     /// As JSON calls it.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Text => "string",
             Self::Number => "number",
@@ -133,10 +133,7 @@ impl Inputs {
     ///
     /// # Errors
     /// Naming the field that is wrong.
-    pub(crate) fn check(
-        &self,
-        mut given: Map<String, Value>,
-    ) -> Result<Map<String, Value>, ApiError> {
+    pub fn check(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
         if given.len() > MOST {
             let message = format!("there are {} parameters; at most {MOST} are taken", given.len());
             return Err(ApiError::invalid(PLACE, message));

@@ -9,36 +9,36 @@ use super::inputs::Inputs;
 
 /// A skill, ready to be run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Skill {
+pub struct Skill {
     /// What it is called by from outside; unique in its source.
-    pub(crate) id: String,
+    pub id: String,
     /// Its name: letters, digits, dots, dashes and underscores.
-    pub(crate) name: String,
-    pub(crate) description: String,
+    pub name: String,
+    pub description: String,
     /// Its head, as it is written.
-    pub(crate) head: Map<String, Value>,
+    pub head: Map<String, Value>,
     /// What the model follows.
-    pub(crate) content: String,
+    pub content: String,
     /// The tools it may use and needs no leave for; `None` when it does not say.
-    pub(crate) tools: Option<Vec<String>>,
-    pub(crate) model: Option<String>,
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
     /// What it wants to be given.
-    pub(crate) inputs: Inputs,
-    pub(crate) source: Source,
+    pub inputs: Inputs,
+    pub source: Source,
     /// The folder with its material.
-    pub(crate) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
 }
 
 /// Where a skill comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub enum Source {
     Folder,
     Cms,
 }
 
 impl Source {
     /// As it stands in a task's record.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Folder => "filesystem",
             Self::Cms => "strapi",

@@ -60,7 +60,7 @@ impl RunFolder {
 }
 
 /// Removes what runs have left that ended with the server. For its start, when no run is under way.
-pub(crate) fn sweep(parent: &Path) {
+pub fn sweep(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {

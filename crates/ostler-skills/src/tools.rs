@@ -17,7 +17,7 @@ const ANSWER: &str = "StructuredOutput";
 
 /// What a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tools(Option<Vec<String>>);
+pub struct Tools(Option<Vec<String>>);
 
 impl Tools {
     /// The tools of a skill's list.
@@ -50,13 +50,13 @@ impl Tools {
     }
 
     /// The rules, as they were listed.
-    pub(crate) fn rules(&self) -> &[String] {
+    pub fn rules(&self) -> &[String] {
         self.0.as_deref().unwrap_or_default()
     }
 
     /// Says it to the engine. What the engine cannot leave out (single tools of a server, uses that a rule does not name)
     /// a hook refuses, which holds in every mode.
-    pub(crate) fn apply(&self, options: &mut Options, mode: Mode, trusted: &[PathBuf]) {
+    pub fn apply(&self, options: &mut Options, mode: Mode, trusted: &[PathBuf]) {
         let Some(list) = &self.0 else { return };
         let mut base: Vec<String> = list.iter().map(|rule| tool(rule).to_owned()).collect();
         base.retain(|name| !name.starts_with("mcp__"));

@@ -14,14 +14,14 @@ const MOST: usize = 1_000;
 
 /// A folder of skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub struct Folder(pub PathBuf);
 
 impl Folder {
     /// The skill of this id or name, as it is now.
     ///
     /// # Errors
     /// When it is there and cannot be used.
-    pub(crate) fn find(&self, id: &str) -> Result<Option<Skill>, SkillError> {
+    pub fn find(&self, id: &str) -> Result<Option<Skill>, SkillError> {
         // What is no name is not looked for: the rest of the way is the file system's.
         if !is_name(id) {
             return Ok(None);
@@ -33,7 +33,7 @@ impl Folder {
     }
 
     /// All skills, and what was left out.
-    pub(crate) fn list(&self) -> Listed {
+    pub fn list(&self) -> Listed {
         let mut listed = Listed::default();
         let Ok(entries) = std::fs::read_dir(&self.0) else {
             listed.problems.push(format!("{} cannot be read", self.0.display()));

@@ -8,7 +8,7 @@ use super::definition::Skill;
 /// Which skills a run can see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Isolation {
+pub enum Isolation {
     /// The selected one.
     Full,
     /// All, and the selected one comes first.
@@ -30,7 +30,7 @@ impl Isolation {
 /// What a task is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum TaskType {
+pub enum TaskType {
     /// One skill is carried out.
     Skill,
     /// An agent does what it is asked, with skills at hand.
@@ -40,12 +40,12 @@ pub(crate) enum TaskType {
 /// The record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Metadata {
+pub struct Metadata {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) selected_skill_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) selected_skill_name: Option<String>,
-    pub(crate) source: String,
+    pub source: String,
     pub(crate) isolation_level: Isolation,
     pub(crate) system_prompt_source: String,
     pub(crate) other_skills_accessible: bool,

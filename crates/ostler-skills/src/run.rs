@@ -20,57 +20,57 @@ use super::prompt;
 use super::tools::Tools;
 
 /// The model of a skill that names none, where the operator names none either.
-pub(crate) const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
+pub const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
 
 /// What a task asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct TaskRequest {
-    pub(crate) kind: TaskType,
+pub struct TaskRequest {
+    pub kind: TaskType,
     /// The skill, by its id or name; an agent may do without.
-    pub(crate) skill: Option<String>,
-    pub(crate) user_prompt: String,
-    pub(crate) permission_mode: Option<String>,
-    pub(crate) input_values: Map<String, Value>,
+    pub skill: Option<String>,
+    pub user_prompt: String,
+    pub permission_mode: Option<String>,
+    pub input_values: Map<String, Value>,
     /// What it can see; by its type when it does not say.
-    pub(crate) isolation: Option<Isolation>,
-    pub(crate) model: Option<String>,
+    pub isolation: Option<Isolation>,
+    pub model: Option<String>,
     /// The project it works in.
-    pub(crate) project: PathBuf,
+    pub project: PathBuf,
 }
 
 /// What the operator lets tasks do.
 #[derive(Clone, Debug)]
-pub(crate) struct OperatorRules {
-    pub(crate) default_model: String,
+pub struct OperatorRules {
+    pub default_model: String,
     /// Whether a task may name its model.
-    pub(crate) may_choose_model: bool,
-    pub(crate) may_bypass: bool,
+    pub may_choose_model: bool,
+    pub may_bypass: bool,
     /// Whether tools count as approved that a skill of the content management system lists.
-    pub(crate) trusts_cms: bool,
+    pub trusts_cms: bool,
     /// Whether the servers of a project's `.mcp.json` are started: they are programs of whoever wrote it.
-    pub(crate) trusts_project_servers: bool,
+    pub trusts_project_servers: bool,
     /// Repositories in which git commands that only read need no approval.
-    pub(crate) trusted_repositories: Vec<PathBuf>,
+    pub trusted_repositories: Vec<PathBuf>,
     /// Where the folders of runs are made.
-    pub(crate) runs: PathBuf,
+    pub runs: PathBuf,
     /// Folders with skills that no server knows of but an engine would, such as those in a home directory.
-    pub(crate) hidden: Vec<PathBuf>,
+    pub hidden: Vec<PathBuf>,
 }
 
 /// A run, ready to be started. What it holds must live as long as the run.
 #[derive(Debug)]
-pub(crate) struct SkillRun {
+pub struct SkillRun {
     /// What the user said, as he said it.
-    pub(crate) prompt: String,
-    pub(crate) system_prompt: SystemPrompt,
-    pub(crate) tools: Tools,
+    pub prompt: String,
+    pub system_prompt: SystemPrompt,
+    pub tools: Tools,
     pub(crate) servers: BTreeMap<String, McpServerConfig>,
-    pub(crate) mode: Mode,
-    pub(crate) model: String,
-    pub(crate) project: PathBuf,
-    pub(crate) metadata: Metadata,
+    pub mode: Mode,
+    pub model: String,
+    pub project: PathBuf,
+    pub metadata: Metadata,
     /// What is to be said about the project's servers.
-    pub(crate) note: Option<Note>,
+    pub note: Option<Note>,
     /// Whether what the skill approves counts.
     is_trusted: bool,
     trusted_repositories: Vec<PathBuf>,
@@ -84,7 +84,7 @@ impl SkillRun {
     ///
     /// # Errors
     /// When the skill, its parameters, the mode or the project make no sense, or the operator forbids them.
-    pub(crate) async fn prepare(
+    pub async fn prepare(
         task: TaskRequest,
         skills: &Skills,
         rules: &OperatorRules,
@@ -137,19 +137,19 @@ impl SkillRun {
     }
 
     /// The run's own folder, if it has one.
-    pub(crate) fn folder(&self) -> Option<PathBuf> {
+    pub fn folder(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(RunFolder::path)
     }
 
     /// The rules that need no approval because the skill lists them.
-    pub(crate) fn approved(&self) -> Vec<String> {
+    pub fn approved(&self) -> Vec<String> {
         let counts = self.mode.takes_approvals() && self.is_trusted;
         if counts { self.tools.rules().to_vec() } else { Vec::new() }
     }
 
     /// Says it all to the SDK. What is set already (the engine, who answers questions, limits) stays, except for what
     /// would show the run more than it may see.
-    pub(crate) fn apply(&self, mut options: Options) -> Options {
+    pub fn apply(&self, mut options: Options) -> Options {
         options.model.name = Some(self.model.clone());
         options.context.cwd = Some(self.project.clone());
         options.context.system_prompt = self.system_prompt.clone();
