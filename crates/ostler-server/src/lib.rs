@@ -26,7 +26,6 @@ mod records;
 mod removed_users;
 mod runs;
 mod schedules;
-mod security;
 mod server;
 mod session_room;
 mod spaces;

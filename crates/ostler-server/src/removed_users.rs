@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::users::Users;
 use ostler_store::{Filter, Page, Store};
 
 use crate::app::App;
@@ -13,7 +14,6 @@ use crate::model::run::Session;
 use crate::model::space::Space;
 use crate::records::KINDS;
 use crate::runs::options::{EngineParts, EngineSetup};
-use crate::security::users::Users;
 
 /// How many records are read at once.
 const STEP: usize = 500;

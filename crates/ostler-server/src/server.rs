@@ -8,6 +8,12 @@ use std::time::Instant;
 
 use ostler_base::error::ApiError;
 use ostler_base::private;
+use ostler_door::browsers::Cookies;
+use ostler_door::public_url::PublicUrl;
+use ostler_door::serve::{self, ConnectionLimits};
+use ostler_door::token::TokenFile;
+use ostler_door::users::{UserFile, Users};
+use ostler_door::{bind, revocation};
 use ostler_store::sqlite::{Clock as WallClock, SystemClock};
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
@@ -27,12 +33,6 @@ use crate::memory;
 use crate::nightly;
 use crate::proxy::{Credentials, PassLimits, Proxy};
 use crate::removed_users;
-use crate::security::browsers::Cookies;
-use crate::security::public_url::PublicUrl;
-use crate::security::serve::{self, ConnectionLimits};
-use crate::security::token::TokenFile;
-use crate::security::users::{UserFile, Users};
-use crate::security::{bind, revocation};
 use crate::start_error::StartError;
 use crate::webhook::{self, WebhookSender};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ostler_base::error::{ApiError, Fallible};
 use ostler_base::ids;
+use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::run::{Run, Setup};
 use crate::runs::{NewRun, Sessions};
-use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
 use crate::tasks::{Tasks, joined};
 

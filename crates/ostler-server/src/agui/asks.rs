@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use ostler_base::error::Fallible;
+use ostler_door::users::Caller;
 
 use crate::app::App;
 use crate::approvals::record::Approval;
-use crate::security::users::Caller;
 
 /// The open questions of a session.
 pub(super) struct Asks {

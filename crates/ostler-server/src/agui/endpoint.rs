@@ -23,6 +23,9 @@ use ostler_agui::input::RunAgentInput;
 use ostler_agui::message::MessageBody;
 use ostler_agui::translate::{Settings, Translator};
 use ostler_base::error::{ApiError, Fallible};
+use ostler_door::revocation::Credential;
+use ostler_door::token::TokenDigest;
+use ostler_door::users::{self, Role};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
@@ -37,9 +40,6 @@ use super::thread::{Thread, ThreadLocks};
 use crate::app::App;
 use crate::config::agui::{Busy, Config};
 use crate::model::run::{Session, Setup};
-use crate::security::revocation::Credential;
-use crate::security::token::TokenDigest;
-use crate::security::users::{self, Role};
 
 /// Events that may wait for a slow client.
 const BUFFER: usize = 256;

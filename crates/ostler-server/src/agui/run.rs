@@ -10,6 +10,8 @@ use ostler_agui::message::{Message as UiMessage, MessageBody};
 use ostler_agui::prompt;
 use ostler_agui::translate::{Settings, Translator};
 use ostler_base::error::{ApiError, Fallible};
+use ostler_door::revocation::Credential;
+use ostler_door::users::Caller;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -29,8 +31,6 @@ use crate::config::agui::{Approvals, Busy, Memory};
 use crate::log_writers;
 use crate::model::run::{Begin, RunState, Session};
 use crate::runs::NewRun;
-use crate::security::revocation::Credential;
-use crate::security::users::Caller;
 
 /// A run that is to be carried.
 pub(super) struct Run {

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler::engine::coverage::CallPlace;
 use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::users::{Caller, Role};
 use ostler_store::{Error, Expected, Filter, Page, Put};
 use tokio::sync::{broadcast, oneshot};
 
@@ -36,7 +37,6 @@ use crate::confine::redact::Redactor;
 use crate::log_writers::LogWriters;
 use crate::model::event;
 use crate::records::Records;
-use crate::security::users::{Caller, Role};
 
 /// How often a decision is tried again when something else about the request changed in between.
 const RETRIES: usize = 20;

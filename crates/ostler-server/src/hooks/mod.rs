@@ -13,6 +13,9 @@ use std::time::Instant;
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;
 use ostler_base::ids::random_text;
+use ostler_door::rate::{Buckets, Rate};
+use ostler_door::token::TokenDigest;
+use ostler_door::users::{Caller, Users};
 use ostler_store::{Filter, Page};
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
@@ -22,9 +25,6 @@ use self::record::{Hook, HookView, Owed};
 use crate::courier::{Courier, Letter, sign};
 use crate::model::run::Run;
 use crate::records::Records;
-use crate::security::rate::{Buckets, Rate};
-use crate::security::token::TokenDigest;
-use crate::security::users::{Caller, Users};
 use crate::start::{Occasion, Start, Starter};
 
 /// How many hooks one user may have.

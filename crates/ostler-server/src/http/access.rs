@@ -1,4 +1,4 @@
-//! What is described of the door; [`crate::security::routes`] has the routes.
+//! What is described of the door; [`ostler_door::routes`] has the routes.
 
 use schemars::JsonSchema;
 use serde::Serialize;

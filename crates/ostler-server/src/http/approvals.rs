@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 use ostler_base::error::{Fallible, JsonBody, PathOf, QueryOf};
+use ostler_door::users::Caller;
 
 use super::listing::{Listing, PageQuery, seen_by};
 use super::names::{named, named_list};
@@ -14,7 +15,6 @@ use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::audit::Audited;
 use crate::approvals::record::Approval;
 use crate::approvals::rule::Granted;
-use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
     let all = "Everything that waits for the caller, oldest first";

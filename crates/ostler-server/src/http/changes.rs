@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::{get, post};
 use ostler_base::error::{Fallible, JsonBody, PathOf};
+use ostler_door::users::Caller;
 use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use super::sessions::readable;
 use crate::app::App;
 use crate::runs::edits::{FileChange, RunChanges};
 use crate::runs::rewind::Rewound;
-use crate::security::users::Caller;
 
 /// How many runs are told, the last ones.
 const MOST_RUNS: usize = 200;

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use ostler_base::error::Fallible;
+use ostler_door::users::{Caller, Role};
 use ostler_store::{Filter, Page, StreamId};
 use rustix::fs::{Access, access};
 use schemars::JsonSchema;
@@ -19,7 +20,6 @@ use crate::config::EngineChoice;
 use crate::model::run::Session;
 use crate::records::{Kept as _, quarantine};
 use crate::runs::about::About;
-use crate::security::users::{Caller, Role};
 
 /// With less than this, the event log may not fit.
 const LITTLE: u64 = 1 << 30;

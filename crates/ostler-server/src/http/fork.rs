@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use ostler_base::error::{Fallible, JsonBody, PathOf};
+use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -13,7 +14,6 @@ use super::session_view::{SessionView, view};
 use super::sessions::{LONGEST_TITLE, check_title};
 use crate::app::App;
 use crate::runs::fork;
-use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
     let forks = "A new session that goes on from a place in this one; both work in the same folder";

@@ -9,6 +9,8 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::{delete, get, post};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_door::guard::network;
+use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +21,6 @@ use super::schedules::StartBody;
 use crate::app::App;
 use crate::hooks::record::{Hook, HookView};
 use crate::hooks::{LONGEST, Request};
-use crate::security::guard::network;
-use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
     let calls =

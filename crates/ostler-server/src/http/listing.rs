@@ -1,11 +1,10 @@
 //! Lists, and parts of them.
 
 use ostler_base::error::{ApiError, Fallible};
+use ostler_door::users::{Caller, Role};
 use ostler_store::{Filter, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::security::users::{Caller, Role};
 
 /// A list, or a part of one.
 #[derive(Serialize, JsonSchema)]

@@ -1,6 +1,7 @@
 //! Users by their names: records have ids, and a name that was used again has more than one.
 
 use axum::Json;
+use ostler_door::users::Users;
 
 use super::listing::Listing;
 use crate::app::App;
@@ -12,7 +13,6 @@ use crate::model::run::Run;
 use crate::model::space::Space;
 use crate::schedules::ScheduleView;
 use crate::schedules::record::Firing;
-use crate::security::users::Users;
 use crate::tasks::record::TaskView;
 
 /// An answer with users in it.

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use ostler_base::error::{Fallible, JsonBody, PathOf, QueryOf};
+use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,6 @@ use crate::agui::run_pages;
 use crate::app::App;
 use crate::model::run::Run;
 use crate::runs::NewRun;
-use crate::security::users::Caller;
 
 pub(super) fn routes(api: Api) -> Api {
     let lists = "The newest runs of a session, or those before an event; oldest first";

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{delete, get, patch, post};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
@@ -19,7 +20,6 @@ use crate::model::run::Setup;
 use crate::schedules::plan::When;
 use crate::schedules::record::{CatchUp, Check, Firing};
 use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
-use crate::security::users::Caller;
 use crate::spaces::Asked;
 use crate::start::Start;
 

@@ -9,6 +9,7 @@ use axum::response::Response;
 use axum::routing::{delete, get, patch, post};
 use ostler::PermissionMode;
 use ostler_base::error::{self, ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_door::users::Caller;
 use ostler_store::{Filter, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,6 @@ use crate::log_writers;
 use crate::model::run::{Session, Setup};
 use crate::model::tally;
 use crate::records::Kept as _;
-use crate::security::users::Caller;
 use crate::spaces::Asked;
 
 pub(super) const LONGEST_TITLE: usize = 200;

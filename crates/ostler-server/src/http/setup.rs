@@ -8,6 +8,7 @@ use axum::routing::get;
 use ostler::Handle;
 use ostler::proto::control::FileSuggestions;
 use ostler_base::error::{ApiError, Fallible, PathOf, QueryOf};
+use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +17,6 @@ use super::openapi::{Api, Op};
 use super::sessions::readable;
 use crate::app::App;
 use crate::runs::about::{About, McpServer, Named};
-use crate::security::users::Caller;
 
 /// How long an engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, patch, post, put};
 use ostler_base::error::{ApiError, Fallible, JsonBody, Object, PathOf, QueryOf};
+use ostler_door::users::{Caller, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,6 @@ use super::session_view::{SessionView, views};
 use crate::app::App;
 use crate::model::policy::Policy;
 use crate::model::space::{MemberRole, Space};
-use crate::security::users::{Caller, Role};
 use crate::spaces::access::SpaceRole;
 use crate::spaces::memory::Memory;
 use crate::spaces::mounts::Root;

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use ostler_base::error::{ApiError, Fallible, PathOf, QueryOf};
+use ostler_door::users::{Caller, Role};
 use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,6 @@ use crate::app::App;
 use crate::clock;
 use crate::model::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
 use crate::runs::day_usage;
-use crate::security::users::{Caller, Role};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How far back it goes.

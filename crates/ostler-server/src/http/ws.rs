@@ -16,6 +16,9 @@ use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
 use ostler_base::error::{ApiError, Fallible, Object};
+use ostler_door::guard::SOCKET;
+use ostler_door::revocation::Credential;
+use ostler_door::users::Caller;
 use ostler_store::{Filter, Page};
 use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
@@ -30,9 +33,6 @@ use crate::log_writers;
 use crate::metrics::Gauged;
 use crate::model::run::{Run, Setup};
 use crate::runs::NewRun;
-use crate::security::guard::SOCKET;
-use crate::security::revocation::Credential;
-use crate::security::users::Caller;
 
 /// The largest message of a client. Longer prompts are sent by REST.
 const LARGEST: usize = 1 << 20;

@@ -27,6 +27,7 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::routing::{any, get};
 use ostler_base::error::Fallible;
+use ostler_door::serve::{self, ConnectionLimits};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +37,6 @@ use self::passes::Passes;
 pub(crate) use self::usage::PassLimits;
 use crate::model::run::Session;
 use crate::runs::options::{EngineParts, EngineSetup};
-use crate::security::serve::{self, ConnectionLimits};
 
 /// Below this lies the API, so that what else is here cannot be mistaken for it.
 const PREFIX: &str = "/model";

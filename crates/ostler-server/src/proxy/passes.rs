@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_door::token::{Token, TokenDigest};
+
 use super::usage::Used;
-use crate::security::token::{Token, TokenDigest};
 
 /// The words that count now, with the sessions they were made for.
 #[derive(Default)]

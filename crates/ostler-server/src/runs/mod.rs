@@ -28,6 +28,8 @@ use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;
+use ostler_door::permits::UserLimit;
+use ostler_door::users::Caller;
 use ostler_store::{Expected, Filter};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -47,8 +49,6 @@ use crate::model::event;
 use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
 use crate::model::tally::Tally;
 use crate::records::{Kept as _, Records};
-use crate::security::permits::UserLimit;
-use crate::security::users::Caller;
 
 /// How many commands a worker may be behind.
 const MAILBOX: usize = 64;

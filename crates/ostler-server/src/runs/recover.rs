@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ostler_base::error::{ApiError, Fallible};
 use ostler_base::ids;
+use ostler_door::users::Caller;
 use ostler_store::{Error, Expected, Filter};
 
 use super::pending_outcomes::AGAIN;
@@ -14,7 +15,6 @@ use super::{NewRun, Sessions};
 use crate::model::event;
 use crate::model::run::{Attached, Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
-use crate::security::users::Caller;
 
 /// What an engine is told that takes up where another one was cut off.
 const GO_ON: &str = "You were interrupted. Go on where you stopped.";

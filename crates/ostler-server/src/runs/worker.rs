@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ostler::{Client, Message};
 use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::permits::UserPermit;
 use ostler_store::{Error, NewEvent, Put};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -24,7 +25,6 @@ use crate::memory::NotesEnd;
 use crate::model::event;
 use crate::model::run::{Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
-use crate::security::permits::UserPermit;
 
 /// What a worker is told.
 pub(super) enum Command {

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;
+use ostler_door::users::{Caller, Role, Users};
 use ostler_store::{Body, Due, Filter, Page, Store, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,7 +32,6 @@ use crate::clock::Clock;
 use crate::model::space::Space;
 use crate::records::Records;
 use crate::runs::Sessions;
-use crate::security::users::{Caller, Role, Users};
 use crate::start::{Start, Starter};
 
 /// How many schedules one user may have.

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use async_trait::async_trait;
 use ostler::mcp::{Output, Server, Tool, raw_tool};
 use ostler_base::error::{ApiError, Fallible};
+use ostler_door::users::Caller;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -16,7 +17,6 @@ use super::record::CatchUp;
 use super::{MOST_RETRIES, NewSchedule, ScheduleView, Schedules};
 use crate::model::run::{Session, Setup};
 use crate::runs::options::{EngineParts, EngineSetup};
-use crate::security::users::Caller;
 use crate::start::Start;
 
 /// The name of the server.

@@ -9,9 +9,9 @@
 //! To everybody else a space looks as if it were not there. None of this can be reached by an agent's tools.
 
 use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::users::{Caller, Role};
 
 use crate::model::space::{MemberRole, Space};
-use crate::security::users::{Caller, Role};
 
 /// What somebody may do in a space; each may do all that those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,9 +98,10 @@ fn least_for(role: MemberRole) -> SpaceRole {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use ostler_door::token::Token;
+
     use super::*;
     use crate::model::policy::Policy;
-    use crate::security::token::Token;
 
     pub(in crate::spaces) fn caller(user: &str, role: Role) -> Caller {
         Caller { user: user.to_owned(), role, grant: Token::random().digest() }

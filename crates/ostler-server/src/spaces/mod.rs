@@ -20,6 +20,7 @@ use ostler::PermissionMode;
 use ostler_base::error::{self, ApiError, Fallible, shown};
 use ostler_base::ids::random_text;
 use ostler_base::private;
+use ostler_door::users::{Caller, Role, Users};
 use ostler_store::Filter;
 
 use self::access::SpaceRole;
@@ -34,7 +35,6 @@ use crate::model::policy::Policy;
 use crate::model::run::{Session, Setup};
 use crate::model::space::{MemberRole, Mount, Space, check_name};
 use crate::records::Records;
-use crate::security::users::{Caller, Role, Users};
 
 /// Where spaces without a folder of the operator's have theirs, in the server's folder.
 pub(crate) const FOLDER: &str = "spaces";

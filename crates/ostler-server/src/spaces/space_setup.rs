@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use ostler::Options;
 use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::users::Role;
 use sha2::{Digest as _, Sha256};
 
 use super::access::SpaceRole;
@@ -20,7 +21,6 @@ use crate::model::policy::Policy;
 use crate::model::run::Session;
 use crate::model::space::Space;
 use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
-use crate::security::users::Role;
 
 /// Everything that a space changes about a session.
 pub(crate) struct SpaceSetup {

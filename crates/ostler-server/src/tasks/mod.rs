@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;
+use ostler_door::users::Caller;
 use ostler_skills::cms::Cms;
 use ostler_skills::folder::Folder;
 use ostler_skills::library::Skills;
@@ -26,7 +27,6 @@ use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
 use crate::runs::options::{EngineParts, EngineSetup};
 use crate::runs::{NewRun, Sessions};
-use crate::security::users::Caller;
 use crate::session_room::SessionRoom;
 
 /// How long a system with skills may take to answer.

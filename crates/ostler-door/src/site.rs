@@ -10,7 +10,7 @@ use super::public_url::PublicUrl;
 
 /// Who a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
     /// Everybody: it tells nothing and does nothing, or lets people in.
     Public,
     /// Those we know.
@@ -19,7 +19,7 @@ pub(crate) enum Access {
 
 /// The server as clients know it.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub struct Site {
     /// Its hosts with their ports, in lower case.
     hosts: Vec<String>,
     /// Where browsers reach it through a proxy, if they do.
@@ -27,7 +27,7 @@ pub(crate) struct Site {
     /// Whether the proxy says who its clients are.
     pub(super) trusts_forwarded_for: bool,
     /// The name of its cookie.
-    pub(crate) cookie: String,
+    pub cookie: String,
     /// Open paths with their methods; one that ends with `/*` is for all below it.
     public: Vec<(Method, String)>,
     /// Paths that listed pages elsewhere may talk to, with a token.
@@ -39,7 +39,7 @@ pub(crate) struct Site {
 impl Site {
     /// A server that listens here. It has the names of this machine that cannot be somebody else's; further ones, such
     /// as that of a proxy before it, come from the operator.
-    pub(crate) fn new(address: SocketAddr, more_hosts: &[String]) -> Self {
+    pub fn new(address: SocketAddr, more_hosts: &[String]) -> Self {
         let port = address.port();
         let mut names = match address.ip() {
             ip if ip.is_loopback() || ip.is_unspecified() => {
@@ -72,7 +72,7 @@ impl Site {
 
     /// Adds the address at which a proxy serves it, and says whether `X-Forwarded-For` of that proxy counts.
     #[must_use]
-    pub(crate) fn behind_proxy(
+    pub fn behind_proxy(
         mut self,
         public_url: Option<PublicUrl>,
         trusts_forwarded_for: bool,
@@ -85,14 +85,14 @@ impl Site {
 
     /// Opens a path to everybody; one that ends with `/*` stands for all below it.
     #[must_use]
-    pub(crate) fn public(mut self, method: Method, path: &str) -> Self {
+    pub fn public(mut self, method: Method, path: &str) -> Self {
         self.public.push((method, path.to_owned()));
         self
     }
 
     /// Lets pages with these origins talk to this path with a token. They get no cookies.
     #[must_use]
-    pub(crate) fn share(mut self, path: &str, origins: &[String]) -> Self {
+    pub fn share(mut self, path: &str, origins: &[String]) -> Self {
         self.shared_paths.push(path.to_owned());
         self.shared_with.extend(origins.iter().filter(|origin| *origin != "null").cloned());
         self

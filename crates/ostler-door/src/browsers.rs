@@ -21,7 +21,7 @@ const LONGEST_LABEL: usize = 80;
 
 /// The cookies that count.
 #[derive(Debug, Default)]
-pub(crate) struct Cookies {
+pub struct Cookies {
     known: Mutex<HashMap<TokenDigest, Cookie>>,
     /// Where they are kept, if they are.
     file: Option<PathBuf>,
@@ -39,15 +39,15 @@ pub(crate) struct SignIn {
 
 /// A browser that is in.
 #[derive(Clone, Debug)]
-pub(crate) struct Cookie {
+pub struct Cookie {
     /// Its name for people, which lets nobody in.
-    pub(crate) id: String,
+    pub id: String,
     /// The token it stands for.
     pub(crate) grant: TokenDigest,
     /// The digest of the key that its page sends along.
     page_key: TokenDigest,
     /// What people know it by.
-    pub(crate) label: String,
+    pub label: String,
     made: Instant,
     used: Instant,
     /// When it was used, as the file says.
@@ -71,10 +71,10 @@ struct Kept {
 
 /// When a browser came in, was last heard of, and will have to come in again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Times {
-    pub(crate) made: u64,
-    pub(crate) used: u64,
-    pub(crate) expires: u64,
+pub struct Times {
+    pub made: u64,
+    pub used: u64,
+    pub expires: u64,
 }
 
 impl Cookie {
@@ -103,7 +103,7 @@ impl Cookies {
     ///
     /// # Errors
     /// When it is there and cannot be read: who was put out must not come in again by that.
-    pub(crate) fn load(file: PathBuf) -> io::Result<Self> {
+    pub fn load(file: PathBuf) -> io::Result<Self> {
         let text = match private::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => "[]".to_owned(),
@@ -172,7 +172,7 @@ impl Cookies {
     }
 
     /// All that count, the last used first.
-    pub(crate) fn list(&self, now: Instant) -> Vec<(TokenDigest, Cookie)> {
+    pub fn list(&self, now: Instant) -> Vec<(TokenDigest, Cookie)> {
         let known = self.lock();
         let mut list: Vec<_> = known.iter().map(|(key, it)| (*key, it.clone())).collect();
         list.retain(|(_, cookie)| !cookie.is_over(now));
@@ -184,7 +184,7 @@ impl Cookies {
     ///
     /// # Errors
     /// When that cannot be written down: it is out, but would be in again after a restart.
-    pub(crate) fn remove(&self, digest: &TokenDigest) -> io::Result<()> {
+    pub fn remove(&self, digest: &TokenDigest) -> io::Result<()> {
         let mut known = self.lock();
         match known.remove(digest) {
             Some(_) => {

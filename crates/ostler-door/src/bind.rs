@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 ///
 /// # Errors
 /// In words, when the address can be reached from elsewhere, there is no TLS, and nobody said that this is meant.
-pub(crate) fn check(
+pub fn check(
     address: SocketAddr,
     has_tls: bool,
     is_insecure_meant: bool,

@@ -22,20 +22,20 @@ use super::write_timeout::WriteTimeout;
 
 /// What connections may be like.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ConnectionLimits {
+pub struct ConnectionLimits {
     /// The most at a time; further ones wait in the system's queue.
-    pub(crate) most: usize,
+    pub most: usize,
     /// How long the head of a request may take, and how long a connection may wait for its next one.
-    pub(crate) head: Duration,
+    pub head: Duration,
     /// The longest head, in bytes.
-    pub(crate) head_bytes: usize,
+    pub head_bytes: usize,
     /// What is buffered of a connection, beside what its handler holds. As much again may wait in the system, which else
     /// takes megabytes for a client that does not read.
-    pub(crate) buffer_bytes: usize,
+    pub buffer_bytes: usize,
     /// How long a client may take nothing of what is sent to it.
-    pub(crate) write: Duration,
+    pub write: Duration,
     /// How long requests may go on after the server was asked to stop.
-    pub(crate) drain: Duration,
+    pub drain: Duration,
 }
 
 impl Default for ConnectionLimits {
@@ -52,7 +52,7 @@ impl Default for ConnectionLimits {
 }
 
 /// Answers requests until the token fires, then lets those that are running end.
-pub(crate) async fn serve(
+pub async fn serve(
     listener: TcpListener,
     app: Router,
     limits: ConnectionLimits,

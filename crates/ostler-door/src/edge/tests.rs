@@ -12,12 +12,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::security::code::Browsers;
-use crate::security::rate::{Buckets, Rate};
-use crate::security::serve::{ConnectionLimits, serve};
-use crate::security::site::Site;
-use crate::security::token::TokenFile;
-use crate::security::users::{Caller, UserFile, Users};
+use crate::code::Browsers;
+use crate::rate::{Buckets, Rate};
+use crate::serve::{ConnectionLimits, serve};
+use crate::site::Site;
+use crate::token::TokenFile;
+use crate::users::{Caller, UserFile, Users};
 
 struct House {
     address: SocketAddr,

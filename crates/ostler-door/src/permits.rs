@@ -25,7 +25,7 @@ struct Room {
 
 /// A limit per user.
 #[derive(Clone, Debug)]
-pub(crate) struct UserLimit {
+pub struct UserLimit {
     /// What is limited, in the plural.
     what: &'static str,
     /// What a user does who has too many.
@@ -37,7 +37,7 @@ pub(crate) struct UserLimit {
 
 /// One of them, given back when it is dropped.
 #[derive(Debug)]
-pub(crate) struct UserPermit {
+pub struct UserPermit {
     user: String,
     most: usize,
     held: Held,
@@ -47,11 +47,11 @@ pub(crate) struct UserPermit {
 
 /// Tells whether a place that is idle is wanted by a run that waits.
 #[derive(Debug)]
-pub(crate) struct Wanted(Option<Arc<Room>>);
+pub struct Wanted(Option<Arc<Room>>);
 
 impl Wanted {
     /// Waits until it is wanted; for ever where nothing is held.
-    pub(crate) async fn wanted(&self) {
+    pub async fn wanted(&self) {
         match &self.0 {
             Some(room) => room.wanted.notified().await,
             None => std::future::pending().await,
@@ -61,13 +61,13 @@ impl Wanted {
 
 impl UserPermit {
     /// For the holder of a permit that is idle.
-    pub(crate) fn wanted(permit: Option<&Self>) -> Wanted {
+    pub fn wanted(permit: Option<&Self>) -> Wanted {
         Wanted(permit.and_then(|permit| permit.room.clone()))
     }
 }
 
 impl UserLimit {
-    pub(crate) fn new(what: &'static str, remedy: &'static str, most: usize) -> Self {
+    pub fn new(what: &'static str, remedy: &'static str, most: usize) -> Self {
         Self { what, remedy, most: most.min(Semaphore::MAX_PERMITS), held: Arc::default() }
     }
 
@@ -75,7 +75,7 @@ impl UserLimit {
     ///
     /// # Errors
     /// When the user has as many as allowed.
-    pub(crate) fn take(&self, user: &str) -> Result<UserPermit, ApiError> {
+    pub fn take(&self, user: &str) -> Result<UserPermit, ApiError> {
         // Made first, so that it is dropped also if there is none: nothing is left of a user who has nothing.
         let mut taken = self.none_yet(user);
         let room = self.of(user);
@@ -91,7 +91,7 @@ impl UserLimit {
     }
 
     /// One more for a user, as soon as there is one. The one that waits longest is next. Idle ones are asked to make way.
-    pub(crate) async fn wait(&self, user: &str) -> UserPermit {
+    pub async fn wait(&self, user: &str) -> UserPermit {
         let mut taken = self.none_yet(user);
         let room = self.of(user);
         taken.room = Some(Arc::clone(&room));

@@ -16,7 +16,7 @@ use super::{headers, routes};
 
 /// Puts the guards around an application and adds the routes of the door below a prefix: headers of the answer are
 /// outermost, then who it is, then the body, so that nothing is read for strangers.
-pub(crate) fn protect(app: Router, prefix: &str, guard: Arc<Guard>, limits: BodyLimits) -> Router {
+pub fn protect(app: Router, prefix: &str, guard: Arc<Guard>, limits: BodyLimits) -> Router {
     let door = routes::routes(Arc::clone(&guard));
     let app = match prefix {
         "" => app.merge(door),

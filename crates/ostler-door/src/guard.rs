@@ -48,19 +48,19 @@ pub(crate) const PAGE_KEY: &str = "x-ostler-page-key";
 /// and [`SOCKET`], which is the one that is taken.
 const SOCKET_KEY: &str = "ostler.page-key.";
 /// The protocol of our WebSocket.
-pub(crate) const SOCKET: &str = "ostler";
+pub const SOCKET: &str = "ostler";
 
 /// What the door knows.
-pub(crate) struct Guard {
-    pub(crate) site: Site,
-    pub(crate) users: Arc<Users>,
-    pub(crate) browsers: Browsers,
+pub struct Guard {
+    pub site: Site,
+    pub users: Arc<Users>,
+    pub browsers: Browsers,
     /// Requests per token.
-    pub(crate) requests: Buckets<TokenDigest>,
+    pub requests: Buckets<TokenDigest>,
     /// Wrong tokens per address.
-    pub(crate) failures: Buckets<IpAddr>,
+    pub failures: Buckets<IpAddr>,
     /// Requests per address to paths that are open to everybody.
-    pub(crate) strangers: Buckets<IpAddr>,
+    pub strangers: Buckets<IpAddr>,
 }
 
 /// Marks a request to a path that is open to everybody: nothing is known about who sent it.
@@ -68,11 +68,7 @@ pub(crate) struct Guard {
 pub(crate) struct FromStranger;
 
 /// Lets a request in, or answers in the routes' place.
-pub(crate) async fn check(
-    State(guard): State<Arc<Guard>>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     // Decided before the request is judged: a page that may talk to us may also read why it was refused.
     let reader = guard.site.foreign_reader(&parts);
@@ -118,7 +114,7 @@ async fn answer(credential: Credential, mut request: Request, next: Next) -> Res
 
 /// How a request comes in.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub enum Entry {
     /// It is for everybody.
     Public,
     /// Somebody we know sent it, with a token, or with the cookie of this digest.
@@ -252,7 +248,7 @@ impl Guard {
     }
 
     /// The address that a request comes from. A proxy's word for it counts only if the operator says so.
-    pub(crate) fn peer(&self, parts: &Parts) -> Option<IpAddr> {
+    pub fn peer(&self, parts: &Parts) -> Option<IpAddr> {
         let direct = parts.extensions.get::<ConnectInfo<std::net::SocketAddr>>();
         let direct = direct.map(|ConnectInfo(address)| address.ip());
         if !self.site.trusts_forwarded_for {
@@ -297,7 +293,7 @@ impl Guard {
 }
 
 /// One user has a whole network of this kind.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => IpAddr::V4(v4),

@@ -10,16 +10,16 @@ const MOST_KEYS: usize = 4_096;
 
 /// How often something may be done.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rate {
+pub struct Rate {
     /// At once.
-    pub(crate) burst: f64,
+    pub burst: f64,
     /// In the long run.
-    pub(crate) per_second: f64,
+    pub per_second: f64,
 }
 
 /// A bucket per key.
 #[derive(Debug)]
-pub(crate) struct Buckets<K> {
+pub struct Buckets<K> {
     rate: Rate,
     buckets: Mutex<HashMap<K, Bucket>>,
 }
@@ -38,7 +38,7 @@ impl Bucket {
 }
 
 impl<K: Copy + Eq + Hash> Buckets<K> {
-    pub(crate) fn new(rate: Rate) -> Self {
+    pub fn new(rate: Rate) -> Self {
         Self { rate, buckets: Mutex::new(HashMap::new()) }
     }
 
@@ -46,7 +46,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
     ///
     /// # Errors
     /// With the time after which there will be one.
-    pub(crate) fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
+    pub fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(&key) {
             self.make_room(&mut buckets, now);

@@ -25,7 +25,7 @@ pub(super) const MOST: usize = 1_000;
 
 /// Codes that wait for a browser, and browsers that are in.
 #[derive(Debug, Default)]
-pub(crate) struct Browsers {
+pub struct Browsers {
     codes: Mutex<HashMap<TokenDigest, Code>>,
     pub(super) cookies: Cookies,
 }
@@ -39,12 +39,12 @@ struct Code {
 
 impl Browsers {
     /// With the cookies of these.
-    pub(crate) fn new(cookies: Cookies) -> Self {
+    pub fn new(cookies: Cookies) -> Self {
         Self { codes: Mutex::default(), cookies }
     }
 
     /// A code for one browser.
-    pub(crate) fn code(&self, grant: TokenDigest, now: Instant) -> Token {
+    pub fn code(&self, grant: TokenDigest, now: Instant) -> Token {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         if codes.len() >= MOST
             && let Some(oldest) = codes.iter().min_by_key(|(_, it)| it.made).map(|(key, _)| *key)
@@ -87,7 +87,7 @@ impl Browsers {
     }
 
     /// Ends the session of a cookie.
-    pub(crate) fn leave(&self, cookie: &str) -> std::io::Result<()> {
+    pub fn leave(&self, cookie: &str) -> std::io::Result<()> {
         self.cookies.remove(&TokenDigest::of(cookie))
     }
 }

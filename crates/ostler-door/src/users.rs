@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use super::revocation::Changes;
 use super::token::{Token, TokenDigest, TokenFile};
-pub(crate) use super::user_file::{KeptToken, KeptUsers, User, UserFile, UserStore};
+pub use super::user_file::{KeptToken, User, UserFile};
+pub(crate) use super::user_file::{KeptUsers, UserStore};
 
 /// Whoever holds the token file.
 pub(crate) const OWNER: &str = "owner";
@@ -29,7 +30,7 @@ const MOST_TOKENS: usize = 100;
 /// What somebody may do; each role may do all that the ones before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
+pub enum Role {
     /// Runs of one's own.
     Member,
     /// Also everybody's runs, rules, schedules and users.
@@ -40,12 +41,12 @@ pub(crate) enum Role {
 
 /// Who sent a request. The guard puts it there; a route that takes it as an argument cannot be reached without.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Caller {
+pub struct Caller {
     /// The user's id; [`Users::name_of`] has the name.
-    pub(crate) user: String,
-    pub(crate) role: Role,
+    pub user: String,
+    pub role: Role,
     /// The digest of the token that let him in, whether he sent it now or once for a cookie.
-    pub(crate) grant: TokenDigest,
+    pub grant: TokenDigest,
 }
 
 impl Caller {
@@ -53,7 +54,7 @@ impl Caller {
     ///
     /// # Errors
     /// When the role is not enough.
-    pub(crate) fn require(&self, role: Role) -> Result<(), ApiError> {
+    pub fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role >= role {
             return Ok(());
         }
@@ -62,13 +63,13 @@ impl Caller {
     }
 
     /// The server itself, at work for somebody: it reaches what is his, and nothing else.
-    pub(crate) fn on_behalf(user: &str) -> Self {
+    pub fn on_behalf(user: &str) -> Self {
         let grant = TokenDigest::of(&random_text(32));
         Self { user: user.to_owned(), role: Role::Member, grant }
     }
 
     /// Whether he may see and answer what belongs to somebody. What he may not see must look as if it were not there.
-    pub(crate) fn may_see(&self, whose: &str) -> bool {
+    pub fn may_see(&self, whose: &str) -> bool {
         self.user == whose || self.role >= Role::Admin
     }
 }
@@ -83,7 +84,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 }
 
 /// Everybody who may come in.
-pub(crate) struct Users {
+pub struct Users {
     owner: TokenFile,
     store: Box<dyn UserStore>,
     known: RwLock<Known>,
@@ -115,7 +116,7 @@ impl Users {
     ///
     /// # Errors
     /// When they cannot be read.
-    pub(crate) fn load(owner: TokenFile, store: Box<dyn UserStore>) -> io::Result<Self> {
+    pub fn load(owner: TokenFile, store: Box<dyn UserStore>) -> io::Result<Self> {
         let known = RwLock::new(Known::new(store.load()?));
         Ok(Self { owner, store, known, changes: Changes::default(), trusts_members: false })
     }
@@ -123,18 +124,18 @@ impl Users {
     /// Says whether the operator trusts every user as much as the owner, which adding users needs: their agents run
     /// programs as the server's own user.
     #[must_use]
-    pub(crate) fn trusting_members(mut self, trusts: bool) -> Self {
+    pub fn trusting_members(mut self, trusts: bool) -> Self {
         self.trusts_members = trusts;
         self
     }
 
     /// The owner's token file.
-    pub(crate) fn owner(&self) -> &TokenFile {
+    pub fn owner(&self) -> &TokenFile {
         &self.owner
     }
 
     /// Reports every change of users and tokens.
-    pub(crate) fn changes(&self) -> &Changes {
+    pub fn changes(&self) -> &Changes {
         &self.changes
     }
 
@@ -143,7 +144,7 @@ impl Users {
     }
 
     /// Whose token this is the digest of, as things are now.
-    pub(crate) fn caller(&self, grant: &TokenDigest) -> Option<Caller> {
+    pub fn caller(&self, grant: &TokenDigest) -> Option<Caller> {
         if self.owner.is(grant) {
             return Some(Caller { user: OWNER.to_owned(), role: Role::Owner, grant: *grant });
         }
@@ -153,7 +154,7 @@ impl Users {
     }
 
     /// What the user with this id may do, if there is one.
-    pub(crate) fn role(&self, id: &str) -> Option<Role> {
+    pub fn role(&self, id: &str) -> Option<Role> {
         if id == OWNER {
             return Some(Role::Owner);
         }
@@ -161,7 +162,7 @@ impl Users {
     }
 
     /// The name of the user with this id, also of one who was removed.
-    pub(crate) fn name_of(&self, id: &str) -> String {
+    pub fn name_of(&self, id: &str) -> String {
         let known = self.known();
         let user = known.kept.users.iter().find(|user| user.id == id);
         let name = user.map(|user| user.name.as_str());
@@ -169,7 +170,7 @@ impl Users {
     }
 
     /// The id of the user with this name.
-    pub(crate) fn id_of(&self, name: &str) -> Option<String> {
+    pub fn id_of(&self, name: &str) -> Option<String> {
         if name == OWNER {
             return Some(OWNER.to_owned());
         }
@@ -178,22 +179,22 @@ impl Users {
     }
 
     /// Whether the user with this id was removed.
-    pub(crate) fn is_removed(&self, id: &str) -> bool {
+    pub fn is_removed(&self, id: &str) -> bool {
         self.known().kept.removed.contains(id)
     }
 
     /// The ids of users who were removed.
-    pub(crate) fn removed(&self) -> Vec<String> {
+    pub fn removed(&self) -> Vec<String> {
         self.known().kept.removed.iter().cloned().collect()
     }
 
     /// Everybody beside the owner.
-    pub(crate) fn list(&self) -> Vec<User> {
+    pub fn list(&self) -> Vec<User> {
         self.known().kept.users.clone()
     }
 
     /// Whether an earlier version kept the users, which did not remember whom it removed.
-    pub(crate) fn lacks_removed(&self) -> bool {
+    pub fn lacks_removed(&self) -> bool {
         self.known().kept.lacks_removed
     }
 
@@ -201,7 +202,7 @@ impl Users {
     ///
     /// # Errors
     /// When that cannot be kept.
-    pub(crate) fn retire(&self, owners: impl IntoIterator<Item = String>) -> Result<(), ApiError> {
+    pub fn retire(&self, owners: impl IntoIterator<Item = String>) -> Result<(), ApiError> {
         self.change(|kept| {
             let is_gone = |id: &String| id != OWNER && kept.users.iter().all(|it| it.id != *id);
             let gone: Vec<String> = owners.into_iter().filter(is_gone).collect();
@@ -215,7 +216,7 @@ impl Users {
     ///
     /// # Errors
     /// When the caller may not, the name is none or is taken, or it cannot be kept.
-    pub(crate) fn add(&self, by: &Caller, name: &str, role: Role) -> Result<User, ApiError> {
+    pub fn add(&self, by: &Caller, name: &str, role: Role) -> Result<User, ApiError> {
         may_make(by, role)?;
         if !is_name(name) {
             let message = format!("{} is no name for a user", shown(name));
@@ -262,11 +263,11 @@ impl Users {
         })
     }
 
-    /// Removes a user with all tokens. Open connections end, and so do the user's runs ([`crate::removed_users`]).
+    /// Removes a user with all tokens. Open connections end, and so do the user's runs (`removed_users` of `ostler-core`).
     ///
     /// # Errors
     /// When the caller may not, there is no such user, or it cannot be kept.
-    pub(crate) fn remove(&self, by: &Caller, name: &str) -> Result<(), ApiError> {
+    pub fn remove(&self, by: &Caller, name: &str) -> Result<(), ApiError> {
         // First: a member does not learn which names there are.
         by.require(Role::Admin)?;
         self.change(|kept| {
@@ -282,12 +283,7 @@ impl Users {
     ///
     /// # Errors
     /// When the caller may not, there is no such user, he has too many, or it cannot be kept.
-    pub(crate) fn issue(
-        &self,
-        by: &Caller,
-        name: &str,
-        label: &str,
-    ) -> Result<(String, Token), ApiError> {
+    pub fn issue(&self, by: &Caller, name: &str, label: &str) -> Result<(String, Token), ApiError> {
         let (id, token) = (random_text(9), Token::random());
         self.change(|kept| {
             let user = managed(&mut kept.users, by, name)?;
@@ -306,7 +302,7 @@ impl Users {
     ///
     /// # Errors
     /// When the caller may not, there is no such token, or it cannot be kept.
-    pub(crate) fn revoke(&self, by: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
+    pub fn revoke(&self, by: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
         self.change(|kept| {
             let user = managed(&mut kept.users, by, name)?;
             let place = user.tokens.iter().position(|token| token.id == id);

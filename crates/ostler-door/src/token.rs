@@ -22,20 +22,20 @@ const PREFIX: &str = "ostler_";
 
 /// A secret that lets somebody in.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Token(String);
+pub struct Token(String);
 
 impl Token {
     /// A new one.
-    pub(crate) fn random() -> Self {
+    pub fn random() -> Self {
         Self(format!("{PREFIX}{}", random_text(32)))
     }
 
     /// What it says. Not for logs, and not for addresses.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 
-    pub(crate) fn digest(&self) -> TokenDigest {
+    pub fn digest(&self) -> TokenDigest {
         TokenDigest::of(&self.0)
     }
 }
@@ -49,10 +49,10 @@ impl fmt::Debug for Token {
 /// What is kept of a token: it tells whether another one is the same, and nothing more.
 #[derive(Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct TokenDigest([u8; 32]);
+pub struct TokenDigest([u8; 32]);
 
 impl TokenDigest {
-    pub(crate) fn of(text: &str) -> Self {
+    pub fn of(text: &str) -> Self {
         Self(Sha256::digest(text.as_bytes()).into())
     }
 }
@@ -95,7 +95,7 @@ impl TryFrom<String> for TokenDigest {
 
 /// The owner's token, in a file.
 #[derive(Debug)]
-pub(crate) struct TokenFile {
+pub struct TokenFile {
     path: PathBuf,
     held: RwLock<Held>,
 }
@@ -128,7 +128,7 @@ impl TokenFile {
     ///
     /// # Errors
     /// When it cannot be made or read, or others can read it.
-    pub(crate) fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if let Some(folder) = path.parent() {
             private::folder(folder)?;
@@ -175,7 +175,7 @@ impl TokenFile {
     ///
     /// # Errors
     /// When the file cannot be read.
-    pub(crate) fn token(&self) -> io::Result<Token> {
+    pub fn token(&self) -> io::Result<Token> {
         read(&self.path)
     }
 }

@@ -16,43 +16,43 @@ use super::users::Role;
 /// A user, as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct User {
+pub struct User {
     /// What records belong to. No other user ever gets the same one.
     #[serde(default)]
-    pub(crate) id: String,
-    pub(crate) name: String,
-    pub(crate) role: Role,
+    pub id: String,
+    pub name: String,
+    pub role: Role,
     #[serde(default)]
-    pub(crate) tokens: Vec<KeptToken>,
+    pub tokens: Vec<KeptToken>,
 }
 
 /// A token, as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptToken {
+pub struct KeptToken {
     /// What it is called by, to take it back.
-    pub(crate) id: String,
-    pub(crate) digest: TokenDigest,
+    pub id: String,
+    pub digest: TokenDigest,
     /// What it is for, in the user's words.
     #[serde(default)]
-    pub(crate) label: String,
+    pub label: String,
 }
 
 /// Everything that is kept about users.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct KeptUsers {
-    pub(crate) users: Vec<User>,
+pub struct KeptUsers {
+    pub users: Vec<User>,
     /// Ids of users who were removed.
     #[serde(default)]
-    pub(crate) removed: BTreeSet<String>,
+    pub removed: BTreeSet<String>,
     /// Whether an earlier version wrote it, which did not remember whom it removed.
     #[serde(skip)]
-    pub(crate) lacks_removed: bool,
+    pub lacks_removed: bool,
 }
 
 /// Where users are kept.
-pub(crate) trait UserStore: Send + Sync {
+pub trait UserStore: Send + Sync {
     /// All of them.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ pub(crate) trait UserStore: Send + Sync {
 }
 
 /// Users in a JSON file that only its owner can read.
-pub(crate) struct UserFile(pub(crate) PathBuf);
+pub struct UserFile(pub PathBuf);
 
 impl UserStore for UserFile {
     fn load(&self) -> io::Result<KeptUsers> {

@@ -18,15 +18,15 @@ use super::guard::{FromStranger, is_upgrade};
 
 /// What bodies may be like.
 #[derive(Clone, Debug)]
-pub(crate) struct BodyLimits {
+pub struct BodyLimits {
     /// The most bytes, where nothing else is said.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// The most bytes for paths that begin like this; the longest beginning counts.
-    pub(crate) by_path: Vec<(String, usize)>,
+    pub by_path: Vec<(String, usize)>,
     /// The most bytes from strangers, where `by_path` says nothing else.
-    pub(crate) from_strangers: usize,
+    pub from_strangers: usize,
     /// How long the whole of it may take.
-    pub(crate) time: Duration,
+    pub time: Duration,
 }
 
 impl Default for BodyLimits {
@@ -50,7 +50,7 @@ impl BodyLimits {
 }
 
 /// Reads the body and hands it on.
-pub(crate) async fn check(
+pub async fn check(
     State(limits): State<Arc<BodyLimits>>,
     request: Request,
     next: Next,

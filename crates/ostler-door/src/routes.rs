@@ -23,12 +23,12 @@ use super::users::{Caller, Role, User};
 const SESSION: &str = "/auth/session";
 
 /// Opens what must be open for people to come in.
-pub(crate) fn open(site: Site, prefix: &str) -> Site {
+pub fn open(site: Site, prefix: &str) -> Site {
     site.public(Method::POST, &format!("{prefix}{SESSION}"))
 }
 
 /// The routes, to be put below a prefix and behind the guard.
-pub(crate) fn routes(guard: Arc<Guard>) -> Router {
+pub fn routes(guard: Arc<Guard>) -> Router {
     Router::new()
         .route("/auth/me", get(me))
         .route("/auth/code", post(code))

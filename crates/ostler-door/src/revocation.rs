@@ -31,21 +31,21 @@ const TOKEN_FILE: Duration = Duration::from_millis(500);
 
 /// Tells open connections that users, tokens or sign-ins have changed.
 #[derive(Debug, Default)]
-pub(crate) struct Changes(watch::Sender<u64>);
+pub struct Changes(watch::Sender<u64>);
 
 impl Changes {
     pub(crate) fn notify(&self) {
         self.0.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.subscribe()
     }
 }
 
 /// What let a caller in, for checking it again while the connection is open.
 #[derive(Clone)]
-pub(crate) struct Credential {
+pub struct Credential {
     pub(super) guard: Arc<Guard>,
     pub(super) caller: Caller,
     /// The digest of the browser's cookie, if it was not a token.
@@ -57,7 +57,7 @@ impl Credential {
     ///
     /// # Errors
     /// With the refusal.
-    pub(crate) fn check(&self) -> Result<(), ApiError> {
+    pub fn check(&self) -> Result<(), ApiError> {
         let Self { guard, caller, cookie } = self;
         let is_signed_in =
             cookie.is_none_or(|cookie| guard.browsers.is_signed_in(&cookie, Instant::now()));
@@ -69,12 +69,12 @@ impl Credential {
     ///
     /// # Errors
     /// With the time after which there will be room for one.
-    pub(crate) fn take_request(&self) -> Result<(), Duration> {
+    pub fn take_request(&self) -> Result<(), Duration> {
         self.guard.requests.take(self.caller.grant, Instant::now())
     }
 
     /// Waits until [`Credential::check`] refuses.
-    pub(crate) async fn ended(self) {
+    pub async fn ended(self) {
         let mut users = self.guard.users.changes().subscribe();
         let mut browsers = self.guard.browsers.changes().subscribe();
         while self.check().is_ok() {
@@ -151,7 +151,7 @@ fn last_frame(path: &str) -> Bytes {
 }
 
 /// Reports when the owner's token file was replaced by hand. Runs until it is dropped.
-pub(crate) async fn watch_token_file(guard: Arc<Guard>) {
+pub async fn watch_token_file(guard: Arc<Guard>) {
     let mut before = guard.users.owner().stamp();
     loop {
         tokio::time::sleep(TOKEN_FILE).await;
@@ -168,11 +168,11 @@ mod tests {
     use tokio::time::Instant as PausedInstant;
 
     use super::*;
-    use crate::security::code::Browsers;
-    use crate::security::rate::{Buckets, Rate};
-    use crate::security::site::Site;
-    use crate::security::token::TokenFile;
-    use crate::security::users::{Role, UserFile, Users};
+    use crate::code::Browsers;
+    use crate::rate::{Buckets, Rate};
+    use crate::site::Site;
+    use crate::token::TokenFile;
+    use crate::users::{Role, UserFile, Users};
 
     fn guard(place: &tempfile::TempDir) -> Arc<Guard> {
         let owner = TokenFile::open(place.path().join("token")).unwrap();

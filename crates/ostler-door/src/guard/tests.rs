@@ -10,10 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::security::public_url::PublicUrl;
-use crate::security::rate::Rate;
-use crate::security::token::TokenFile;
-use crate::security::users::{Role, UserFile};
+use crate::public_url::PublicUrl;
+use crate::rate::Rate;
+use crate::token::TokenFile;
+use crate::users::{Role, UserFile};
 
 struct House {
     address: SocketAddr,

@@ -4,7 +4,7 @@ use reqwest::Url;
 
 /// A scheme, a host and perhaps a port, such as `https://agents.example.org`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PublicUrl {
+pub struct PublicUrl {
     is_https: bool,
     /// The host in lower case, with its port unless it is the scheme's own.
     authority: String,
@@ -13,7 +13,7 @@ pub(crate) struct PublicUrl {
 impl PublicUrl {
     /// # Errors
     /// In words, when the text is not an address of that kind.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
             format!("the public URL {text:?} {why}; it looks like https://agents.example.org")
         };
@@ -43,7 +43,7 @@ impl PublicUrl {
         &self.authority
     }
 
-    pub(crate) fn scheme(&self) -> &'static str {
+    pub fn scheme(&self) -> &'static str {
         if self.is_https { "https" } else { "http" }
     }
 }

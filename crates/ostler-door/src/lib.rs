@@ -1,4 +1,4 @@
-//! Who may talk to the server, and how much: every request passes here before anything else looks at it.
+//! Who may talk to Ostler's server, and how much: every request passes here before anything else looks at it.
 //!
 //! [`edge::protect`] puts the guards around an application in their order: headers of the answer, who it is, how much he
 //! sends. [`serve`] bounds connections.
@@ -7,21 +7,21 @@
 //! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
 //! server is called and what of it is open. [`revocation`] ends what is still open when its caller is signed out.
 
-pub(crate) mod bind;
-pub(crate) mod browsers;
-pub(crate) mod code;
-pub(crate) mod edge;
-pub(crate) mod guard;
-pub(crate) mod headers;
-pub(crate) mod limits;
-pub(crate) mod permits;
-pub(crate) mod public_url;
-pub(crate) mod rate;
-pub(crate) mod revocation;
-pub(crate) mod routes;
-pub(crate) mod serve;
-pub(crate) mod site;
-pub(crate) mod token;
-pub(crate) mod user_file;
-pub(crate) mod users;
-pub(crate) mod write_timeout;
+pub mod bind;
+pub mod browsers;
+pub mod code;
+pub mod edge;
+pub mod guard;
+mod headers;
+pub mod limits;
+pub mod permits;
+pub mod public_url;
+pub mod rate;
+pub mod revocation;
+pub mod routes;
+pub mod serve;
+pub mod site;
+pub mod token;
+mod user_file;
+pub mod users;
+mod write_timeout;
