@@ -8,6 +8,18 @@ use std::time::Instant;
 
 use ostler_base::error::ApiError;
 use ostler_base::private;
+use ostler_core::app::App;
+use ostler_core::clock::Clock;
+use ostler_core::config::Config;
+use ostler_core::confine::own_files::BROWSERS;
+use ostler_core::confine::redact::Redactor;
+use ostler_core::forget;
+use ostler_core::log_writer;
+use ostler_core::memory;
+use ostler_core::nightly;
+use ostler_core::proxy::{Credentials, PassLimits, Proxy};
+use ostler_core::removed_users;
+use ostler_core::webhook::{self, WebhookSender};
 use ostler_door::browsers::Cookies;
 use ostler_door::public_url::PublicUrl;
 use ostler_door::serve::{self, ConnectionLimits};
@@ -21,20 +33,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::agui::AgUi;
-use crate::app::App;
 use crate::assemble::{Assembled, Ground};
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::confine::own_files::BROWSERS;
-use crate::confine::redact::Redactor;
-use crate::forget;
-use crate::log_writer;
-use crate::memory;
-use crate::nightly;
-use crate::proxy::{Credentials, PassLimits, Proxy};
-use crate::removed_users;
 use crate::start_error::StartError;
-use crate::webhook::{self, WebhookSender};
 
 /// A server that listens.
 pub struct Server {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use ostler_base::error::Fallible;
+use ostler_core::app::App;
+use ostler_core::approvals::record::Approval;
 use ostler_door::users::Caller;
-
-use crate::app::App;
-use crate::approvals::record::Approval;
 
 /// The open questions of a session.
 pub(super) struct Asks {

@@ -9,11 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use ostler::mcp::Output;
 use ostler_agui::patch::diff;
 use ostler_base::error::{self, Fallible};
+use ostler_core::log_writers::LogWriters;
+use ostler_core::model::event;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
-
-use crate::log_writers::LogWriters;
-use crate::model::event;
 
 /// The waiting calls of all threads that are in use.
 pub(crate) struct ThreadToolCalls {

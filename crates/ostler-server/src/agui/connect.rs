@@ -4,13 +4,13 @@
 //! beginning, as if its client had been there.
 
 use ostler_agui::event::{Body, Event};
+use ostler_core::log_writers;
+use ostler_core::model::run::Begin;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::history_page::{History, HistoryPage};
 use super::run::{Failure, RunStream};
-use crate::log_writers;
-use crate::model::run::Begin;
 
 /// How the ids of messages begin that came from no client of AG-UI.
 pub(super) const PROMPT: &str = "prompt-run_";

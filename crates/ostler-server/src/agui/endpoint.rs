@@ -23,6 +23,9 @@ use ostler_agui::input::RunAgentInput;
 use ostler_agui::message::MessageBody;
 use ostler_agui::translate::{Settings, Translator};
 use ostler_base::error::{ApiError, Fallible};
+use ostler_core::app::App;
+use ostler_core::config::agui::{Busy, Config};
+use ostler_core::model::run::{Session, Setup};
 use ostler_door::revocation::Credential;
 use ostler_door::token::TokenDigest;
 use ostler_door::users::{self, Role};
@@ -37,9 +40,6 @@ use super::connect;
 use super::outlet::Outlet;
 use super::run::Run;
 use super::thread::{Thread, ThreadLocks};
-use crate::app::App;
-use crate::config::agui::{Busy, Config};
-use crate::model::run::{Session, Setup};
 
 /// Events that may wait for a slow client.
 const BUFFER: usize = 256;

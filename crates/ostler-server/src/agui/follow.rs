@@ -5,6 +5,11 @@ use std::collections::BTreeSet;
 use ostler::proto::frame::ToHost;
 use ostler_agui::event::{Body, Event, TextRole};
 use ostler_base::error::{self, Fallible};
+use ostler_core::approvals::record::Approval;
+use ostler_core::config::agui::{Approvals, Disconnect};
+use ostler_core::log::Logged;
+use ostler_core::log_writers;
+use ostler_core::model::run::{Run, RunState};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -14,11 +19,6 @@ use super::connect::{PromptEvent, prompt_id};
 use super::interrupts;
 use super::run::{Failure, RunStream};
 use super::thread::Place;
-use crate::approvals::record::Approval;
-use crate::config::agui::{Approvals, Disconnect};
-use crate::log::Logged;
-use crate::log_writers;
-use crate::model::run::{Run, RunState};
 
 /// What a turn waits for.
 struct Waits {

@@ -7,10 +7,10 @@ use ostler::proto::api::{ContentBlock, Source};
 use ostler_agui::input::Tool;
 use ostler_agui::message::Content;
 use ostler_agui::prompt;
+use ostler_core::runs::ask::Waiters;
 use serde_json::{Value, json};
 
 use super::client_tool_calls::ClientToolCalls;
-use crate::runs::ask::Waiters;
 
 /// The name of the server.
 const SERVER: &str = "ag_ui";

@@ -11,6 +11,9 @@ use ostler_agui::input::Tool;
 use ostler_agui::message::{Message, MessageBody};
 use ostler_agui::translate::Settings;
 use ostler_base::error::Fallible;
+use ostler_core::app::App;
+use ostler_core::log_writers;
+use ostler_core::model::run::Session;
 use ostler_store::Event as Logged;
 use serde::Deserialize;
 use serde_json::json;
@@ -19,9 +22,6 @@ use super::frontend_tools::FrontendTools;
 use super::past::Past;
 use super::shared_state;
 use super::thread::Thread;
-use crate::app::App;
-use crate::log_writers;
-use crate::model::run::Session;
 
 /// How the id of the first message begins on a page that is not all; then comes how many messages of the user, that came
 /// from clients of AG-UI, are before it.

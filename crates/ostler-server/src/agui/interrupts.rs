@@ -2,10 +2,9 @@
 
 use ostler_agui::event::Interrupt;
 use ostler_agui::input::{Resume, ResumeStatus};
+use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest, questions};
+use ostler_core::approvals::record::{Approval, ApprovalKind, Scope};
 use serde_json::{Map, Value, json};
-
-use crate::approvals::answer::{AnswersRequest, DecisionRequest, questions};
-use crate::approvals::record::{Approval, ApprovalKind, Scope};
 
 /// What the model is told of a question that nobody wanted to answer.
 const LEFT: &str = "The user did not answer and left the question.";

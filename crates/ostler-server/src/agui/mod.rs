@@ -30,7 +30,8 @@ mod run_request;
 mod shared_state;
 mod thread;
 
+pub use ostler_core::config::agui::{Approvals, Busy, Config, Disconnect, Memory};
+
 pub(crate) use self::client_tool_calls::ThreadToolCalls;
 pub use self::endpoint::{AgUi, Caller};
 pub(crate) use self::page::Pages;
-pub use crate::config::agui::{Approvals, Busy, Config, Disconnect, Memory};

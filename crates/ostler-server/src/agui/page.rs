@@ -7,15 +7,15 @@ use ostler::Hook;
 use ostler::hook::{HookOutput, PreToolUseInput};
 use ostler_agui::input::Tool;
 use ostler_base::error::Fallible;
+use ostler_core::model::run::Session;
+use ostler_core::records::Records;
+use ostler_core::runs::options::{EngineParts, EngineSetup, add_to_prompt};
 use serde::{Deserialize, Serialize};
 
 use super::client_tool_calls::{ClientToolCalls, ThreadToolCalls};
 use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
-use crate::model::run::Session;
-use crate::records::Records;
-use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
 
 /// What the engine of a thread is to be like. When that changes, another one goes on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use ostler_agui::message::{Message, MessageBody};
 use ostler_agui::transcript::Transcript;
 use ostler_agui::translate::Translator;
 use ostler_base::error::{self, Fallible};
+use ostler_core::model::run::Begin;
 use ostler_store::Event as Logged;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +15,6 @@ use serde_json::json;
 use super::connect::{PromptEvent, prompt_id};
 use super::follow::MessageEvent;
 use super::history_page::{Glance, History};
-use crate::model::run::Begin;
 
 #[derive(Deserialize)]
 struct CutOff {

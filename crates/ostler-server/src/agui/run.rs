@@ -10,6 +10,12 @@ use ostler_agui::message::{Message as UiMessage, MessageBody};
 use ostler_agui::prompt;
 use ostler_agui::translate::{Settings, Translator};
 use ostler_base::error::{ApiError, Fallible};
+use ostler_core::app::App;
+use ostler_core::approvals::record::Approval;
+use ostler_core::config::agui::{Approvals, Busy, Memory};
+use ostler_core::log_writers;
+use ostler_core::model::run::{Begin, RunState, Session};
+use ostler_core::runs::NewRun;
 use ostler_door::revocation::Credential;
 use ostler_door::users::Caller;
 use serde_json::{Value, json};
@@ -25,12 +31,6 @@ use super::page::Page;
 use super::run_request::RunRequest;
 use super::shared_state;
 use super::thread::{Thread, ThreadLock};
-use crate::app::App;
-use crate::approvals::record::Approval;
-use crate::config::agui::{Approvals, Busy, Memory};
-use crate::log_writers;
-use crate::model::run::{Begin, RunState, Session};
-use crate::runs::NewRun;
 
 /// A run that is to be carried.
 pub(super) struct Run {
@@ -78,7 +78,7 @@ pub(super) struct RunStream<'a> {
     pub(super) tool_calls: ClientToolCalls,
     pub(super) asks: Asks,
     /// The run of the session that is under way.
-    pub(super) live: Option<crate::model::run::Run>,
+    pub(super) live: Option<ostler_core::model::run::Run>,
     /// The run that was told of last, if the server ended while it worked and nobody took it up.
     pub(super) cut_off: Option<String>,
     pub(super) translator: Translator,

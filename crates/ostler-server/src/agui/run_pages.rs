@@ -1,13 +1,13 @@
 //! The runs of a session by its log, newest first: there the prompts are in their order.
 
 use ostler_base::error::{self, Fallible};
+use ostler_core::app::App;
+use ostler_core::log_writers;
+use ostler_core::model::run::{Run, Session};
 use ostler_store::Event;
 
 use super::connect::{PromptEvent, prompt_id};
 use super::history_page::{History, STEP, glance};
-use crate::app::App;
-use crate::log_writers;
-use crate::model::run::{Run, Session};
 
 /// Some runs of a session, oldest first, and the event before which there are more.
 pub(crate) struct RunPage {

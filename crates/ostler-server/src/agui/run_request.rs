@@ -2,11 +2,11 @@
 
 use ostler_agui::history::{self, Unseen};
 use ostler_agui::message::{Message, MessageBody};
+use ostler_core::model::run::Begin;
 
 use super::run::RunStream;
 use super::thread::Place;
 use super::{frontend_tools, history_page};
-use crate::model::run::Begin;
 
 /// What the client wants.
 pub(super) enum RunRequest<'a> {

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ostler_agui::history::Known;
 use ostler_agui::translate::Counts;
 use ostler_base::error::Fallible;
+use ostler_core::model::run::Session;
+use ostler_core::records::{Records, kept};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
-use crate::model::run::Session;
-use crate::records::{Records, kept};
 
 /// What is remembered of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -5,16 +5,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{delete, get, post};
 use ostler_base::error::{Fallible, JsonBody, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest};
+use ostler_core::approvals::audit::Audited;
+use ostler_core::approvals::record::Approval;
+use ostler_core::approvals::rule::Granted;
 use ostler_door::users::Caller;
 
 use super::listing::{Listing, PageQuery, seen_by};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
-use crate::app::App;
-use crate::approvals::answer::{AnswersRequest, DecisionRequest};
-use crate::approvals::audit::Audited;
-use crate::approvals::record::Approval;
-use crate::approvals::rule::Granted;
 
 pub(super) fn routes(api: Api) -> Api {
     let all = "Everything that waits for the caller, oldest first";

@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use ostler_base::error::{self, Fallible};
+use ostler_core::app::App;
+use ostler_core::nightly;
 use ostler_door::users::{Caller, Role};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::openapi::{Api, Op};
-use crate::app::App;
-use crate::nightly;
 
 pub(super) fn routes(api: Api) -> Api {
     let makes = "Writes everything in the database to a file on the server, as of one moment; for the owner";

@@ -4,6 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::{get, post};
 use ostler_base::error::{Fallible, JsonBody, PathOf};
+use ostler_core::app::App;
+use ostler_core::runs::edits::{FileChange, RunChanges};
+use ostler_core::runs::rewind::Rewound;
 use ostler_door::users::Caller;
 use ostler_store::Filter;
 use schemars::JsonSchema;
@@ -11,9 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::openapi::{Api, Op};
 use super::sessions::readable;
-use crate::app::App;
-use crate::runs::edits::{FileChange, RunChanges};
-use crate::runs::rewind::Rewound;
 
 /// How many runs are told, the last ones.
 const MOST_RUNS: usize = 200;

@@ -7,6 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use ostler_base::error::Fallible;
+use ostler_core::app::App;
+use ostler_core::checkup::{self, Finding};
+use ostler_core::config::EngineChoice;
+use ostler_core::model::run::Session;
+use ostler_core::records::{Kept as _, quarantine};
+use ostler_core::runs::about::About;
 use ostler_door::users::{Caller, Role};
 use ostler_store::{Filter, Page, StreamId};
 use rustix::fs::{Access, access};
@@ -14,12 +20,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::openapi::{Api, Op};
-use crate::app::App;
-use crate::checkup::{self, Finding};
-use crate::config::EngineChoice;
-use crate::model::run::Session;
-use crate::records::{Kept as _, quarantine};
-use crate::runs::about::About;
 
 /// With less than this, the event log may not fit.
 const LITTLE: u64 = 1 << 30;
@@ -169,7 +169,7 @@ fn checked(app: &App) -> Check {
     let Some(found) = app.upkeep.last_check() else {
         return Check::ok(id, title, "not made since the server was started");
     };
-    let day = crate::clock::day(found.at);
+    let day = ostler_core::clock::day(found.at);
     match found.damages.first() {
         None => Check::ok(id, title, format!("nothing was damaged on {day}")),
         Some(damage) => {
@@ -212,18 +212,16 @@ async fn intact(app: &App) -> Result<&'static str, ostler_store::Error> {
 
 fn engine(app: &App) -> Check {
     let title = "Engine";
-    match &app.config.engine {
-        EngineChoice::Embedded => Check::ok("engine", title, "the one inside this program"),
-        EngineChoice::Program(path) => {
-            let says = format!("the program {}", path.display());
-            match access(path, Access::EXEC_OK) {
-                Ok(()) => Check::ok("engine", title, says),
-                // One that is only a name is looked for when it is started.
-                Err(_) if path.components().count() == 1 => Check::ok("engine", title, says),
-                Err(error) => Check::ok("engine", title, format!("{says} cannot be run: {error}"))
-                    .fail("name a program that is there with --engine"),
-            }
-        }
+    let EngineChoice::Program(path) = &app.config.engine else {
+        return Check::ok("engine", title, "the one inside this program");
+    };
+    let says = format!("the program {}", path.display());
+    match access(path, Access::EXEC_OK) {
+        Ok(()) => Check::ok("engine", title, says),
+        // One that is only a name is looked for when it is started.
+        Err(_) if path.components().count() == 1 => Check::ok("engine", title, says),
+        Err(error) => Check::ok("engine", title, format!("{says} cannot be run: {error}"))
+            .fail("name a program that is there with --engine"),
     }
 }
 

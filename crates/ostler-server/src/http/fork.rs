@@ -5,6 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use ostler_base::error::{Fallible, JsonBody, PathOf};
+use ostler_core::app::App;
+use ostler_core::runs::fork;
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,8 +14,6 @@ use serde::Deserialize;
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, view};
 use super::sessions::{LONGEST_TITLE, check_title};
-use crate::app::App;
-use crate::runs::fork;
 
 pub(super) fn routes(api: Api) -> Api {
     let forks = "A new session that goes on from a place in this one; both work in the same folder";

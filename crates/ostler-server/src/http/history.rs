@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use ostler_agui::message::Message;
 use ostler_base::error::{self, ApiError, Fallible, PathOf, QueryOf};
+use ostler_core::app::App;
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,6 @@ use super::sessions::readable;
 use super::sse;
 use crate::agui::history_page::{self, HistoryPage};
 use crate::agui::run_pages::{self, Begun};
-use crate::app::App;
 
 pub(super) fn routes(api: Api) -> Api {
     let lists = "The messages of a session as AG-UI has them: the newest, or those before an event";

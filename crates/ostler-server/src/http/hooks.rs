@@ -9,6 +9,9 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::routing::{delete, get, post};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::hooks::record::{Hook, HookView};
+use ostler_core::hooks::{LONGEST, Request};
 use ostler_door::guard::network;
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
@@ -18,9 +21,6 @@ use super::listing::{Listing, PageQuery, seen_by};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::schedules::StartBody;
-use crate::app::App;
-use crate::hooks::record::{Hook, HookView};
-use crate::hooks::{LONGEST, Request};
 
 pub(super) fn routes(api: Api) -> Api {
     let calls =

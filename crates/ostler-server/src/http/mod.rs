@@ -27,10 +27,10 @@ mod usage;
 mod ws;
 
 use axum::Router;
+use ostler_core::app::App;
 use serde_json::Value;
 
 use self::openapi::Api;
-use crate::app::App;
 
 /// All routes, and the document that describes them.
 pub(crate) fn routes() -> (Router<App>, Value) {

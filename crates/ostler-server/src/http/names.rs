@@ -1,19 +1,19 @@
 //! Users by their names: records have ids, and a name that was used again has more than one.
 
 use axum::Json;
+use ostler_core::app::App;
+use ostler_core::approvals::audit::Audited;
+use ostler_core::approvals::record::Approval;
+use ostler_core::approvals::rule::Granted;
+use ostler_core::hooks::record::HookView;
+use ostler_core::model::run::Run;
+use ostler_core::model::space::Space;
+use ostler_core::schedules::ScheduleView;
+use ostler_core::schedules::record::Firing;
+use ostler_core::tasks::record::TaskView;
 use ostler_door::users::Users;
 
 use super::listing::Listing;
-use crate::app::App;
-use crate::approvals::audit::Audited;
-use crate::approvals::record::Approval;
-use crate::approvals::rule::Granted;
-use crate::hooks::record::HookView;
-use crate::model::run::Run;
-use crate::model::space::Space;
-use crate::schedules::ScheduleView;
-use crate::schedules::record::Firing;
-use crate::tasks::record::TaskView;
 
 /// An answer with users in it.
 pub(super) trait NamesUsers {

@@ -4,11 +4,10 @@ use axum::Router;
 use axum::http::Method;
 use axum::routing::MethodRouter;
 use ostler_base::error::ErrorBody;
+use ostler_core::app::App;
 use schemars::JsonSchema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
-
-use crate::app::App;
 
 type Make = fn(&mut SchemaGenerator) -> Value;
 

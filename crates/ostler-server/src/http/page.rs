@@ -9,9 +9,8 @@ use axum::Router;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use ostler_core::app::App;
 use ostler_door::site::Site;
-
-use crate::app::App;
 
 const PAGE: &str = include_str!("page/docs.html");
 const SCRIPT: &str = include_str!("page/docs.js");

@@ -5,6 +5,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use ostler_base::error::{Fallible, JsonBody, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::model::run::Run;
+use ostler_core::runs::NewRun;
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +17,6 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sse;
 use crate::agui::run_pages;
-use crate::app::App;
-use crate::model::run::Run;
-use crate::runs::NewRun;
 
 pub(super) fn routes(api: Api) -> Api {
     let lists = "The newest runs of a session, or those before an event; oldest first";

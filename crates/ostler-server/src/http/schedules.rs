@@ -7,6 +7,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{delete, get, patch, post};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::model::run::Setup;
+use ostler_core::schedules::plan::When;
+use ostler_core::schedules::record::{CatchUp, Check, Firing};
+use ostler_core::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
+use ostler_core::spaces::Asked;
+use ostler_core::start::Start;
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
@@ -15,13 +22,6 @@ use super::listing::{Listing, PageQuery, limit, seen_by};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::mode;
-use crate::app::App;
-use crate::model::run::Setup;
-use crate::schedules::plan::When;
-use crate::schedules::record::{CatchUp, Check, Firing};
-use crate::schedules::{Changes, MOST_RETRIES, NewSchedule, ScheduleView};
-use crate::spaces::Asked;
-use crate::start::Start;
 
 pub(super) fn routes(api: Api) -> Api {
     let runs = "Starts it now, out of turn; its check is asked as always";

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use ostler_base::error::{self, Fallible};
+use ostler_core::app::App;
+use ostler_core::model::run::{Forked, Run, RunState, Session, Setup};
+use ostler_core::model::tally::Tokens;
 use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::app::App;
-use crate::model::run::{Forked, Run, RunState, Session, Setup};
-use crate::model::tally::Tokens;
 
 /// A conversation. Everything said in it is in the event log of the same name.
 #[derive(Serialize, JsonSchema)]

@@ -9,6 +9,13 @@ use axum::response::Response;
 use axum::routing::{delete, get, patch, post};
 use ostler::PermissionMode;
 use ostler_base::error::{self, ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::config::{Config, EngineChoice};
+use ostler_core::log_writers;
+use ostler_core::model::run::{Session, Setup};
+use ostler_core::model::tally;
+use ostler_core::records::Kept as _;
+use ostler_core::spaces::Asked;
 use ostler_door::users::Caller;
 use ostler_store::{Filter, Page};
 use schemars::JsonSchema;
@@ -19,13 +26,6 @@ use super::listing::{Listing, limit, seen_by};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, view, views};
 use super::sse::{self, Rendered};
-use crate::app::App;
-use crate::config::{Config, EngineChoice};
-use crate::log_writers;
-use crate::model::run::{Session, Setup};
-use crate::model::tally;
-use crate::records::Kept as _;
-use crate::spaces::Asked;
 
 pub(super) const LONGEST_TITLE: usize = 200;
 /// What there is in a session's log.

@@ -8,6 +8,8 @@ use axum::routing::get;
 use ostler::Handle;
 use ostler::proto::control::FileSuggestions;
 use ostler_base::error::{ApiError, Fallible, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::runs::about::{About, McpServer, Named};
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +17,6 @@ use serde_json::Value;
 
 use super::openapi::{Api, Op};
 use super::sessions::readable;
-use crate::app::App;
-use crate::runs::about::{About, McpServer, Named};
 
 /// How long an engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use ostler_base::error::{Fallible, PathOf};
+use ostler_core::app::App;
 use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,7 +12,6 @@ use serde_json::{Map, Value};
 
 use super::openapi::{Api, Op};
 use super::tasks::SkillView;
-use crate::app::App;
 
 pub(super) fn routes(api: Api) -> Api {
     api.on(

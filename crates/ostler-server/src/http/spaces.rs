@@ -8,6 +8,13 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, patch, post, put};
 use ostler_base::error::{ApiError, Fallible, JsonBody, Object, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::model::policy::Policy;
+use ostler_core::model::space::{MemberRole, Space};
+use ostler_core::spaces::access::SpaceRole;
+use ostler_core::spaces::memory::Memory;
+use ostler_core::spaces::mounts::Root;
+use ostler_core::spaces::{Change, NewSpace};
 use ostler_door::users::{Caller, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,13 +23,6 @@ use super::listing::{Listing, PageQuery, part};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
-use crate::app::App;
-use crate::model::policy::Policy;
-use crate::model::space::{MemberRole, Space};
-use crate::spaces::access::SpaceRole;
-use crate::spaces::memory::Memory;
-use crate::spaces::mounts::Root;
-use crate::spaces::{Change, NewSpace};
 
 pub(super) fn routes(api: Api) -> Api {
     memories(people(places(api)))

@@ -1,11 +1,10 @@
 //! The words of the WebSocket: what a client says, and what it hears.
 
+use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest};
+use ostler_core::approvals::record::{Approval, ApprovalKind, ApprovalState};
 use ostler_store::Event;
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::approvals::answer::{AnswersRequest, DecisionRequest};
-use crate::approvals::record::{Approval, ApprovalKind, ApprovalState};
 
 /// What a client says.
 #[derive(Debug, Deserialize)]

@@ -12,14 +12,13 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use ostler_base::error::{ApiError, Fallible};
+use ostler_core::app::App;
+use ostler_core::log::{Logged, Reader};
+use ostler_core::metrics::Metrics;
 use ostler_door::permits::UserPermit;
 use ostler_door::users::Caller;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-
-use crate::app::App;
-use crate::log::{Logged, Reader};
-use crate::metrics::Metrics;
 
 /// How long a stream may be silent; proxies cut silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -6,13 +6,13 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use ostler_base::error::Fallible;
+use ostler_core::app::App;
 use ostler_door::users::{Caller, Role};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::openapi::{Api, Op};
-use crate::app::App;
 
 pub(super) fn routes(api: Api) -> Api {
     api.on(

@@ -8,6 +8,12 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::log::Logged;
+use ostler_core::log_writers;
+use ostler_core::spaces::Asked;
+use ostler_core::tasks::NewTask;
+use ostler_core::tasks::record::{Task, TaskView};
 use ostler_door::users::Caller;
 use ostler_skills::definition::Skill;
 use ostler_skills::metadata::{Isolation, TaskType};
@@ -20,12 +26,6 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::sessions::AfterQuery;
 use super::sse::{self, Rendered};
-use crate::app::App;
-use crate::log::Logged;
-use crate::log_writers;
-use crate::spaces::Asked;
-use crate::tasks::NewTask;
-use crate::tasks::record::{Task, TaskView};
 
 pub(super) fn routes(api: Api) -> Api {
     let executes = "Executes a task; with Accept: text/event-stream the answer is its stream";

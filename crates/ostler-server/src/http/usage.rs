@@ -6,6 +6,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
 use ostler_base::error::{ApiError, Fallible, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::clock;
+use ostler_core::model::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
+use ostler_core::runs::day_usage;
 use ostler_door::users::{Caller, Role};
 use ostler_store::Filter;
 use schemars::JsonSchema;
@@ -13,10 +17,6 @@ use serde::{Deserialize, Serialize};
 
 use super::openapi::{Api, Op};
 use super::sessions::readable;
-use crate::app::App;
-use crate::clock;
-use crate::model::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
-use crate::runs::day_usage;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 /// How far back it goes.

@@ -16,6 +16,13 @@ use axum::response::Response;
 use futures::stream::{FuturesUnordered, SplitSink};
 use futures::{SinkExt as _, StreamExt as _};
 use ostler_base::error::{ApiError, Fallible, Object};
+use ostler_core::app::App;
+use ostler_core::approvals::record::Approval;
+use ostler_core::log::{Logged, Reader};
+use ostler_core::log_writers;
+use ostler_core::metrics::Gauged;
+use ostler_core::model::run::{Run, Setup};
+use ostler_core::runs::NewRun;
 use ostler_door::guard::SOCKET;
 use ostler_door::revocation::Credential;
 use ostler_door::users::Caller;
@@ -26,13 +33,6 @@ use tokio::sync::broadcast::error::RecvError;
 use super::listing::{MOST, seen_by};
 use super::names::NamesUsers as _;
 use super::spoken::{self, Said};
-use crate::app::App;
-use crate::approvals::record::Approval;
-use crate::log::{Logged, Reader};
-use crate::log_writers;
-use crate::metrics::Gauged;
-use crate::model::run::{Run, Setup};
-use crate::runs::NewRun;
 
 /// The largest message of a client. Longer prompts are sent by REST.
 const LARGEST: usize = 1 << 20;
