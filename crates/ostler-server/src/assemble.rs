@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::Method;
+use ostler_api::agui::{AgUi, Pages, ThreadToolCalls};
+use ostler_api::http;
 use ostler_base::ids;
 use ostler_core::app::{App, Parts, UserLimits};
 use ostler_core::approvals::{self, Approvals};
@@ -38,8 +40,6 @@ use ostler_door::{edge, routes};
 use ostler_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::agui::{AgUi, Pages, ThreadToolCalls};
-use crate::http;
 use crate::start_error::StartError;
 
 /// What a server stands on.

@@ -1,12 +1,16 @@
 //! The server: runs of the agent for several people, on one log of events.
 //!
-//! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
+//! This crate puts the parts together and starts them: `ostler-door` lets callers in, `ostler-api` answers them, and
+//! `ostler-core` does the work as a client of the SDK. The engine may be another program.
 
-pub mod agui;
 mod assemble;
-mod http;
 mod server;
 mod start_error;
+
+/// The AG-UI endpoint.
+pub mod agui {
+    pub use ostler_api::agui::{AgUi, Approvals, Busy, Caller, Config, Disconnect, Memory};
+}
 
 pub use ostler_core::{checkup, config, log_writer, upkeep};
 

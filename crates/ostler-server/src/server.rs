@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ostler_api::agui::AgUi;
 use ostler_base::error::ApiError;
 use ostler_base::private;
 use ostler_core::app::App;
@@ -32,7 +33,6 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agui::AgUi;
 use crate::assemble::{Assembled, Ground};
 use crate::start_error::StartError;
 

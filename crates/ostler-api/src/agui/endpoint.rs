@@ -71,7 +71,7 @@ struct Inner {
 
 impl AgUi {
     /// The endpoint of a server. It ends its runs when the token fires.
-    pub(crate) fn new(
+    pub fn new(
         app: App,
         thread_tool_calls: Arc<ThreadToolCalls>,
         shutdown: CancellationToken,
@@ -87,7 +87,7 @@ impl AgUi {
     }
 
     /// The routes behind the server's own guard.
-    pub(crate) fn guarded(&self) -> Router {
+    pub fn guarded(&self) -> Router {
         self.router().layer(axum::middleware::from_fn(name_caller))
     }
 

@@ -32,6 +32,6 @@ mod thread;
 
 pub use ostler_core::config::agui::{Approvals, Busy, Config, Disconnect, Memory};
 
-pub(crate) use self::client_tool_calls::ThreadToolCalls;
+pub use self::client_tool_calls::ThreadToolCalls;
 pub use self::endpoint::{AgUi, Caller};
-pub(crate) use self::page::Pages;
+pub use self::page::Pages;

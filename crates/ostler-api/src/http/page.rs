@@ -37,7 +37,7 @@ pub(super) fn routes() -> Router<App> {
 }
 
 /// Opens the page to everybody: it tells nothing by itself, and lets people in.
-pub(crate) fn open(site: Site) -> Site {
+pub fn open(site: Site) -> Site {
     built(BUILT).into_iter().fold(site, |site, (path, _)| site.public(Method::GET, path))
 }
 

@@ -11,7 +11,7 @@ mod hooks;
 pub(crate) mod listing;
 mod names;
 pub(crate) mod openapi;
-pub(crate) mod page;
+pub mod page;
 mod runs;
 mod schedules;
 mod session_view;
@@ -33,7 +33,7 @@ use serde_json::Value;
 use self::openapi::Api;
 
 /// All routes, and the document that describes them.
-pub(crate) fn routes() -> (Router<App>, Value) {
+pub fn routes() -> (Router<App>, Value) {
     let parts: [fn(Api) -> Api; 17] = [
         access::describe,
         tasks::routes,

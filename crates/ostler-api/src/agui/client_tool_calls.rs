@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
 /// The waiting calls of all threads that are in use.
-pub(crate) struct ThreadToolCalls {
+pub struct ThreadToolCalls {
     log_writers: Arc<LogWriters>,
     thread_tool_calls: Mutex<HashMap<String, Weak<Shared>>>,
 }
 
 impl ThreadToolCalls {
-    pub(crate) fn new(log_writers: Arc<LogWriters>) -> Self {
+    pub fn new(log_writers: Arc<LogWriters>) -> Self {
         Self { log_writers, thread_tool_calls: Mutex::default() }
     }
 

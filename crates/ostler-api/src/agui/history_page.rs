@@ -48,7 +48,7 @@ pub(crate) async fn of(app: &App, session: &Session, before: Option<u64>) -> Fal
 
 /// What a page is made from.
 pub(crate) struct History<'a> {
-    pub(crate) app: &'a App,
+    pub app: &'a App,
     pub(crate) session: &'a Session,
     /// The tools of the client, which are called by their own names.
     pub(crate) tools: &'a [Tool],

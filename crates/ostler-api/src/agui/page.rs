@@ -35,13 +35,13 @@ pub(super) struct Page {
 }
 
 /// Sets up the engines of all threads.
-pub(crate) struct Pages {
+pub struct Pages {
     pub(super) records: Records,
     pub(super) thread_tool_calls: Arc<ThreadToolCalls>,
 }
 
 impl Pages {
-    pub(crate) fn new(records: Records, thread_tool_calls: Arc<ThreadToolCalls>) -> Self {
+    pub fn new(records: Records, thread_tool_calls: Arc<ThreadToolCalls>) -> Self {
         Self { records, thread_tool_calls }
     }
 }
