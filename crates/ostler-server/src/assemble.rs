@@ -4,42 +4,43 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::http::Method;
+use ostler_api::agui::{AgUi, Pages, ThreadToolCalls};
+use ostler_api::http;
+use ostler_base::ids;
+use ostler_core::app::{App, Parts, UserLimits};
+use ostler_core::approvals::{self, Approvals};
+use ostler_core::clock::Clock;
+use ostler_core::config::{Config, Limits};
+use ostler_core::confine::redact::Redactor;
+use ostler_core::hooks::Hooks;
+use ostler_core::log::Log;
+use ostler_core::log_writers::LogWriters;
+use ostler_core::metrics::Metrics;
+use ostler_core::proxy::Proxy;
+use ostler_core::records::Records;
+use ostler_core::removed_users::NoEngineForRemoved;
+use ostler_core::runs::options::EngineSetup;
+use ostler_core::runs::{self, Sessions};
+use ostler_core::schedules::Schedules;
+use ostler_core::schedules::tools::OwnTools;
+use ostler_core::session_room::SessionRoom;
+use ostler_core::spaces::{self, Spaces};
+use ostler_core::start::Starter;
+use ostler_core::tasks::{Tasks, Workshop};
+use ostler_door::browsers::Cookies;
+use ostler_door::code::Browsers;
+use ostler_door::guard::Guard;
+use ostler_door::limits::BodyLimits;
+use ostler_door::permits::UserLimit;
+use ostler_door::public_url::PublicUrl;
+use ostler_door::rate::{Buckets, Rate};
+use ostler_door::site::Site;
+use ostler_door::users::Users;
+use ostler_door::{edge, routes};
 use ostler_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::agui::{AgUi, Pages, ThreadToolCalls};
-use crate::app::{App, Parts, UserLimits};
-use crate::approvals::{self, Approvals};
-use crate::clock::Clock;
-use crate::config::{Config, Limits};
-use crate::confine::redact::Redactor;
-use crate::hooks::Hooks;
-use crate::log::Log;
-use crate::log_writers::LogWriters;
-use crate::metrics::Metrics;
-use crate::proxy::Proxy;
-use crate::records::Records;
-use crate::removed_users::NoEngineForRemoved;
-use crate::runs::options::EngineSetup;
-use crate::runs::{self, Sessions};
-use crate::schedules::Schedules;
-use crate::schedules::tools::OwnTools;
-use crate::security::browsers::Cookies;
-use crate::security::code::Browsers;
-use crate::security::guard::Guard;
-use crate::security::limits::BodyLimits;
-use crate::security::permits::UserLimit;
-use crate::security::public_url::PublicUrl;
-use crate::security::rate::{Buckets, Rate};
-use crate::security::site::Site;
-use crate::security::users::Users;
-use crate::security::{edge, routes};
-use crate::session_room::SessionRoom;
-use crate::spaces::{self, Spaces};
-use crate::start::Starter;
 use crate::start_error::StartError;
-use crate::tasks::{Tasks, Workshop};
-use crate::{http, ids};
 
 /// What a server stands on.
 pub(crate) struct Ground {
@@ -127,12 +128,12 @@ impl Ground {
             document,
             limits,
             session_room: room,
-            upkeep: crate::upkeep::Upkeep::default(),
+            upkeep: ostler_core::upkeep::Upkeep::default(),
             deleting: tokio::sync::Mutex::default(),
             public_url: self.public_url,
             closing: CancellationToken::new(),
         });
-        let by_path = vec![("/api/hooks/".to_owned(), crate::hooks::LONGEST)];
+        let by_path = vec![("/api/hooks/".to_owned(), ostler_core::hooks::LONGEST)];
         let bytes = app.config.limits.body;
         let bodies = BodyLimits { bytes, by_path, ..BodyLimits::default() };
         let agui = AgUi::new(app.clone(), engine_setups.thread_tool_calls, agui_stopping);

@@ -1,43 +1,18 @@
 //! The server: runs of the agent for several people, on one log of events.
 //!
-//! It is one more client of the SDK: nothing here reaches into the engine, and the engine may as well be another program.
+//! This crate puts the parts together and starts them: `ostler-door` lets callers in, `ostler-api` answers them, and
+//! `ostler-core` does the work as a client of the SDK. The engine may be another program.
 
-pub mod agui;
-mod app;
-mod approvals;
 mod assemble;
-pub mod checkup;
-mod clock;
-pub mod config;
-mod confine;
-mod courier;
-mod error;
-mod forget;
-mod hooks;
-mod http;
-mod ids;
-mod log;
-pub mod log_writer;
-mod log_writers;
-mod memory;
-mod metrics;
-mod model;
-mod nightly;
-mod proxy;
-mod records;
-mod removed_users;
-mod runs;
-mod schedules;
-mod security;
 mod server;
-mod session_room;
-mod skills;
-mod spaces;
-mod start;
 mod start_error;
-mod tasks;
-pub mod upkeep;
-mod webhook;
+
+/// The AG-UI endpoint.
+pub mod agui {
+    pub use ostler_api::agui::{AgUi, Approvals, Busy, Caller, Config, Disconnect, Memory};
+}
+
+pub use ostler_core::{checkup, config, log_writer, upkeep};
 
 pub use self::server::Server;
 pub use self::start_error::StartError;

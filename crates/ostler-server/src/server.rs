@@ -6,35 +6,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use ostler_api::agui::AgUi;
+use ostler_base::error::ApiError;
+use ostler_base::private;
+use ostler_core::app::App;
+use ostler_core::clock::Clock;
+use ostler_core::config::Config;
+use ostler_core::confine::own_files::BROWSERS;
+use ostler_core::confine::redact::Redactor;
+use ostler_core::forget;
+use ostler_core::log_writer;
+use ostler_core::memory;
+use ostler_core::nightly;
+use ostler_core::proxy::{Credentials, PassLimits, Proxy};
+use ostler_core::removed_users;
+use ostler_core::webhook::{self, WebhookSender};
+use ostler_door::browsers::Cookies;
+use ostler_door::public_url::PublicUrl;
+use ostler_door::serve::{self, ConnectionLimits};
+use ostler_door::token::TokenFile;
+use ostler_door::users::{UserFile, Users};
+use ostler_door::{bind, revocation};
 use ostler_store::sqlite::{Clock as WallClock, SystemClock};
 use ostler_store::{Sqlite, Store};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::agui::AgUi;
-use crate::app::App;
 use crate::assemble::{Assembled, Ground};
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::confine::own_files::BROWSERS;
-use crate::confine::private;
-use crate::confine::redact::Redactor;
-use crate::error::ApiError;
-use crate::forget;
-use crate::log_writer;
-use crate::memory;
-use crate::nightly;
-use crate::proxy::{Credentials, PassLimits, Proxy};
-use crate::removed_users;
-use crate::security::browsers::Cookies;
-use crate::security::public_url::PublicUrl;
-use crate::security::serve::{self, ConnectionLimits};
-use crate::security::token::TokenFile;
-use crate::security::users::{UserFile, Users};
-use crate::security::{bind, revocation};
 use crate::start_error::StartError;
-use crate::webhook::{self, WebhookSender};
 
 /// A server that listens.
 pub struct Server {

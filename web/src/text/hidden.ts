@@ -1,7 +1,7 @@
 // Characters that are invisible, look like a space, or change how others are shown. In approvals they
 // are shown by their number: a command must not read differently from what runs.
 
-/** From and to, both included. `crates/ostler-server/src/approvals/hidden.rs` has the same list, and a test there compares them. */
+/** From and to, both included. `crates/ostler-core/src/approvals/hidden.rs` has the same list, and a test there compares them. */
 export const HIDDEN: [number, number][] = [
   [0x0000, 0x0008], [0x000b, 0x001f], [0x007f, 0x00a0], [0x00ad, 0x00ad], [0x034f, 0x034f], [0x061c, 0x061c],
   [0x115f, 0x1160], [0x1680, 0x1680], [0x17b4, 0x17b5], [0x180b, 0x180f], [0x2000, 0x200f], [0x2028, 0x202f],

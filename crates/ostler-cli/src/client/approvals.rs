@@ -2,17 +2,17 @@
 
 use std::process::ExitCode;
 
+use ostler_client::approval::{self, find, is_question, questions};
+use ostler_client::items;
 use serde_json::{Map, Value, json};
 
 use super::reach::{Server, Trouble};
-use super::{items, text};
+use super::text;
 use crate::screen::{BOLD, Screen};
 use crate::text::{clean, spelled};
 
-const APPROVALS: &str = "/api/approvals";
-
 pub(super) async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble> {
-    let pending = server.get(APPROVALS).await?;
+    let pending = server.get(approval::LIST).await?;
     if server.is_json {
         return super::json(screen, &pending);
     }
@@ -70,46 +70,17 @@ pub(super) fn how_to_answer(approval: &Value) -> String {
     format!("answer with `ostler task approve {id}` or `ostler task deny {id} --note …`")
 }
 
-pub(super) fn is_question(approval: &Value) -> bool {
-    approval["kind"] == "question"
-}
-
-pub(super) fn questions(approval: &Value) -> impl Iterator<Item = &Value> {
-    approval["input"]["questions"].as_array().into_iter().flatten()
-}
-
-async fn find(id: &str, server: &Server) -> Result<Value, Trouble> {
-    let id = server.named(APPROVALS, "approval", id).await?;
-    server.get(&format!("{APPROVALS}/{id}")).await
-}
-
-/// Decides about what is shown, and nothing else: the digest says what that was.
-pub(super) async fn send(
-    approval: &Value,
-    mut answer: Value,
-    server: &Server,
-) -> Result<Value, Trouble> {
-    let id = text(&approval["id"]);
-    answer["digest"] = approval["digest"].clone();
-    let path = if is_question(approval) {
-        format!("/api/questions/{id}/answers")
-    } else {
-        format!("{APPROVALS}/{id}/decision")
-    };
-    server.post(&path, answer).await
-}
-
 pub(super) async fn decide(
     id: &str,
     decision: Value,
     server: &Server,
     screen: &mut Screen,
 ) -> Result<ExitCode, Trouble> {
-    let approval = find(id, server).await?;
+    let approval = find(server, id).await?;
     if is_question(&approval) {
         return Err(Trouble::Server(format!("these are questions: {}", how_to_answer(&approval))));
     }
-    let decided = send(&approval, decision, server).await?;
+    let decided = approval::answer(server, &approval, decision).await?;
     done(&decided, server, screen)
 }
 
@@ -120,7 +91,7 @@ pub(super) async fn deny(
     server: &Server,
     screen: &mut Screen,
 ) -> Result<ExitCode, Trouble> {
-    let approval = find(id, server).await?;
+    let approval = find(server, id).await?;
     let no = if is_question(&approval) {
         if stop {
             let text = "a run ends with a tool call that is refused; questions are only declined";
@@ -130,7 +101,7 @@ pub(super) async fn deny(
     } else {
         json!({"approved": false, "note": note, "stop": stop})
     };
-    let decided = send(&approval, no, server).await?;
+    let decided = approval::answer(server, &approval, no).await?;
     done(&decided, server, screen)
 }
 
@@ -140,7 +111,7 @@ pub(super) async fn answer(
     server: &Server,
     screen: &mut Screen,
 ) -> Result<ExitCode, Trouble> {
-    let approval = find(id, server).await?;
+    let approval = find(server, id).await?;
     if !is_question(&approval) {
         return Err(Trouble::Server(format!("this is no question: {}", how_to_answer(&approval))));
     }
@@ -159,7 +130,7 @@ pub(super) async fn answer(
         .zip(answers)
         .map(|(question, said)| (text(&question["question"]).to_owned(), chosen(question, said)))
         .collect();
-    let answered = send(&approval, json!({"answers": given}), server).await?;
+    let answered = approval::answer(server, &approval, json!({"answers": given})).await?;
     done(&answered, server, screen)
 }
 

@@ -5,13 +5,13 @@ use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use ostler_proto::codec::{SseDecoder, SseEvent};
+use ostler_client::approval::{self, is_question, questions};
+use ostler_client::items;
 use serde_json::{Map, Value, json};
 
-use super::approvals::{chosen, how_to_answer, is_question, outcome, questions, send, show};
-use super::reach::{Server, Trouble};
-use super::{items, text};
+use super::approvals::{chosen, how_to_answer, outcome, show};
+use super::reach::{Server, Trouble, described};
+use super::text;
 use crate::input::Input;
 use crate::screen::Screen;
 use crate::show::subject;
@@ -20,8 +20,6 @@ use crate::text::{clean, spelled};
 /// How often a broken connection is made again.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(500);
-/// An event that is longer is no event.
-const LONGEST: usize = 64 << 20;
 
 /// Shows what happens until the task is over.
 pub(super) async fn follow(
@@ -36,9 +34,9 @@ pub(super) async fn follow(
     let (mut last, mut broken) = (0, 0);
     loop {
         let mut events = match server.events(&path, last).await {
-            Ok(answer) => Events::of(answer),
+            Ok(events) => events,
             // Only a connection that stood may break.
-            Err(trouble) if last == 0 || broken >= TRIES => return Err(trouble),
+            Err(error) if last == 0 || broken >= TRIES => return Err(error.into()),
             Err(_) => {
                 broken += 1;
                 tokio::time::sleep(PAUSE).await;
@@ -261,11 +259,9 @@ impl Scene<'_> {
         } else {
             decision(line)
         };
-        match send(&approval, answer, self.server).await {
-            // That it is decided comes with the events.
-            Ok(_) => {}
-            Err(Trouble::Server(why)) => self.screen.error(&why)?,
-            Err(trouble) => return Err(trouble),
+        // That it is decided comes with the events.
+        if let Err(error) = approval::answer(self.server, &approval, answer).await {
+            self.screen.error(&described(&error))?;
         }
         Ok(())
     }
@@ -281,43 +277,6 @@ fn decision(line: &str) -> Value {
         "a!" => json!({"approved": true, "scope": "always", "wholeTool": true}),
         "n" | "no" => json!({"approved": false}),
         note => json!({"approved": false, "note": note.strip_prefix("n ").unwrap_or(note)}),
-    }
-}
-
-type Pieces = futures::stream::BoxStream<'static, reqwest::Result<Vec<u8>>>;
-
-/// Server-sent events with their numbers.
-struct Events {
-    pieces: Pieces,
-    decoder: SseDecoder,
-    /// Events that have come and were not asked for yet.
-    ready: VecDeque<SseEvent>,
-}
-
-impl Events {
-    fn of(answer: reqwest::Response) -> Self {
-        let pieces = answer.bytes_stream().map(|piece| piece.map(|piece| piece.to_vec()));
-        Self::from(pieces.boxed())
-    }
-
-    /// The next one; `None` when the stream has ended. Nothing is lost when it is dropped.
-    async fn next(&mut self) -> Option<(u64, Value)> {
-        loop {
-            while let Some(event) = self.ready.pop_front() {
-                if let Ok(data) = serde_json::from_str(&event.data) {
-                    let id = event.id.and_then(|id| id.parse().ok()).unwrap_or(0);
-                    return Some((id, data));
-                }
-            }
-            let piece = self.pieces.next().await?.ok()?;
-            self.ready.extend(self.decoder.push(&piece).ok()?);
-        }
-    }
-}
-
-impl From<Pieces> for Events {
-    fn from(pieces: Pieces) -> Self {
-        Self { pieces, decoder: SseDecoder::new(LONGEST), ready: VecDeque::new() }
     }
 }
 
@@ -338,19 +297,6 @@ mod tests {
             ("ya", json!({"approved": false, "note": "ya"})),
         ] {
             assert_eq!(decision(line), expected, "{line}");
-        }
-    }
-
-    #[tokio::test]
-    async fn events_are_read_however_they_are_cut() {
-        let text = ": hello\n\nid: 7\ndata: {\"type\":\"a\"}\n\nid: 9\ndata: {\"é\":1}\n\n";
-        for size in [1, 2, 3, 5, 100] {
-            let pieces: Vec<_> = text.as_bytes().chunks(size).map(|it| Ok(it.to_vec())).collect();
-            let pieces = futures::stream::iter(pieces).boxed();
-            let mut events = Events::from(pieces);
-            assert_eq!(events.next().await, Some((7, json!({"type": "a"}))), "{size}");
-            assert_eq!(events.next().await, Some((9, json!({"é": 1}))), "{size}");
-            assert_eq!(events.next().await, None);
         }
     }
 }

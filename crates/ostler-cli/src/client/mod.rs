@@ -88,10 +88,6 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn items(value: &Value) -> impl Iterator<Item = &Value> {
-    value["items"].as_array().into_iter().flatten()
-}
-
 /// A time, as people write it; in the zone of this machine unless another is named.
 fn time(millis: &Value, zone: Option<&str>) -> String {
     let time = millis.as_i64().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());

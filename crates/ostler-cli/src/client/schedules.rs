@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use ostler_client::items;
 use serde_json::{Value, json};
 
 use super::reach::{Server, Trouble, folder};
-use super::{field, items, row, tasks, text, time};
+use super::{field, row, tasks, text, time};
 use crate::args::client::{AddSchedule, ScheduleCommand};
 use crate::screen::Screen;
 
@@ -28,7 +29,7 @@ pub(super) async fn run(
         | ScheduleCommand::Run { id }
         | ScheduleCommand::Remove { id }
         | ScheduleCommand::Log { id } => {
-            server.named(&format!("{SCHEDULES}?limit=500"), "schedule", id).await?
+            server.full_id(&format!("{SCHEDULES}?limit=500"), "schedule", id).await?
         }
     };
     let path = format!("{SCHEDULES}/{id}");
@@ -80,7 +81,7 @@ async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble>
 async fn add(new: &AddSchedule, server: &Server) -> Result<Value, Trouble> {
     let start = match (&new.task, &new.skill, &new.prompt) {
         (Some(task), _, _) => {
-            json!({"task": server.named("/api/tasks?limit=500", "task", task).await?})
+            json!({"task": server.full_id("/api/tasks?limit=500", "task", task).await?})
         }
         (None, Some(skill), prompt) => {
             let task = tasks::body(&new.name, skill, prompt.as_deref(), &new.how)?;
@@ -112,7 +113,7 @@ async fn add(new: &AddSchedule, server: &Server) -> Result<Value, Trouble> {
     if !new.check.is_empty() {
         body["check"] = json!({"command": new.check, "tell": new.tell});
     }
-    server.post(SCHEDULES, body).await
+    Ok(server.post(SCHEDULES, body).await?)
 }
 
 fn show(schedule: &Value, server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble> {

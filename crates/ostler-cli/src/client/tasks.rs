@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use ostler_client::items;
 use serde_json::{Map, Value, json};
 
 use super::reach::{Server, Trouble, folder};
-use super::{approvals, field, follow, items, row, text, time};
+use super::{approvals, field, follow, row, text, time};
 use crate::args::client::{HowTask, RunTask, TaskCommand};
 use crate::screen::Screen;
 
@@ -22,19 +23,19 @@ pub(super) async fn run(
         TaskCommand::Run(task) => start(task, server, screen).await,
         TaskCommand::List => list(server, screen).await,
         TaskCommand::Show { id } => {
-            let id = server.named(LISTED, "task", id).await?;
+            let id = server.full_id(LISTED, "task", id).await?;
             let task = server.get(&format!("{TASKS}/{id}")).await?;
             show(&task, server, screen)
         }
         TaskCommand::Log { id, follow } => {
-            let id = server.named(LISTED, "task", id).await?;
+            let id = server.full_id(LISTED, "task", id).await?;
             if *follow {
                 return follow::follow(&id, server, screen).await;
             }
             follow::log(&id, server, screen).await
         }
         TaskCommand::Cancel { id } => {
-            let id = server.named(LISTED, "task", id).await?;
+            let id = server.full_id(LISTED, "task", id).await?;
             let task = server.post(&format!("{TASKS}/{id}/cancel"), json!({})).await?;
             if server.is_json {
                 return super::json(screen, &task);

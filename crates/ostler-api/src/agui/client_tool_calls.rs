@@ -1,0 +1,162 @@
+//! Calls of a page's tools that wait for the page, and the state that page and agent share; one value per thread.
+//!
+//! The engine's callbacks put things here and wait; runs look at what is there, hand it to the client, and bring the
+//! answers. What the engine no longer wants disappears.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use ostler::mcp::Output;
+use ostler_agui::patch::diff;
+use ostler_base::error::{self, Fallible};
+use ostler_core::log_writers::LogWriters;
+use ostler_core::model::event;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+
+/// The waiting calls of all threads that are in use.
+pub struct ThreadToolCalls {
+    log_writers: Arc<LogWriters>,
+    thread_tool_calls: Mutex<HashMap<String, Weak<Shared>>>,
+}
+
+impl ThreadToolCalls {
+    pub fn new(log_writers: Arc<LogWriters>) -> Self {
+        Self { log_writers, thread_tool_calls: Mutex::default() }
+    }
+
+    /// Those of a session. They are gone when nothing uses them any more.
+    pub(super) fn of(&self, session: &str) -> ClientToolCalls {
+        let mut thread_tool_calls =
+            self.thread_tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tool_calls) = thread_tool_calls.get(session).and_then(Weak::upgrade) {
+            return ClientToolCalls(tool_calls);
+        }
+        thread_tool_calls.retain(|_, tool_calls| tool_calls.strong_count() > 0);
+        let tool_calls = Arc::new(Shared {
+            log_writers: Arc::clone(&self.log_writers),
+            session: session.to_owned(),
+            pending: Mutex::default(),
+            state: tokio::sync::Mutex::default(),
+            changed: Notify::new(),
+        });
+        thread_tool_calls.insert(session.to_owned(), Arc::downgrade(&tool_calls));
+        ClientToolCalls(tool_calls)
+    }
+}
+
+/// The waiting calls of one thread. Cheap to clone.
+#[derive(Clone)]
+pub(super) struct ClientToolCalls(Arc<Shared>);
+
+struct Shared {
+    log_writers: Arc<LogWriters>,
+    session: String,
+    pending: Mutex<PendingCalls>,
+    /// Held while a change of it is written down, so that changes are told in their order.
+    state: tokio::sync::Mutex<Value>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct PendingCalls {
+    calls: Vec<Call>,
+    begun: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: String,
+    answer: oneshot::Sender<Output>,
+}
+
+impl ClientToolCalls {
+    fn pending(&self) -> MutexGuard<'_, PendingCalls> {
+        // A panic while it was held left it whole: every change is one step.
+        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change<T>(&self, work: impl FnOnce(&mut PendingCalls) -> T) -> T {
+        let result = work(&mut self.pending());
+        self.0.changed.notify_one();
+        result
+    }
+
+    /// Waits for something to happen here. One that happened since the last time counts.
+    pub(super) async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    /// The client is to run a tool. Waits for the result, for as long as the engine wants it.
+    pub(super) async fn call(&self, id: String) -> Output {
+        let (answer, answered) = oneshot::channel();
+        self.change(|pending| pending.calls.push(Call { id: id.clone(), answer }));
+        let _taken_away = TakeAway { tool_calls: self.clone(), call: id };
+        let gone = |_| Output::error("The client's answer was lost; it may have gone.");
+        answered.await.unwrap_or_else(gone)
+    }
+
+    /// A call begins to be dealt with.
+    pub(super) fn begin(&self, call: String) {
+        self.change(|pending| pending.begun.insert(call));
+    }
+
+    /// Another turn begins, with other calls.
+    pub(super) fn clear(&self) {
+        self.change(|pending| pending.begun.clear());
+    }
+
+    /// Calls that wait for the client.
+    pub(super) fn waiting_calls(&self) -> Vec<String> {
+        self.pending().calls.iter().map(|call| call.id.clone()).collect()
+    }
+
+    pub(super) fn begun(&self) -> BTreeSet<String> {
+        self.pending().begun.clone()
+    }
+
+    /// Answers a call; whether it waited.
+    pub(super) fn answer_call(&self, id: &str, output: Output) -> bool {
+        let call = self.change(|pending| {
+            let place = pending.calls.iter().position(|call| call.id == id)?;
+            Some(pending.calls.remove(place))
+        });
+        call.is_some_and(|call| call.answer.send(output).is_ok())
+    }
+
+    pub(super) async fn state(&self) -> Value {
+        self.0.state.lock().await.clone()
+    }
+
+    /// Takes over what the client holds.
+    pub(super) async fn set_state(&self, state: Value) {
+        *self.0.state.lock().await = state;
+    }
+
+    /// The agent changes the state; the difference is in the log before anybody sees it.
+    pub(super) async fn change_state(&self, change: impl FnOnce(&mut Value)) -> Fallible<Value> {
+        let mut state = self.0.state.lock().await;
+        let mut after = state.clone();
+        change(&mut after);
+        let delta = diff(&state, &after);
+        if !delta.is_empty() {
+            let told = event::shared_state(&json!(delta))?;
+            let written = self.0.log_writers.write(&self.0.session, vec![told], Vec::new()).await;
+            written.map_err(error::internal)?;
+        }
+        state.clone_from(&after);
+        Ok(after)
+    }
+}
+
+/// Removes a call when nothing waits for its answer any more.
+struct TakeAway {
+    tool_calls: ClientToolCalls,
+    call: String,
+}
+
+impl Drop for TakeAway {
+    fn drop(&mut self) {
+        self.tool_calls.change(|pending| pending.calls.retain(|call| call.id != self.call));
+    }
+}

@@ -1,0 +1,71 @@
+//! Sends a client that connects later what was said on a thread, and what happens there.
+//!
+//! What is over comes as one snapshot of the newest messages (`history_page`). The run that is under way is told from its
+//! beginning, as if its client had been there.
+
+use ostler_agui::event::{Body, Event};
+use ostler_core::log_writers;
+use ostler_core::model::run::Begin;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::history_page::{History, HistoryPage};
+use super::run::{Failure, RunStream};
+
+/// How the ids of messages begin that came from no client of AG-UI.
+pub(super) const PROMPT: &str = "prompt-run_";
+
+/// What a prompt is called that came from no client of AG-UI: by the name of the run, so that it is known again, and the
+/// number, because more may be said in one run.
+pub(super) fn prompt_id(run: &str, seq: u64) -> String {
+    format!("prompt-{run}-{seq}")
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptEvent {
+    pub(super) run_id: String,
+    pub(super) text: String,
+    #[serde(default)]
+    pub(super) begin: Begin,
+    #[serde(default)]
+    pub(super) messages: Vec<Value>,
+    /// Whether it was said in the middle of the run.
+    #[serde(default)]
+    pub(super) steered: bool,
+}
+
+impl RunStream<'_> {
+    /// Tells all of the thread.
+    pub(super) async fn attach(&mut self) -> Result<(), Failure> {
+        let live = self.live.as_ref().map(|run| run.id.as_str());
+        let history = History { app: self.app(), session: &self.session, tools: &self.input.tools };
+        let HistoryPage { messages, live: begins, .. } =
+            history.newest(&self.thread.known, live).await?;
+        self.outlet.send([Event::from(Body::MessagesSnapshot { messages })]).await;
+        let state = match self.live {
+            Some(_) => self.tool_calls.state().await,
+            None => self.thread.state.clone(),
+        };
+        if !state.is_null() {
+            self.outlet.send([Event::from(Body::StateSnapshot { snapshot: state })]).await;
+        }
+        let stream = log_writers::stream(&self.session.id)?;
+        self.state_from = self.app().sessions.log.head(&stream).await?;
+        match (self.live.take(), begins) {
+            (Some(run), Some(seq)) => {
+                self.thread.told = seq;
+                // Whatever others were told, this client was not.
+                self.waited.clear();
+                self.thread.asked_by_call.clear();
+                self.follow(vec![run.id]).await
+            }
+            _ if !self.asks.open().is_empty() => self.ask_again().await,
+            _ => {
+                let end = self.translator.nothing_to_do();
+                self.outlet.send(end).await;
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What was said, put together from the events of a log as a client has it.
+
+use std::collections::{HashMap, HashSet};
+
+use ostler::proto::frame::ToHost;
+use ostler_agui::message::{Message, MessageBody};
+use ostler_agui::transcript::Transcript;
+use ostler_agui::translate::Translator;
+use ostler_base::error::{self, Fallible};
+use ostler_core::model::run::Begin;
+use ostler_store::Event as Logged;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::connect::{PromptEvent, prompt_id};
+use super::follow::MessageEvent;
+use super::history_page::{Glance, History};
+
+#[derive(Deserialize)]
+struct CutOff {
+    text: String,
+}
+
+/// The conversation so far, while it is put together.
+pub(super) struct Past<'a> {
+    history: &'a History<'a>,
+    pub(super) transcript: Transcript,
+    /// Who tells of the run that is being read.
+    translator: Option<(String, Translator)>,
+    /// How much was said when the agent had said a message.
+    places: HashMap<String, usize>,
+    /// The run that is under way.
+    live: Option<&'a str>,
+    pub(super) unsaid: HashSet<String>,
+    /// Where its prompt is.
+    pub(super) begins: Option<u64>,
+    /// The conversation went back to a message that is not here.
+    pub(super) lacks: bool,
+    /// Nothing that was said before counts any more.
+    pub(super) is_blank: bool,
+}
+
+impl<'a> Past<'a> {
+    pub(super) fn new(history: &'a History<'a>, live: Option<&'a str>) -> Self {
+        Self {
+            history,
+            live,
+            transcript: Transcript::default(),
+            translator: None,
+            places: HashMap::new(),
+            unsaid: HashSet::new(),
+            begins: None,
+            lacks: false,
+            is_blank: false,
+        }
+    }
+
+    pub(super) fn take(&mut self, event: &Logged) -> Fallible<()> {
+        match event.kind.as_str() {
+            "prompt" => {
+                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
+                self.prompt(event.seq, told)
+            }
+            "message" => self.message(event.body.as_str()),
+            "cut_off" => {
+                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
+                self.cut_off(event.seq, told);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What the agent was saying when its run ended.
+    fn cut_off(&mut self, seq: u64, told: CutOff) {
+        let body = MessageBody::Assistant { content: Some(told.text), tool_calls: None };
+        let mut message = Message::new(format!("cut-off-{seq}"), body);
+        message.metadata = json!({"cutOff": true}).as_object().cloned();
+        self.transcript.said(message);
+    }
+
+    fn prompt(&mut self, seq: u64, told: PromptEvent) -> Fallible<()> {
+        if self.unsaid.contains(&told.run_id) {
+            return Ok(());
+        }
+        if self.live == Some(told.run_id.as_str()) {
+            self.begins.get_or_insert(seq);
+            if told.steered {
+                // It is told where it was said, with the rest of the run.
+                return Ok(());
+            }
+        }
+        match &told.begin {
+            Begin::Blank => {
+                self.is_blank = true;
+                self.cut(0);
+            }
+            Begin::Behind { message, .. } => {
+                let kept = self.places.get(message).copied();
+                self.lacks |= kept.is_none();
+                self.cut(kept.unwrap_or_default());
+            }
+            Begin::Here | Begin::Anew => {}
+        }
+        if told.messages.is_empty() && !told.text.is_empty() {
+            let id = prompt_id(&told.run_id, seq);
+            let content = told.text.into();
+            self.transcript.said(Message::new(id, MessageBody::User { content }));
+        }
+        for message in told.messages {
+            self.transcript.said(serde_json::from_value(message).map_err(error::internal)?);
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, kept: usize) {
+        self.transcript.truncate(kept);
+        // The names of what is gone are free again.
+        self.translator = None;
+    }
+
+    fn message(&mut self, body: &str) -> Fallible<()> {
+        let glance: Glance<'_> = serde_json::from_str(body).map_err(error::internal)?;
+        let Some(run) = glance.run_id.filter(|run| self.live != Some(*run)) else {
+            return Ok(());
+        };
+        let MessageEvent { message: frame, .. } =
+            serde_json::from_str(body).map_err(error::internal)?;
+        for event in self.translator(run).frame(&frame) {
+            self.transcript.apply(&event);
+        }
+        if let ToHost::Assistant(said) = &frame {
+            self.places.insert(said.uuid.to_string(), self.transcript.len());
+        }
+        Ok(())
+    }
+
+    fn translator(&mut self, run: &str) -> &mut Translator {
+        let translator = match self.translator.take() {
+            Some(known) if known.0 == run => known,
+            before => {
+                // One set of names for all runs: a copy per run would be quadratic.
+                let mut taken = before.map(|(_, before)| before.into_taken()).unwrap_or_default();
+                let is_known = |id: &str| taken.contains(id);
+                let new: Vec<String> = self
+                    .transcript
+                    .ids()
+                    .rev()
+                    .take_while(|id| !is_known(id))
+                    .map(str::to_owned)
+                    .collect();
+                taken.extend(new);
+                (run.to_owned(), Translator::new(self.history.settings(taken)))
+            }
+        };
+        &mut self.translator.insert(translator).1
+    }
+}

@@ -1,0 +1,106 @@
+//! What agents changed in files, and putting it back, over HTTP.
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::{get, post};
+use ostler_base::error::{Fallible, JsonBody, PathOf};
+use ostler_core::app::App;
+use ostler_core::runs::edits::{FileChange, RunChanges};
+use ostler_core::runs::rewind::Rewound;
+use ostler_door::users::Caller;
+use ostler_store::Filter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::openapi::{Api, Op};
+use super::sessions::readable;
+
+/// How many runs are told, the last ones.
+const MOST_RUNS: usize = 200;
+
+pub(super) fn routes(api: Api) -> Api {
+    let lists =
+        "Files that the tools of an agent changed, by run, oldest first; not what commands did";
+    let rewinds =
+        "Puts files back to how they were before the prompt of a run; the conversation stays";
+    api.on(
+        Op::get("/api/sessions/{id}/changes", "sessionChanges", lists)
+            .returns::<Changes>(200, "The changes"),
+        get(list),
+    )
+    .on(
+        Op::post("/api/sessions/{id}/rewind", "rewindFiles", rewinds)
+            .takes::<RewindRequest>()
+            .returns::<Rewound>(200, "What was put back, or would be"),
+        post(rewind),
+    )
+}
+
+/// What was changed in a session.
+#[derive(Serialize, JsonSchema)]
+struct Changes {
+    /// Runs that changed something; the last 200.
+    runs: Vec<RunView>,
+    /// Lines.
+    added: u64,
+    /// Lines.
+    removed: u64,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct RunView {
+    run: String,
+    /// How its prompt begins.
+    prompt: String,
+    /// When it ended, in milliseconds since 1970.
+    at: u64,
+    files: Vec<FileChange>,
+    /// Whether there were more files than these.
+    cut: bool,
+}
+
+async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Fallible<Json<Changes>> {
+    let session = readable(&app, &caller, &id).await?;
+    let (field, created) = (Some(("session".to_owned(), session.id)), session.created);
+    let mut found: Vec<RunChanges> =
+        app.sessions.records.all(Filter { field, ..Filter::default() }).await?;
+    // One of the same name may have been forgotten before.
+    found.retain(|changes| changes.at >= created);
+    found.sort_by_key(|changes| changes.at);
+    let sum =
+        |lines: fn(&FileChange) -> u64| found.iter().flat_map(|it| &it.files).map(lines).sum();
+    let (added, removed) = (sum(|file| file.added), sum(|file| file.removed));
+    let last = found.split_off(found.len().saturating_sub(MOST_RUNS));
+    let view = |RunChanges { id, prompt, at, files, cut, .. }: RunChanges| RunView {
+        run: id,
+        prompt,
+        at,
+        files,
+        cut,
+    };
+    Ok(Json(Changes { runs: last.into_iter().map(view).collect(), added, removed }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RewindRequest {
+    /// The run before whose prompt the files were as they are to be.
+    before: String,
+    /// Only tells what would happen.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+async fn rewind(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+    JsonBody(wanted): JsonBody<RewindRequest>,
+) -> Fallible<Json<Rewound>> {
+    let session = app.sessions.find(&caller, &id).await?;
+    Ok(Json(app.sessions.rewind(&session, &wanted.before, wanted.dry_run).await?))
+}

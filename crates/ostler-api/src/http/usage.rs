@@ -1,0 +1,205 @@
+//! What was used, over HTTP: by day and model, and of one session by run.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::routing::get;
+use ostler_base::error::{ApiError, Fallible, PathOf, QueryOf};
+use ostler_core::app::App;
+use ostler_core::clock;
+use ostler_core::model::tally::{Context, ModelUsed, RunUsage, Spent, ToolUsed};
+use ostler_core::runs::day_usage;
+use ostler_door::users::{Caller, Role};
+use ostler_store::Filter;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::openapi::{Api, Op};
+use super::sessions::readable;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// How far back it goes.
+const MOST_DAYS: u64 = 366;
+/// How many runs of a session are listed, the last ones. All are in its sums.
+const MOST_RUNS: usize = 500;
+
+pub(super) fn routes(api: Api) -> Api {
+    let by_day = "What runs used, by day in UTC and by model";
+    let by_run = "What the runs of a session used, oldest first; the last 500 of them";
+    api.on(
+        Op::get("/api/usage", "usage", by_day)
+            .query::<UsageQuery>()
+            .returns::<Usage>(200, "The usage"),
+        get(by_days),
+    )
+    .on(
+        Op::get("/api/sessions/{id}/usage", "sessionUsage", by_run)
+            .returns::<SessionUsage>(200, "The usage"),
+        get(of_session),
+    )
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct UsageQuery {
+    /// How many days, today included; 30 unless said.
+    #[schemars(range(min = 1, max = MOST_DAYS))]
+    days: Option<u64>,
+    /// Only what the caller has used, also for administrators.
+    mine: Option<bool>,
+}
+
+/// What was used in some days.
+#[derive(Serialize, JsonSchema)]
+struct Usage {
+    /// The first day that was looked at.
+    from: String,
+    /// Today.
+    to: String,
+    /// Those in which something was used.
+    days: Vec<DayUsage>,
+    total: Total,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DayUsage {
+    /// Such as `2026-11-16`.
+    day: String,
+    models: Vec<DayModel>,
+}
+
+impl From<day_usage::DayUsage> for DayUsage {
+    fn from(sum: day_usage::DayUsage) -> Self {
+        let model = |(model, day_usage::ModelDay { runs, spent })| DayModel {
+            runs,
+            used: ModelUsed { model, spent },
+        };
+        Self { day: sum.day, models: sum.models.into_iter().map(model).collect() }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct DayModel {
+    /// Runs that used it; one with two models counts for both.
+    runs: u64,
+    #[serde(flatten)]
+    used: ModelUsed,
+}
+
+/// All together.
+#[derive(Default, Serialize, JsonSchema)]
+struct Total {
+    runs: u64,
+    #[serde(flatten)]
+    spent: Spent,
+}
+
+impl Total {
+    fn add(&mut self, run: &RunUsage) {
+        self.runs += 1;
+        run.models.iter().for_each(|model| self.spent.add(&model.spent));
+    }
+}
+
+async fn by_days(
+    State(app): State<App>,
+    caller: Caller,
+    QueryOf(query): QueryOf<UsageQuery>,
+) -> Fallible<Json<Usage>> {
+    let days @ 1..=MOST_DAYS = query.days.unwrap_or(30) else {
+        return Err(ApiError::invalid("days", format!("days are between 1 and {MOST_DAYS}")));
+    };
+    let is_all = caller.role >= Role::Admin && query.mine != Some(true);
+    let now = app.sessions.clock.now();
+    let from = clock::day(now.saturating_sub((days - 1) * DAY_MS));
+    let sums = app.sessions.usage_since(&from, (!is_all).then_some(caller.user)).await?;
+    let mut total = Total::default();
+    for sum in &sums {
+        total.runs += sum.runs;
+        sum.models.values().for_each(|model| total.spent.add(&model.spent));
+    }
+    let days = sums.into_iter().map(DayUsage::from).collect();
+    Ok(Json(Usage { from, to: clock::day(now), days, total }))
+}
+
+/// What a session has used.
+#[derive(Serialize, JsonSchema)]
+struct SessionUsage {
+    runs: Vec<RunView>,
+    total: Total,
+    /// Of all runs.
+    tools: Vec<ToolUsed>,
+    /// How full the window was at the end of the last run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Context>,
+}
+
+/// What a run used.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct RunView {
+    run: String,
+    /// How its prompt begins.
+    prompt: String,
+    /// Milliseconds since 1970.
+    ended: u64,
+    /// From its start to its end, also while somebody was waited for.
+    duration_ms: u64,
+    #[serde(flatten)]
+    spent: Spent,
+    /// How much of what models read came from the cache, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_share: Option<f64>,
+    models: Vec<ModelUsed>,
+    tools: Vec<ToolUsed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<Context>,
+}
+
+impl From<RunUsage> for RunView {
+    fn from(usage: RunUsage) -> Self {
+        let mut spent = Spent::default();
+        usage.models.iter().for_each(|model| spent.add(&model.spent));
+        Self {
+            run: usage.run,
+            prompt: usage.prompt,
+            ended: usage.ended,
+            duration_ms: usage.duration_ms,
+            spent,
+            cache_share: spent.tokens.cache_share(),
+            models: usage.models,
+            tools: usage.tools,
+            context: usage.context,
+        }
+    }
+}
+
+async fn of_session(
+    State(app): State<App>,
+    caller: Caller,
+    PathOf(id): PathOf<String>,
+) -> Fallible<Json<SessionUsage>> {
+    let session = readable(&app, &caller, &id).await?;
+    let (field, created) = (Some(("session".to_owned(), session.id)), session.created);
+    let mut found: Vec<RunUsage> =
+        app.sessions.records.all(Filter { field, ..Filter::default() }).await?;
+    // One of the same name may have been forgotten before.
+    found.retain(|usage| usage.ended >= created);
+    found.sort_by_key(|usage| usage.ended);
+    let (mut total, mut tools) = (Total::default(), BTreeMap::<String, ToolUsed>::new());
+    for usage in &found {
+        total.add(usage);
+        for tool in &usage.tools {
+            let name = tool.name.clone();
+            let sum = tools.entry(name.clone()).or_insert(ToolUsed { name, ..ToolUsed::default() });
+            sum.count += tool.count;
+            sum.total_ms += tool.total_ms;
+            sum.longest_ms = sum.longest_ms.max(tool.longest_ms);
+        }
+    }
+    let context = found.iter().rev().find_map(|usage| usage.context);
+    let rest = found.split_off(found.len().saturating_sub(MOST_RUNS));
+    let runs = rest.into_iter().map(RunView::from).collect();
+    Ok(Json(SessionUsage { runs, total, tools: tools.into_values().collect(), context }))
+}

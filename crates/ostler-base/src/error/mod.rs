@@ -1,0 +1,9 @@
+//! Refusals: the one shape in which the server says no ([`refusal`]), and what goes wrong inside as one of them ([`inside`]).
+
+mod inside;
+mod refusal;
+
+pub use self::inside::{Fallible, internal, is_of_store, not_found};
+pub use self::refusal::{
+    ApiError, ErrorBody, JsonBody, Object, PathOf, QueryOf, no_such_method, no_such_path, shown,
+};

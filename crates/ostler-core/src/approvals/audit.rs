@@ -1,0 +1,97 @@
+//! Who decided what, kept for ever.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::record::{Approval, ApprovalState, Scope};
+use crate::model::space::Space;
+use crate::records::kept;
+
+/// A decision.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Audited {
+    /// In the order of time.
+    pub id: String,
+    /// Milliseconds since 1970.
+    pub at: u64,
+    /// The user whose session it concerns.
+    pub owner: String,
+    /// Who decided.
+    pub by: String,
+    /// How it came.
+    pub via: String,
+    /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`; `widened` for a space whose agents may use a
+    /// whole tool, `memory` for a space whose memory was changed.
+    pub(crate) decision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) approval: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The call in one line, or the rule.
+    pub(crate) subject: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    pub scope: Scope,
+}
+
+impl Audited {
+    /// What came of a request.
+    pub(crate) fn of(approval: &Approval, at: u64) -> Self {
+        let answer = approval.answer.as_ref();
+        let by = answer.map_or("server", |answer| &answer.by);
+        Self {
+            id: id(at),
+            at,
+            owner: approval.owner.clone(),
+            by: by.to_owned(),
+            via: answer.map_or("server", |answer| &answer.via).to_owned(),
+            decision: word(approval.state).to_owned(),
+            approval: Some(approval.id.clone()),
+            session: Some(approval.session.clone()),
+            subject: approval.summary.clone(),
+            digest: Some(approval.digest.clone()),
+            rule: answer.and_then(|answer| answer.rule.clone()),
+            scope: answer.map_or(Scope::Once, |answer| answer.scope),
+        }
+    }
+}
+
+impl Audited {
+    /// Something that happened to a space.
+    pub(crate) fn of_space(space: &Space, what: &str, by: &str, subject: String, at: u64) -> Self {
+        Self {
+            id: id(at),
+            at,
+            owner: space.owner.clone(),
+            by: by.to_owned(),
+            via: "server".to_owned(),
+            decision: what.to_owned(),
+            approval: None,
+            session: None,
+            subject,
+            digest: None,
+            rule: None,
+            scope: Scope::Always,
+        }
+    }
+}
+
+/// Sorts by time.
+pub fn id(at: u64) -> String {
+    format!("{at:016x}_{}", uuid::Uuid::new_v4().simple())
+}
+
+fn word(state: ApprovalState) -> &'static str {
+    match state {
+        ApprovalState::Pending => "pending",
+        ApprovalState::Allowed => "allowed",
+        ApprovalState::Denied => "denied",
+        ApprovalState::Expired => "expired",
+        ApprovalState::Withdrawn => "withdrawn",
+    }
+}
+
+kept!(Audited, "audit");

@@ -1,0 +1,417 @@
+//! Requests for somebody's decision: kept until they are decided, whoever comes and goes meanwhile.
+//!
+//! The record in the store is the request. The call that waits in an engine looks at it; so does every client. It is
+//! decided once, by whoever is first, in one step with what the log and the audit say about it. A server that ends
+//! leaves its requests pending: they can be answered all the same, and the answer counts when the run is resumed and
+//! the same call, to the last argument, is asked again.
+
+pub mod answer;
+pub mod audit;
+mod denied;
+mod digest;
+mod hidden;
+pub mod record;
+pub mod rule;
+mod summary;
+mod upgrade;
+mod wait;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ostler::engine::coverage::CallPlace;
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::users::{Caller, Role};
+use ostler_store::{Error, Expected, Filter, Page, Put};
+use tokio::sync::{broadcast, oneshot};
+
+use self::answer::{Answering, AnswersRequest, DecisionRequest};
+use self::audit::Audited;
+use self::record::{Answer, Approval, ApprovalState, Origin, Scope};
+use self::rule::Granted;
+use crate::clock::Clock;
+use crate::config::{Config, EngineChoice};
+use crate::confine::environment;
+use crate::confine::redact::Redactor;
+use crate::log_writers::LogWriters;
+use crate::model::event;
+use crate::records::Records;
+
+/// How often a decision is tried again when something else about the request changed in between.
+const RETRIES: usize = 20;
+/// How many news a client may be behind before it has to look at the whole list again.
+const NEWS: usize = 1_024;
+
+/// All requests of the server.
+pub struct Approvals {
+    records: Records,
+    log_writers: Arc<LogWriters>,
+    clock: Clock,
+    waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
+    /// Requests whose end is being written. One stays here if whoever wrote it was cut off before it could notify clients.
+    unannounced: Mutex<HashSet<String>>,
+    news: broadcast::Sender<Arc<Approval>>,
+    limit: Option<std::time::Duration>,
+    redactor: Redactor,
+    /// What holds for calls in all folders: the home directory, trusted repositories, the environment.
+    everywhere: CallPlace,
+    /// Whether the engine decides again about arguments that an answer has changed.
+    checks_changes: bool,
+}
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub struct Asker {
+    pub owner: String,
+    pub session: String,
+    pub run: String,
+    pub origin: Origin,
+}
+
+/// What approvals are kept and told with.
+pub struct Parts {
+    pub records: Records,
+    pub log_writers: Arc<LogWriters>,
+    pub clock: Clock,
+    pub redactor: Redactor,
+    pub config: Arc<Config>,
+}
+
+impl Approvals {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { records, log_writers, clock, redactor, config } = parts;
+        let env = environment::of(&config);
+        let everywhere = CallPlace {
+            home: env.get("HOME").map(PathBuf::from),
+            trusted_repositories: config.trusted_repositories.clone(),
+            env,
+            ..CallPlace::default()
+        };
+        Self {
+            records,
+            log_writers,
+            clock,
+            waiting: Mutex::default(),
+            unannounced: Mutex::default(),
+            news: broadcast::channel(NEWS).0,
+            limit: config.limits.approval,
+            redactor,
+            everywhere,
+            checks_changes: config.engine == EngineChoice::Embedded,
+        }
+    }
+
+    /// What is asked and decided from now on, of all users. Everything that leaves here is without secrets.
+    pub fn news(&self) -> broadcast::Receiver<Arc<Approval>> {
+        self.news.subscribe()
+    }
+
+    /// What waits for this caller, oldest first.
+    pub async fn pending(&self, caller: &Caller, page: &Page) -> Fallible<Vec<Approval>> {
+        let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
+        let filter = Filter { owner, ..pending() };
+        let mut found: Vec<Approval> = self.records.list(&filter, page).await?;
+        found.sort_by_key(|approval| approval.asked);
+        Ok(self.shown(&found))
+    }
+
+    /// What waits in a session for its user, oldest first.
+    pub async fn pending_in(&self, caller: &Caller, session: &str) -> Fallible<Vec<Approval>> {
+        let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
+        let field = Some(("session".to_owned(), session.to_owned()));
+        let any_of = Some(("state".to_owned(), vec!["pending".to_owned()]));
+        let filter = Filter { owner, field, any_of, ..Filter::default() };
+        let mut found: Vec<Approval> = self.records.all(filter).await?;
+        found.sort_by_key(|approval| approval.asked);
+        Ok(self.shown(&found))
+    }
+
+    /// What waits for anybody.
+    pub(crate) async fn all_pending(&self) -> Fallible<Vec<Approval>> {
+        Ok(self.shown(&self.records.all(pending()).await?))
+    }
+
+    fn shown(&self, approvals: &[Approval]) -> Vec<Approval> {
+        approvals.iter().map(|approval| approval.shown(&self.redactor)).collect()
+    }
+
+    /// One request, if the caller may see it.
+    pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Approval> {
+        match self.records.find::<Approval>(id).await? {
+            Some((approval, _)) if caller.may_see(&approval.owner) => {
+                Ok(approval.shown(&self.redactor))
+            }
+            _ => Err(error::not_found("approval", id)),
+        }
+    }
+
+    /// Decides about a tool call.
+    pub async fn decide(
+        &self,
+        caller: &Caller,
+        via: &'static str,
+        id: &str,
+        request: DecisionRequest,
+    ) -> Fallible<Approval> {
+        self.find(caller, id).await?;
+        if request.approved {
+            self.refuse_denied(id, request.input.as_ref()).await?;
+        }
+        let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
+        let decide = |approval: &Approval| {
+            answer::decide(approval, request.clone(), &who, self.checks_changes)
+        };
+        let decided = self.settle(id, decide).await?;
+        self.settle_covered(&decided).await;
+        Ok(decided.shown(&self.redactor))
+    }
+
+    /// Answers the agent's questions.
+    pub async fn answer(
+        &self,
+        caller: &Caller,
+        via: &'static str,
+        id: &str,
+        request: AnswersRequest,
+    ) -> Fallible<Approval> {
+        self.find(caller, id).await?;
+        let who = Answering { user: caller.user.clone(), via, at: self.clock.now() };
+        let answer = |approval: &Approval| answer::answers(approval, request.clone(), &who);
+        Ok(self.settle(id, answer).await?.shown(&self.redactor))
+    }
+
+    /// Takes back what a run asked that is over.
+    pub(crate) async fn withdraw_all(&self, run: &str) {
+        let of_run = Some(("run".to_owned(), run.to_owned()));
+        let found =
+            self.records.all::<Approval>(Filter { field: of_run, ..Filter::default() }).await;
+        for approval in found.unwrap_or_default() {
+            if approval.is_pending() {
+                self.end(&approval.id, ApprovalState::Withdrawn, "the run is over").await;
+            } else if self.take_unannounced(&approval.id) {
+                self.tell(&approval);
+            }
+        }
+    }
+
+    /// Takes back everything that waits in a session.
+    pub(crate) async fn withdraw_session(&self, session: &str) -> Fallible<()> {
+        let of_session = Some(("session".to_owned(), session.to_owned()));
+        let found: Vec<Approval> =
+            self.records.all(Filter { field: of_session, ..Filter::default() }).await?;
+        for approval in found.iter().filter(|approval| approval.is_pending()) {
+            self.end(&approval.id, ApprovalState::Withdrawn, "the session was deleted").await;
+        }
+        Ok(())
+    }
+
+    /// A request ends without anybody's answer; if somebody was faster, that counts.
+    async fn end(&self, id: &str, state: ApprovalState, note: &str) {
+        let by = if state == ApprovalState::Expired { "expiry" } else { "server" };
+        let ended = self.settle(id, |_| {
+            let at = self.clock.now();
+            Ok((state, Answer { note: Some(note.to_owned()), ..unattended(by, at) }))
+        });
+        if let Err(error) = ended.await
+            && error.detail().code != "already_answered"
+        {
+            tracing::warn!(approval = id, %error, "a request was not ended");
+        }
+    }
+
+    /// Decides once: the record, the log and the audit change together, and only if it was pending.
+    async fn settle(
+        &self,
+        id: &str,
+        decide: impl Fn(&Approval) -> Fallible<(ApprovalState, Answer)>,
+    ) -> Fallible<Approval> {
+        for _ in 0..RETRIES {
+            let found = self.records.find::<Approval>(id).await?;
+            let Some((mut approval, version)) = found else {
+                return Err(error::not_found("approval", id));
+            };
+            if !approval.is_pending() {
+                return Err(already_answered(&approval));
+            }
+            let (state, answer) = decide(&approval)?;
+            approval.state = state;
+            approval.answer = Some(answer);
+            self.unannounced().insert(id.to_owned());
+            let written = self.write(&approval, Expected::Version(version)).await;
+            self.take_unannounced(id);
+            match written {
+                Ok(()) => {
+                    self.tell(&approval);
+                    return Ok(approval);
+                }
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(error::internal(format!("approval {id} changes too fast")))
+    }
+
+    fn unannounced(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.unannounced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_unannounced(&self, id: &str) -> bool {
+        self.unannounced().remove(id)
+    }
+
+    async fn write(&self, approval: &Approval, expected: Expected) -> Result<(), Error> {
+        let now = self.clock.now();
+        let mut puts = vec![put(&approval.to_keep(&self.redactor), expected)?];
+        if !approval.is_pending() {
+            puts.push(put(&Audited::of(approval, now), Expected::Absent)?);
+        }
+        if let Some(granted) = granted(approval, now) {
+            puts.push(put(&granted, Expected::Absent)?);
+        }
+        let told = event::approval(&approval.shown(&self.redactor)).map_err(unwritten)?;
+        self.log_writers.write(&approval.session, vec![told], puts).await.map(drop)
+    }
+
+    /// Tells the call that waits, and everybody who watches.
+    fn tell(&self, approval: &Approval) {
+        let waiting =
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
+        if !approval.is_pending()
+            && let Some(waiting) = waiting
+        {
+            // Whoever waited may have gone.
+            let _ = waiting.send(approval.clone());
+        }
+        // Nobody may be watching.
+        let _ = self.news.send(Arc::new(approval.shown(&self.redactor)));
+    }
+
+    /// A rule that was granted answers other requests too.
+    async fn settle_covered(&self, decided: &Approval) {
+        if granted(decided, decided.asked).is_none() {
+            return;
+        }
+        let filter = Filter { owner: Some(decided.owner.clone()), ..pending() };
+        let found: Fallible<Vec<Approval>> = self.records.all(filter).await;
+        for approval in found.unwrap_or_default() {
+            if let Ok(granted) = self.granted_for(&approval).await
+                && !granted.is_empty()
+            {
+                self.settle_by(&approval.id, &granted).await;
+            }
+        }
+    }
+
+    /// Rules answer a request, unless a person was faster.
+    async fn settle_by(&self, id: &str, granted: &[Granted]) {
+        let rule = Some(labels(granted));
+        let settled = self.settle(id, |_| {
+            let answer = Answer { rule: rule.clone(), ..unattended("rule", self.clock.now()) };
+            Ok((ApprovalState::Allowed, answer))
+        });
+        if let Err(error) = settled.await
+            && error.detail().code != "already_answered"
+        {
+            tracing::warn!(approval = id, %error, "a rule did not answer a request");
+        }
+    }
+
+    /// The granted rules that hold for a user.
+    pub async fn rules(&self, owner: Option<String>, page: &Page) -> Fallible<Vec<Granted>> {
+        let filter = Filter { owner, ..Filter::default() };
+        let granted: Vec<Granted> = self.records.list(&filter, page).await?;
+        Ok(granted.into_iter().map(|granted| granted.redacted(&self.redactor)).collect())
+    }
+
+    /// Takes a rule back. It holds at once, also in runs that work.
+    pub async fn revoke(&self, caller: &Caller, via: &str, id: &str) -> Fallible<()> {
+        let found = self.records.find::<Granted>(id).await?;
+        let Some((granted, version)) = found.filter(|(granted, _)| caller.may_see(&granted.owner))
+        else {
+            return Err(error::not_found("rule", id));
+        };
+        let audited = revoked(&granted, "revoked", &caller.user, via, self.clock.now());
+        self.records.replace(&granted, version, &audited).await
+    }
+}
+
+/// What the audit says of a rule that holds no longer.
+fn revoked(granted: &Granted, decision: &str, by: &str, via: &str, at: u64) -> Audited {
+    Audited {
+        id: audit::id(at),
+        at,
+        owner: granted.owner.clone(),
+        by: by.to_owned(),
+        via: via.to_owned(),
+        decision: decision.to_owned(),
+        approval: None,
+        session: granted.session.clone(),
+        subject: granted.rule.clone(),
+        digest: None,
+        rule: Some(granted.rule.clone()),
+        scope: granted.scope(),
+    }
+}
+
+fn labels(granted: &[Granted]) -> String {
+    granted.iter().map(|granted| granted.rule.as_str()).collect::<Vec<_>>().join(" and ")
+}
+
+/// The rule that goes with a decision.
+fn granted(approval: &Approval, now: u64) -> Option<Granted> {
+    let answer = approval.answer.as_ref()?;
+    let is_granted = approval.state == ApprovalState::Allowed && answer.scope != Scope::Once;
+    if !is_granted || answer.granted.is_empty() {
+        return None;
+    }
+    let is_always = answer.scope == Scope::Always;
+    Some(Granted {
+        // One for each decision: writing it again is no second rule.
+        id: format!("rule_{}", approval.id.trim_start_matches("approval_")),
+        owner: approval.owner.clone(),
+        session: (!is_always).then(|| approval.session.clone()),
+        folder: is_always.then(|| approval.origin.folder.clone()),
+        space: approval.origin.space.clone().filter(|_| is_always),
+        unattended: answer.unattended,
+        rule: answer.rule.clone()?,
+        rules: answer.granted.clone(),
+        by: answer.by.clone(),
+        approval: approval.id.clone(),
+        created: now,
+        last_used: None,
+    })
+}
+
+fn pending() -> Filter {
+    Filter { field: Some(("state".to_owned(), "pending".to_owned())), ..Filter::default() }
+}
+
+fn put(value: &impl crate::records::Kept, expected: Expected) -> Result<Put, Error> {
+    value.put(expected).map_err(unwritten)
+}
+
+fn unwritten(error: ApiError) -> Error {
+    Error::Failed { doing: "writing an approval".to_owned(), why: error.to_string() }
+}
+
+pub fn unattended(by: &str, at: u64) -> Answer {
+    Answer {
+        by: by.to_owned(),
+        via: "server".to_owned(),
+        at,
+        rule: None,
+        granted: Vec::new(),
+        scope: Scope::Once,
+        unattended: false,
+        note: None,
+        stop: false,
+        input: None,
+    }
+}
+
+fn already_answered(approval: &Approval) -> ApiError {
+    let by = approval.answer.as_ref().map_or("somebody else", |answer| &answer.by);
+    ApiError::conflict("already_answered", format!("this was answered already, by {by}"))
+        .hint("load the request to see the answer")
+}

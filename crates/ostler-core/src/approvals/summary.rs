@@ -1,0 +1,54 @@
+//! A call in one line that a person can trust: nothing in it can move the cursor or turn the text around.
+
+use serde_json::Value;
+
+use super::hidden;
+
+/// The longest summary, in characters.
+const LONGEST: usize = 300;
+
+/// The one argument that says most, or all of them.
+pub(super) fn of(tool: &str, input: &Value) -> String {
+    let telling = match tool {
+        "Bash" => "command",
+        "Read" | "Write" | "Edit" | "NotebookEdit" => "file_path",
+        "WebFetch" => "url",
+        "WebSearch" => "query",
+        "Glob" | "Grep" => "pattern",
+        _ => "",
+    };
+    let said = input.get(telling).and_then(Value::as_str);
+    let text = said.map_or_else(|| input.to_string(), str::to_owned);
+    format!("{tool}: {}", shortened(&text))
+}
+
+fn shortened(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars().take(LONGEST) {
+        match character {
+            '\n' => shown.push('⏎'),
+            '\t' => shown.push(' '),
+            character => hidden::show(&mut shown, character),
+        }
+    }
+    if text.chars().nth(LONGEST).is_some() { format!("{shown}…") } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::of;
+
+    // Seen to fail when control characters are shown as they are.
+    #[test]
+    fn the_telling_argument_is_shown_and_cannot_deceive() {
+        assert_eq!(of("Bash", &json!({"command": "ls\nrm x"})), "Bash: ls⏎rm x");
+        assert_eq!(
+            of("Bash", &json!({"command": "a\u{202e}b\u{1b}[2J"})),
+            "Bash: a⟨U+202E⟩b⟨U+001B⟩[2J"
+        );
+        assert_eq!(of("mcp__x__y", &json!({"a": 1})), "mcp__x__y: {\"a\":1}");
+        assert!(of("Read", &json!({"file_path": "é".repeat(400)})).ends_with("é…"));
+    }
+}

@@ -1,0 +1,160 @@
+//! Delivers signed messages: tried again for a while, and then given up with a line in the log and in the metrics.
+
+pub(crate) mod sign;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder, StatusCode, Url};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::metrics::Metrics;
+
+/// How long the receiver may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long is waited before the first time that something is sent again; then twice as long each time.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// How often something is sent at most: for about a minute.
+const TRIES: u32 = 8;
+/// How much is under way at the same time. What comes beyond that waits, up to [`WAITING`].
+const AT_ONCE: usize = 8;
+const WAITING: usize = 1_000;
+
+/// Who brings messages to programs elsewhere.
+pub(crate) struct Courier {
+    client: Client,
+    clock: Clock,
+    metrics: Arc<Metrics>,
+    at_once: Semaphore,
+    tracker: TaskTracker,
+    stopping: CancellationToken,
+}
+
+/// What is to be brought, and where.
+pub(crate) struct Letter {
+    pub id: String,
+    pub to: Url,
+    /// What it is signed with.
+    pub(crate) secret: String,
+    /// JSON.
+    pub body: String,
+}
+
+impl Courier {
+    /// # Errors
+    /// In words, when there can be no client.
+    pub(crate) fn new(
+        client: ClientBuilder,
+        clock: Clock,
+        metrics: Arc<Metrics>,
+    ) -> Result<Arc<Self>, String> {
+        // Nobody sends us elsewhere: what is told is for the one who was named.
+        let client = client.redirect(reqwest::redirect::Policy::none()).timeout(ANSWER).build();
+        let client = client.map_err(|error| format!("no client for webhooks: {error}"))?;
+        Ok(Arc::new(Self {
+            client,
+            clock,
+            metrics,
+            at_once: Semaphore::new(AT_ONCE),
+            tracker: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        }))
+    }
+
+    /// Runs something until [`Courier::shut_down`].
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stopping = self.stopping.clone();
+        self.tracker.spawn(async move {
+            tokio::select! {
+                () = work => {}
+                () = stopping.cancelled() => {}
+            }
+        });
+    }
+
+    /// Ends it; what is under way is let go.
+    pub(crate) async fn shut_down(&self) {
+        self.stopping.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+
+    /// Has a letter delivered, without waiting for that.
+    pub(crate) fn send(self: &Arc<Self>, letter: Letter) {
+        if self.tracker.len() >= WAITING {
+            tracing::error!("too much waits for webhooks; this is not told");
+            self.metrics.webhook_failed(1);
+            return;
+        }
+        let courier = Arc::clone(self);
+        self.spawn(async move { courier.deliver(&letter).await });
+    }
+
+    /// Delivers a letter, or gives up.
+    pub(crate) async fn deliver(&self, letter: &Letter) {
+        let id = &letter.id;
+        let mut wait = FIRST_WAIT;
+        for n in 1..=TRIES {
+            let problem = {
+                // Held for one try: what waits for the next does not keep others waiting.
+                let Ok(_turn) = self.at_once.acquire().await else { return };
+                match self.try_once(letter).await {
+                    Ok(()) => return self.metrics.webhook_delivered(),
+                    Err(problem) => problem,
+                }
+            };
+            tracing::warn!(delivery = id, n, problem = problem.what, "a webhook did not take it");
+            if problem.is_final {
+                break;
+            }
+            if n < TRIES {
+                tokio::time::sleep(wait).await;
+                wait *= 2;
+            }
+        }
+        tracing::error!(delivery = id, "a webhook was not told");
+        self.metrics.webhook_failed(1);
+    }
+
+    async fn try_once(&self, letter: &Letter) -> Result<(), Problem> {
+        let seconds = self.clock.now() / 1_000;
+        let signature = sign::signature(&letter.secret, seconds, letter.body.as_bytes());
+        let request = self
+            .client
+            .post(letter.to.clone())
+            .header("content-type", "application/json")
+            .header("user-agent", concat!("ostler/", env!("CARGO_PKG_VERSION")))
+            .header("x-ostler-delivery", &letter.id)
+            .header("x-ostler-timestamp", seconds.to_string())
+            .header("x-ostler-signature", signature)
+            .body(letter.body.clone());
+        match request.send().await {
+            Ok(answer) if answer.status().is_success() => Ok(()),
+            Ok(answer) => Err(Problem::of(answer.status())),
+            // Without the address, which may have a secret in it.
+            Err(error) => Err(Problem { what: error.without_url().to_string(), is_final: false }),
+        }
+    }
+
+    pub(crate) fn missed(&self, count: u64) {
+        self.metrics.webhook_failed(count);
+    }
+}
+
+/// Why something was not taken.
+struct Problem {
+    what: String,
+    /// It would not be taken another time.
+    is_final: bool,
+}
+
+impl Problem {
+    fn of(status: StatusCode) -> Self {
+        let may_pass = status.is_server_error()
+            || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+        Self { what: status.to_string(), is_final: !may_pass }
+    }
+}

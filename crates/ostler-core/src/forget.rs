@@ -1,0 +1,233 @@
+//! Deleting sessions: the log, everything that is kept of its runs, and the engine's files. Deleted means gone.
+//!
+//! What stays: the sums of what was used, for charts and limits, and that somebody decided something, both without the text.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ostler_base::error::{self, Fallible};
+use ostler_store::{Expected, Filter, Page, Put};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::app::App;
+use crate::log_writers;
+use crate::model::run::Session;
+use crate::records::{Kept as _, kept};
+
+/// Records of a session, by their field `session`.
+const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
+/// Records that stay without their text, and the field that has it.
+const WITHOUT_TEXT: [(&str, &str); 2] = [("usage", "prompt"), ("audit", "subject")];
+/// How often old sessions are looked for.
+const ROUND: Duration = Duration::from_secs(60 * 60);
+
+/// How often deletions that were cut off are looked for.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// A session that is being deleted. What a crash or a full disk cuts off is found by this and done again.
+#[derive(Debug, Serialize, Deserialize)]
+struct Deletion {
+    id: String,
+    owner: String,
+    session: Session,
+}
+
+kept!(Deletion, "deletion");
+
+impl App {
+    /// Ends what a session does and deletes all of it.
+    pub async fn forget(&self, session: &Session) -> Fallible<()> {
+        let _one_at_a_time = self.deleting.lock().await;
+        self.forget_now(session).await
+    }
+
+    async fn forget_now(&self, session: &Session) -> Fallible<()> {
+        let (id, owner) = (session.id.clone(), session.owner.clone());
+        let deletion = Deletion { id, owner, session: session.clone() };
+        self.store.put(vec![deletion.put(Expected::Any)?]).await?;
+        self.sessions.delete(&session.id).await?;
+        self.schedules.session_deleted(&session.id).await?;
+        let conversations = self.conversations(session).await?;
+        for (kind, field) in WITHOUT_TEXT {
+            self.clear_text(kind, field, &session.id).await?;
+        }
+        let mut gone = Vec::new();
+        for kind in OF_SESSION {
+            for record in self.of_session(kind, &session.id).await? {
+                if kind == "run" {
+                    gone.push(("attached".to_owned(), record.id.clone()));
+                }
+                gone.push((kind.to_owned(), record.id));
+            }
+        }
+        for kind in [Session::KIND, "thread", "about", Deletion::KIND] {
+            gone.push((kind.to_owned(), session.id.clone()));
+        }
+        // While the record of the deletion is still there.
+        for conversation in conversations {
+            self.remove_conversation(&session.id, &conversation).await?;
+        }
+        let stream = log_writers::stream(&session.id)?;
+        let forgotten = self.store.forget(&stream, gone).await;
+        // Whoever still reads it must not keep it in memory for a session of the same name.
+        self.sessions.log.forget(&stream);
+        match forgotten {
+            // The next checkpoint of the database takes what is left of it.
+            Err(error @ ostler_store::Error::Failed { .. }) => {
+                tracing::warn!(session = session.id, %error, "a deleted session may still be in the log of the database");
+                Ok(())
+            }
+            forgotten => Ok(forgotten?),
+        }
+    }
+
+    async fn of_session(&self, kind: &str, session: &str) -> Fallible<Vec<ostler_store::Record>> {
+        let field = Some(("session".to_owned(), session.to_owned()));
+        let filter = Filter { field, ..Filter::default() };
+        let mut found: Vec<ostler_store::Record> = Vec::new();
+        loop {
+            let after = found.last().map(|record| record.id.clone());
+            let page = Page { after, limit: 500, ..Page::default() };
+            let some = self.store.list(kind, &filter, &page).await?;
+            if some.is_empty() {
+                return Ok(found);
+            }
+            found.extend(some);
+        }
+    }
+
+    async fn clear_text(&self, kind: &str, field: &str, session: &str) -> Fallible<()> {
+        let records = self.of_session(kind, session).await?;
+        for some in records.chunks(100) {
+            let puts = some.iter().cloned().map(|mut record| {
+                record.body[field] = "".into();
+                Put { expected: Expected::Any, ..Put::update(record) }
+            });
+            self.store.put(puts.collect()).await?;
+        }
+        Ok(())
+    }
+
+    /// The engine's names for all conversations that were had in a session.
+    async fn conversations(&self, session: &Session) -> Fallible<Vec<String>> {
+        let stream = log_writers::stream(&session.id)?;
+        let mut found: Vec<String> = session.engine_session.iter().cloned().collect();
+        let mut after = session.begins;
+        loop {
+            let events = self.store.read_from(&stream, after, 500).await?;
+            let Some(last) = events.last() else { return Ok(found) };
+            after = last.seq;
+            for event in events.iter().filter(|event| event.kind == "message") {
+                let body: Value = event.body.to().map_err(error::internal)?;
+                let name = body["message"]["session_id"].as_str().unwrap_or_default();
+                if !name.is_empty() && found.iter().all(|known| known != name) {
+                    found.push(name.to_owned());
+                }
+            }
+        }
+    }
+
+    /// Removes the engine's files of a conversation, unless a fork goes on with it.
+    async fn remove_conversation(&self, session: &str, conversation: &str) -> Fallible<()> {
+        if uuid::Uuid::parse_str(conversation).is_err() {
+            // It becomes part of a path.
+            return Ok(());
+        }
+        for field in ["engineSession", "origin"] {
+            let contains = Some((field.to_owned(), conversation.to_owned()));
+            let filter = Filter { contains, ..Filter::default() };
+            let others = self.store.list(Session::KIND, &filter, &Page::default()).await?;
+            if others.iter().any(|other| other.id != session) {
+                return Ok(());
+            }
+        }
+        let Some(engine) = self.config.env.get("CLAUDE_CONFIG_DIR").map(PathBuf::from) else {
+            return Ok(());
+        };
+        let name = conversation.to_owned();
+        let removed = tokio::task::spawn_blocking(move || remove_files(&engine, &name)).await;
+        removed.map_err(error::internal)?.map_err(|error| {
+            error::internal(format!("removing the files of {conversation}: {error}"))
+        })
+    }
+}
+
+/// The transcript, what belongs to it, and the copies of files.
+fn remove_files(engine: &Path, conversation: &str) -> std::io::Result<()> {
+    gone(std::fs::remove_dir_all(engine.join("file-history").join(conversation)))?;
+    let projects = match std::fs::read_dir(engine.join("projects")) {
+        Ok(projects) => projects,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    for project in projects {
+        let project = project?.path();
+        gone(std::fs::remove_file(project.join(format!("{conversation}.jsonl"))))?;
+        gone(std::fs::remove_dir_all(project.join(conversation)))?;
+    }
+    Ok(())
+}
+
+/// What is not there need not be removed.
+fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    match removed {
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Ends deletions that were cut off, at the start and again and again.
+pub async fn finish_deletions(app: App) {
+    loop {
+        if let Err(error) = finish(&app).await {
+            tracing::error!(%error, "a session could not be deleted; it is tried again in a minute");
+        }
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn finish(app: &App) -> Fallible<()> {
+    // Whoever deletes now has its record there too.
+    let _one_at_a_time = app.deleting.lock().await;
+    let begun: Vec<Deletion> = app.sessions.records.all(Filter::default()).await?;
+    for deletion in begun {
+        app.forget_now(&deletion.session).await?;
+    }
+    Ok(())
+}
+
+/// Deletes sessions in which nothing happened for so long, again and again.
+pub async fn keep_sessions_for(app: App, time: Duration) {
+    loop {
+        if let Err(error) = delete_older(&app, time).await {
+            tracing::error!(%error, "old sessions could not be deleted");
+        }
+        tokio::time::sleep(ROUND).await;
+    }
+}
+
+async fn delete_older(app: &App, time: Duration) -> Fallible<()> {
+    let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let oldest = app.sessions.clock.now().saturating_sub(time);
+    let mut page = Page { limit: 100, by: Some("place".to_owned()), ..Page::default() };
+    loop {
+        let sessions: Vec<Session> = app.sessions.records.list(&Filter::default(), &page).await?;
+        let Some(last) = sessions.last() else { return Ok(()) };
+        page.after = Some(last.place.clone());
+        for session in &sessions {
+            if session.tally.last_activity.max(session.created) >= oldest {
+                return Ok(());
+            }
+            // A run that waits for somebody is not over, however long that takes.
+            if app.sessions.live_run(&session.id).await?.is_none() {
+                tracing::info!(
+                    session = session.id,
+                    "deleting a session: nothing happened in it for long"
+                );
+                app.forget(session).await?;
+            }
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Records that several parts of the server read and write, and the events of a session's log. Nothing here does anything.
+
+pub mod event;
+pub mod policy;
+pub mod run;
+pub mod space;
+pub mod tally;

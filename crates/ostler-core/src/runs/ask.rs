@@ -1,0 +1,212 @@
+//! What an engine asks, made into requests that people answer.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler::proto::control::CanUseTool;
+use ostler::{Answers, CancellationToken, Decision, Options};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::approvals::record::{Approval, ApprovalKind, ApprovalState, Origin};
+use crate::approvals::{Approvals, Asker};
+use crate::config::Questions;
+use crate::model::run::{Run, Session};
+
+/// A session's way to people: knows which run asks, and how many requests wait.
+#[derive(Clone)]
+pub(super) struct Askers {
+    approvals: Arc<Approvals>,
+    asker: Arc<Mutex<Asker>>,
+    waiters: Waiters,
+    /// The worker leaves the session to others: requests stay as they are.
+    abandoned: CancellationToken,
+}
+
+/// How much of a session waits for people. Cheap to clone; clones count together.
+#[derive(Clone, Debug)]
+pub struct Waiters(watch::Sender<usize>);
+
+impl Waiters {
+    pub(crate) fn new() -> Self {
+        Self(watch::channel(0).0)
+    }
+
+    /// One more waits, until what is returned is dropped. Time does not count meanwhile.
+    pub fn wait(&self) -> Waiting {
+        self.0.send_modify(|count| *count += 1);
+        Waiting(self.0.clone())
+    }
+}
+
+/// Counts a request for as long as it waits.
+pub struct Waiting(watch::Sender<usize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+impl Askers {
+    pub(super) fn new(approvals: Arc<Approvals>, session: &Session) -> Self {
+        let asker = Asker {
+            owner: session.owner.clone(),
+            session: session.id.clone(),
+            run: String::new(),
+            origin: Origin::default(),
+        };
+        let (asker, waiters) = (Arc::new(Mutex::new(asker)), Waiters::new());
+        Self { approvals, asker, waiters, abandoned: CancellationToken::new() }
+    }
+
+    /// What is asked now is left pending, so that it can be answered when the run is resumed.
+    pub(super) fn abandon(&self) {
+        self.abandoned.cancel();
+    }
+
+    /// From now on this run asks.
+    pub(super) fn run(&self, run: &Run) {
+        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        run.id.clone_into(&mut asker.run);
+        asker.origin.unattended = run.unattended;
+    }
+
+    /// Whether a hook or a schedule started the run that asks.
+    pub(super) fn is_unattended(&self) -> bool {
+        self.asker.lock().unwrap_or_else(PoisonError::into_inner).origin.unattended
+    }
+
+    /// From now on an engine asks that was started like this.
+    pub(super) fn engine(&self, session: &Session, options: &Options, people_only: bool) {
+        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        asker.origin = Origin {
+            folder: options.context.cwd.clone().unwrap_or_else(|| session.setup.cwd.clone()),
+            space: session.setup.space.clone(),
+            directories: options.context.additional_directories.clone(),
+            unattended: asker.origin.unattended,
+            people_only,
+        };
+    }
+
+    /// How many requests wait for somebody.
+    pub(super) fn waiting(&self) -> watch::Receiver<usize> {
+        self.waiters.0.subscribe()
+    }
+
+    pub(super) fn waiters(&self) -> Waiters {
+        self.waiters.clone()
+    }
+
+    /// Has everything the engine asks brought to people, or refused where nobody can be asked.
+    pub(super) fn listen(
+        &self,
+        options: Options,
+        questions: Questions,
+        nobody: Option<String>,
+    ) -> Options {
+        if let Some(why) = nobody {
+            return refuse_all(options, why);
+        }
+        let (permissions, answers) = (self.clone(), self.clone());
+        let options = options.on_permission(move |request| {
+            let askers = permissions.clone();
+            async move {
+                decision(
+                    askers
+                        .ask(ApprovalKind::Permission, &request.question, &request.cancelled)
+                        .await,
+                )
+            }
+        });
+        if questions == Questions::Never {
+            return options.deny(["AskUserQuestion"]);
+        }
+        options.on_question(move |request| {
+            let askers = answers.clone();
+            async move {
+                spoken(
+                    askers.ask(ApprovalKind::Question, &request.question, &request.cancelled).await,
+                )
+            }
+        })
+    }
+
+    /// Whatever goes wrong on the way is a no.
+    async fn ask(
+        &self,
+        kind: ApprovalKind,
+        call: &CanUseTool,
+        cancelled: &CancellationToken,
+    ) -> Result<Approval, String> {
+        let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let waits = || self.waiters.wait();
+        let asking = self.approvals.ask(&asker, kind, call, cancelled, waits);
+        let asked = tokio::select! {
+            // First: an engine that is dropped cancels what it asks, which would take the request back.
+            biased;
+            () = self.abandoned.cancelled() => return Err("the server has lost the session".to_owned()),
+            asked = asking => asked,
+        };
+        asked.map_err(|error| format!("nobody could be asked: {error}"))
+    }
+}
+
+/// Everything that would be asked is a no.
+fn refuse_all(options: Options, why: String) -> Options {
+    let words = why.clone();
+    options
+        .on_permission(move |_| {
+            let words = words.clone();
+            async move { Decision::deny(words) }
+        })
+        .on_question(move |_| {
+            let why = why.clone();
+            async move { Answers::decline(why) }
+        })
+}
+
+fn decision(decided: Result<Approval, String>) -> Decision {
+    let approval = match decided {
+        Ok(approval) => approval,
+        Err(why) => return Decision::deny(why),
+    };
+    let answer = approval.answer.unwrap_or_else(|| crate::approvals::unattended("server", 0));
+    if approval.state == ApprovalState::Allowed {
+        // What runs is what was shown, or what was written in its place; nothing the engine may have changed since.
+        return Decision::allow().with_input(answer.input.unwrap_or(approval.input));
+    }
+    let denied = Decision::deny(refusal(approval.state, answer.note));
+    if answer.stop { denied.and_stop() } else { denied }
+}
+
+fn spoken(decided: Result<Approval, String>) -> Answers {
+    match decided {
+        Err(why) => Answers::decline(why),
+        Ok(Approval { state: ApprovalState::Allowed, answer: Some(answer), .. }) => {
+            let given = answer.input.unwrap_or_default();
+            let fields = given.as_object().into_iter().flatten();
+            fields.fold(Answers::new(), |answers, (question, labels)| {
+                let labels = labels.as_array().into_iter().flatten().filter_map(Value::as_str);
+                answers.answer(question, labels)
+            })
+        }
+        Ok(approval) => {
+            let note = approval.answer.and_then(|answer| answer.note);
+            Answers::decline(refusal(approval.state, note))
+        }
+    }
+}
+
+fn refusal(state: ApprovalState, note: Option<String>) -> String {
+    let said = match state {
+        ApprovalState::Expired => "Nobody answered in time, so the answer is no.",
+        ApprovalState::Withdrawn => "The request was taken back.",
+        _ => "The user said no.",
+    };
+    match note {
+        Some(note) if state == ApprovalState::Denied && !note.trim().is_empty() => {
+            format!("{said} They say: {note}")
+        }
+        _ => said.to_owned(),
+    }
+}

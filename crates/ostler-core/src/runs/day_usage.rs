@@ -1,0 +1,145 @@
+//! What was used per day, kept as sums: a question about a year reads 366 records, however many runs there were.
+//!
+//! The end of a run writes what it used as a record of its own, so that ends never wait for each other. Those records are added
+//! to the sums and removed in one commit, once per lease and before the sums are read.
+
+use std::collections::BTreeMap;
+
+use ostler_base::error::Fallible;
+use ostler_store::{Error, Expected, Filter, Page, Put};
+use serde::{Deserialize, Serialize};
+
+use super::Sessions;
+use crate::clock;
+use crate::model::tally::{ModelUsed, RunUsage, Spent};
+use crate::records::{Kept as _, kept};
+
+/// Whose sums are those of all users together. Names of users have letters.
+const EVERYBODY: &str = "*";
+/// How many runs are added in one commit.
+const STEP: usize = 500;
+/// The record that says that the runs of earlier versions are in the sums. It is before every day.
+const UPGRADED: &str = "0";
+
+/// What a run used that is not in the sums yet.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct UncountedUsage {
+    /// That of its [`RunUsage`].
+    id: String,
+    owner: String,
+    /// Milliseconds since 1970.
+    ended: u64,
+    models: Vec<ModelUsed>,
+}
+
+kept!(UncountedUsage, "uncountedUsage");
+
+impl From<&RunUsage> for UncountedUsage {
+    fn from(usage: &RunUsage) -> Self {
+        let RunUsage { id, owner, ended, models, .. } = usage.clone();
+        Self { id, owner, ended, models }
+    }
+}
+
+/// What the runs of a user, or of all, used on one day in UTC.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DayUsage {
+    /// The day and the user.
+    pub id: String,
+    pub owner: String,
+    /// Such as `2026-11-16`.
+    pub day: String,
+    pub runs: u64,
+    pub models: BTreeMap<String, ModelDay>,
+}
+
+kept!(DayUsage, "dayUsage");
+
+/// What was used of a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelDay {
+    /// Runs that used it; one with two models counts for both.
+    pub runs: u64,
+    pub spent: Spent,
+}
+
+impl DayUsage {
+    fn add(&mut self, run: &UncountedUsage) {
+        self.runs += 1;
+        for ModelUsed { model, spent } in &run.models {
+            let sum = self.models.entry(model.clone()).or_default();
+            sum.runs += 1;
+            sum.spent.add(spent);
+        }
+    }
+}
+
+impl Sessions {
+    /// The sums of a user, or of all together, from a day on. Days without runs are left out.
+    pub async fn usage_since(&self, day: &str, owner: Option<String>) -> Fallible<Vec<DayUsage>> {
+        self.count_usage().await?;
+        let owner = Some(owner.unwrap_or_else(|| EVERYBODY.to_owned()));
+        let filter = Filter { owner, ..Filter::default() };
+        let page = Page { after: Some(day.to_owned()), limit: STEP, ..Page::default() };
+        self.records.list(&filter, &page).await
+    }
+
+    /// Adds what runs have used since the last time to the sums.
+    pub(super) async fn count_usage(&self) -> Fallible<()> {
+        let _one_at_a_time = self.counting.lock().await;
+        loop {
+            let page = Page { limit: STEP, ..Page::default() };
+            let runs: Vec<UncountedUsage> = self.records.list(&Filter::default(), &page).await?;
+            if runs.is_empty() {
+                return Ok(());
+            }
+            let counted = |run: &UncountedUsage| {
+                (UncountedUsage::KIND.to_owned(), run.id.clone(), Expected::Any)
+            };
+            let puts = self.sums(&runs).await?;
+            match self.records.exchange(puts, runs.iter().map(counted).collect()).await {
+                // Another server has just counted some of them.
+                Ok(()) | Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The sums that these runs belong to, with them.
+    async fn sums(&self, runs: &[UncountedUsage]) -> Fallible<Vec<Put>> {
+        let mut groups: BTreeMap<(String, &str), Vec<&UncountedUsage>> = BTreeMap::new();
+        for run in runs {
+            for owner in [run.owner.as_str(), EVERYBODY] {
+                groups.entry((clock::day(run.ended), owner)).or_default().push(run);
+            }
+        }
+        let mut puts = Vec::with_capacity(groups.len());
+        for ((day, owner), runs) in groups {
+            let id = format!("{day}:{owner}");
+            let (mut sum, expected) = match self.records.find::<DayUsage>(&id).await? {
+                Some((sum, version)) => (sum, Expected::Version(version)),
+                None => {
+                    let owner = owner.to_owned();
+                    (DayUsage { id, owner, day, ..DayUsage::default() }, Expected::Absent)
+                }
+            };
+            runs.into_iter().for_each(|run| sum.add(run));
+            puts.push(sum.put(expected)?);
+        }
+        Ok(puts)
+    }
+
+    /// Counts the runs of earlier versions, which kept no sums. Once, before anything runs.
+    pub async fn count_earlier_usage(&self) -> Fallible<()> {
+        if self.records.find::<DayUsage>(UPGRADED).await?.is_some() {
+            return Ok(());
+        }
+        let earlier: Vec<RunUsage> = self.records.all(Filter::default()).await?;
+        let earlier: Vec<_> = earlier.iter().map(UncountedUsage::from).collect();
+        let upgraded =
+            DayUsage { id: UPGRADED.to_owned(), owner: "server".to_owned(), ..DayUsage::default() };
+        let mut puts = self.sums(&earlier).await?;
+        puts.push(upgraded.put(Expected::Absent)?);
+        Ok(self.records.exchange(puts, Vec::new()).await?)
+    }
+}

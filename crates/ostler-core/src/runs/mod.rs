@@ -1,0 +1,597 @@
+//! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
+
+pub mod about;
+pub mod ask;
+mod background;
+mod cancel_requests;
+mod cut_off;
+pub mod day_usage;
+pub mod edits;
+pub mod fork;
+mod idempotency;
+mod lease;
+mod meter;
+pub mod options;
+mod pending_outcomes;
+mod perform;
+mod recover;
+pub mod rewind;
+mod stream_redactor;
+mod tally;
+mod time;
+mod worker;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler::proto::api::ContentBlock;
+use ostler::{CancellationToken, PermissionMode};
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
+use ostler_door::permits::UserLimit;
+use ostler_door::users::Caller;
+use ostler_store::{Expected, Filter};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
+use tokio_util::task::TaskTracker;
+
+use self::options::EngineSetup;
+use self::worker::Command;
+use crate::approvals::Approvals;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::confine::redact::Redactor;
+use crate::log::Log;
+use crate::log_writers::{self, LogWriters};
+use crate::metrics::Metrics;
+use crate::model::event;
+use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
+use crate::model::tally::Tally;
+use crate::records::{Kept as _, Records};
+
+/// How many commands a worker may be behind.
+const MAILBOX: usize = 64;
+/// How many ends of runs somebody may be behind who wants to know of them.
+const NEWS: usize = 1_024;
+/// How often a command is sent to a worker that is just ending.
+const TRIES: usize = 10;
+
+/// Everything that sessions share.
+pub struct Sessions {
+    pub config: Arc<Config>,
+    pub records: Records,
+    pub log: Log,
+    pub log_writers: Arc<LogWriters>,
+    pub approvals: Arc<Approvals>,
+    pub clock: Clock,
+    pub metrics: Arc<Metrics>,
+    redactor: Redactor,
+    permits: Arc<Semaphore>,
+    /// The engines of each user: those of runs, those that wait for people, those that are kept for the next prompt, and
+    /// those that were started to suggest files.
+    engines: UserLimit,
+    live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
+    /// What the engines of sessions are given beside the usual, one after the other.
+    engine_setups: Vec<Arc<dyn EngineSetup>>,
+    /// Runs that are over.
+    news: broadcast::Sender<Arc<Run>>,
+    /// Runs that have come to a new state.
+    changes: broadcast::Sender<Arc<Run>>,
+    tracker: TaskTracker,
+    stopping: CancellationToken,
+    /// How runs ended that is not written down yet.
+    pending_outcomes: Mutex<HashMap<String, pending_outcomes::Ended>>,
+    /// Runs that a user has asked to end and that are not over.
+    cancelling: Mutex<HashSet<String>>,
+    /// Held while usage is added to the sums of days.
+    counting: tokio::sync::Mutex<()>,
+    /// Runs that were interrupted while the server works, on their way to whoever resumes those that were answered.
+    interrupted: (mpsc::UnboundedSender<String>, Mutex<Option<mpsc::UnboundedReceiver<String>>>),
+}
+
+/// What a run is asked for with.
+#[derive(Clone, Debug, Default)]
+pub struct NewRun {
+    pub prompt: String,
+    /// All of it, where there is more than the text.
+    pub content: Option<Vec<ContentBlock>>,
+    /// The prompt as the client has it, where it has messages of its own.
+    pub said: Vec<Value>,
+    /// Whether it is said in the run that works, if there is one.
+    pub pushes: bool,
+    pub begin: Begin,
+    /// Its name, if it is to be made once however often it is asked for.
+    pub id: Option<String>,
+    /// The client's own name for the prompt: a repetition gets the run of the first one.
+    pub key: Option<String>,
+    /// Whether it is an error if there is a run of that name: the first request wins.
+    pub is_first: bool,
+    /// Whether a hook or a schedule starts it.
+    pub unattended: bool,
+}
+
+impl NewRun {
+    /// For a prompt that is only text.
+    pub fn text(prompt: impl Into<String>) -> Self {
+        Self { prompt: prompt.into(), ..Self::default() }
+    }
+}
+
+/// What [`Sessions`] is made of.
+pub struct Parts {
+    pub config: Arc<Config>,
+    pub records: Records,
+    pub log: Log,
+    pub log_writers: Arc<LogWriters>,
+    pub approvals: Arc<Approvals>,
+    pub clock: Clock,
+    pub metrics: Arc<Metrics>,
+    pub redactor: Redactor,
+    pub engine_setups: Vec<Arc<dyn EngineSetup>>,
+    pub engines: UserLimit,
+}
+
+impl Sessions {
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let Parts {
+            config,
+            records,
+            log,
+            log_writers,
+            approvals,
+            clock,
+            metrics,
+            redactor,
+            engine_setups,
+            engines,
+        } = parts;
+        redactor.add_variables(std::env::vars().chain(config.env.clone()));
+        let permits = Arc::new(Semaphore::new(config.limits.concurrent_runs));
+        let (interrupt, interrupted) = mpsc::unbounded_channel();
+        Arc::new(Self {
+            interrupted: (interrupt, Mutex::new(Some(interrupted))),
+            config,
+            records,
+            log,
+            log_writers,
+            approvals,
+            clock,
+            metrics,
+            redactor,
+            permits,
+            engines,
+            live: Mutex::default(),
+            engine_setups,
+            news: broadcast::channel(NEWS).0,
+            changes: broadcast::channel(NEWS).0,
+            tracker: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            pending_outcomes: Mutex::default(),
+            cancelling: Mutex::default(),
+            counting: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Runs that are over from now on, of all users.
+    pub fn news(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.news.subscribe()
+    }
+
+    /// Runs that come to a new state from now on, of all users.
+    pub fn changes(&self) -> broadcast::Receiver<Arc<Run>> {
+        self.changes.subscribe()
+    }
+
+    /// A text without the secrets that are known.
+    pub fn redacted(&self, text: &str) -> String {
+        self.redactor.text(text).into_owned()
+    }
+
+    /// A run has come to a new state, which is on disk.
+    fn changed(&self, run: &Run) {
+        self.metrics.run_changed(run.state);
+        self.tell_change(run);
+        if run.state.is_over() {
+            let _ = self.news.send(Arc::new(run.clone()));
+        }
+    }
+
+    /// Tells clients how a run stands.
+    fn tell_change(&self, run: &Run) {
+        // Nobody may want to know.
+        let _ = self.changes.send(Arc::new(run.clone()));
+    }
+
+    /// A new session.
+    pub async fn create(&self, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
+        let session = self.session(ids::new("session"), owner, title, setup)?;
+        self.records.create(&session).await?;
+        Ok(session)
+    }
+
+    /// The session of a user that has this key, made if there is none. Two who ask at once get the same one.
+    pub async fn by_key(
+        &self,
+        owner: &str,
+        key: &str,
+        title: &str,
+        setup: Setup,
+    ) -> Fallible<Session> {
+        let id = keyed(owner, key);
+        if let Some((session, _)) = self.records.find::<Session>(&id).await? {
+            return Ok(session);
+        }
+        let session = Session {
+            key: Some(key.to_owned()),
+            begins: self.log.head(&log_writers::stream(&id)?).await?,
+            ..self.session(id.clone(), owner, title, setup)?
+        };
+        match self.records.create(&session).await {
+            Err(error) if error.detail().code == "changed" => {
+                let found = self.records.find::<Session>(&id).await?;
+                found.map(|(session, _)| session).ok_or_else(|| error::not_found("session", &id))
+            }
+            created => created.map(|()| session),
+        }
+    }
+
+    /// The session of a user that has this key.
+    pub async fn keyed(&self, owner: &str, key: &str) -> Fallible<Option<Session>> {
+        Ok(self.records.find::<Session>(&keyed(owner, key)).await?.map(|(session, _)| session))
+    }
+
+    /// The run of a session that is not over; where several wait in line, the first.
+    pub async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
+        // All of them in one look: asked for by state, one that just changes could be missed in both.
+        let live = ["queued", "running", "waiting"].map(str::to_owned).to_vec();
+        let filter = Filter {
+            field: Some(("session".to_owned(), session.to_owned())),
+            any_of: Some(("state".to_owned(), live)),
+            ..Filter::default()
+        };
+        let mut runs: Vec<Run> = self.records.all(filter).await?;
+        runs.sort_by_key(|run| run.created);
+        let mut runs = runs.into_iter().map(|run| self.as_it_is(run));
+        Ok(runs.find(|run| !run.state.is_over()))
+    }
+
+    /// Runs of a session that were taken back before they began. What they were to say was never said.
+    pub async fn unsaid(&self, session: &str) -> Fallible<HashSet<String>> {
+        let runs = self.runs_of(session).await?.into_iter();
+        let unsaid = runs.filter(|run| run.state == RunState::Cancelled && run.started.is_none());
+        Ok(unsaid.map(|run| run.id).collect())
+    }
+
+    /// How many sessions have somebody at work.
+    pub fn working(&self) -> usize {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn session(&self, id: String, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
+        self.check_setup(&setup)?;
+        let title: String = title.chars().take(200).collect();
+        let created = self.clock.now();
+        let mut session = Session {
+            id,
+            owner: owner.to_owned(),
+            title: String::new(),
+            key: None,
+            created,
+            begins: 0,
+            engine_session: None,
+            setup,
+            origin: None,
+            forked_from: None,
+            tally: Tally::default(),
+            place: String::new(),
+            search: String::new(),
+        };
+        session.call(&title);
+        session.touch(created);
+        Ok(session)
+    }
+
+    /// Refuses what the operator does not let agents do.
+    pub(crate) fn check_setup(&self, setup: &Setup) -> Fallible<()> {
+        let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
+        if self.config.permits(&mode) {
+            return Ok(());
+        }
+        let message = "this server does not let agents work without any question";
+        Err(ApiError::forbidden("bypass_not_allowed", message)
+            .hint("ask the operator for --allow-bypass, or use another permission mode"))
+    }
+
+    /// A session that the caller may see.
+    pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Session> {
+        match self.records.find::<Session>(id).await? {
+            Some((session, _)) if caller.may_see(&session.owner) => Ok(session),
+            _ => Err(error::not_found("session", id)),
+        }
+    }
+
+    /// A run that the caller may see.
+    pub async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
+        match self.records.find::<Run>(id).await? {
+            Some((run, _)) if caller.may_see(&run.owner) => Ok(self.as_it_is(run)),
+            _ => Err(error::not_found("run", id)),
+        }
+    }
+
+    /// The runs of a session, oldest first.
+    pub(crate) async fn runs_of(&self, session: &str) -> Fallible<Vec<Run>> {
+        let field = Some(("session".to_owned(), session.to_owned()));
+        let mut runs: Vec<Run> = self.records.all(Filter { field, ..Filter::default() }).await?;
+        runs.sort_by_key(|run| run.created);
+        Ok(runs.into_iter().map(|run| self.as_it_is(run)).collect())
+    }
+
+    /// Has a prompt answered. When this returns, the run is kept, whatever happens next.
+    pub async fn submit(self: &Arc<Self>, session: &Session, new: NewRun) -> Fallible<Run> {
+        if self.stopping.is_cancelled() {
+            return Err(ApiError::unavailable("stopping", "the server is about to end"));
+        }
+        if new.prompt.trim().is_empty() && new.content.is_none() {
+            return Err(ApiError::invalid("prompt", "a prompt says something"));
+        }
+        if let Some(key) = new.key.clone() {
+            return self.submit_once(session, &key, NewRun { key: None, ..new }).await;
+        }
+        if new.pushes
+            && let Some(run) = self.push(session, &new.prompt).await?
+        {
+            self.steered(&session.id, &new.prompt).await;
+            return Ok(run);
+        }
+        if let Some(id) = new.id.as_ref().filter(|_| !new.is_first)
+            && let Some((run, _)) = self.records.find::<Run>(id).await?
+        {
+            return Ok(run);
+        }
+        self.room_for(&session.owner).await?;
+        let run = Run {
+            id: new.id.clone().unwrap_or_else(|| ids::new("run")),
+            session: session.id.clone(),
+            owner: session.owner.clone(),
+            prompt: new.prompt.clone(),
+            begin: new.begin.clone(),
+            state: RunState::Queued,
+            unattended: new.unattended,
+            background: false,
+            created: self.clock.now(),
+            started: None,
+            ended: None,
+            outcome: None,
+        };
+        self.enqueue(&run, &new).await?;
+        self.changed(&run);
+        self.command(session, || Command::Run(run.id.clone())).await?;
+        Ok(run)
+    }
+
+    /// Writes down a prompt, its run, and that something happened in the session: all of it or nothing.
+    async fn enqueue(&self, run: &Run, new: &NewRun) -> Fallible<()> {
+        let prompt = event::prompt(run, new.content.as_deref(), new.said.clone())?;
+        let events = vec![prompt, event::state(run)?];
+        let mut puts = vec![run.put(Expected::Absent)?];
+        if let Some(content) = new.content.clone() {
+            let attached = Attached { id: run.id.clone(), owner: run.owner.clone(), content };
+            puts.push(attached.put(Expected::Absent)?);
+        }
+        for _ in 0..TRIES {
+            let touched = self.session_put(&run.session, |it| self.prompted(it, new)).await?;
+            let Some(touched) = touched else {
+                return Err(error::not_found("session", &run.session));
+            };
+            let puts = puts.iter().cloned().chain([touched]).collect();
+            match self.log_writers.write_before_work(&run.session, events.clone(), puts).await {
+                Err(error) if tally::is_behind(&error) => {}
+                written => return written.map(drop).map_err(Into::into),
+            }
+        }
+        Err(error::internal(format!("the record of {} changes too fast", run.session)))
+    }
+
+    async fn push(self: &Arc<Self>, session: &Session, text: &str) -> Fallible<Option<Run>> {
+        let Some(worker) = self.worker(&session.id) else { return Ok(None) };
+        let (taken, answer) = oneshot::channel();
+        if worker.send(Command::Push { text: text.to_owned(), taken }).await.is_err() {
+            return Ok(None);
+        }
+        match answer.await.ok().flatten() {
+            Some(run) => Ok(self.records.find::<Run>(&run).await?.map(|(run, _)| run)),
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses more than may wait.
+    async fn room_for(&self, owner: &str) -> Fallible<()> {
+        let queued = Filter {
+            owner: Some(owner.to_owned()),
+            field: Some(("state".to_owned(), "queued".to_owned())),
+            ..Filter::default()
+        };
+        let limit = self.config.limits.waiting_runs;
+        if self.records.count::<Run>(&queued, limit).await? < limit {
+            return Ok(());
+        }
+        let message = format!("{limit} runs are waiting already, which is as many as may");
+        Err(ApiError::too_many(message, std::time::Duration::from_secs(5)))
+    }
+
+    /// Asks a run to end; it is over when its log says so. A run that is over stays as it is.
+    ///
+    /// When this succeeds, the request is on disk, and the run does not end as interrupted. When the request cannot be written,
+    /// the run is stopped all the same, and the caller gets the error.
+    pub async fn cancel(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
+        let run = self.find_run(caller, id).await?;
+        if run.state.is_over() {
+            return self.cancel_over(run).await;
+        }
+        let session = self.find(caller, &run.session).await?;
+        let requested = self.request_cancel(&run).await;
+        // After the request: see `cancel_requests`.
+        let run = self.find_run(caller, id).await?;
+        if run.state.is_over() {
+            requested?;
+            let run = self.cancel_over(run).await?;
+            self.forget_cancel(&run.id).await;
+            return Ok(run);
+        }
+        self.command(&session, || Command::Cancel(run.id.clone())).await?;
+        requested.map(|()| run)
+    }
+
+    async fn cancel_over(&self, run: Run) -> Fallible<Run> {
+        if run.state == RunState::Interrupted {
+            return self.cancel_interrupted(run).await;
+        }
+        self.keep_end(&run).await?;
+        Ok(run)
+    }
+
+    /// Ends what a session does, and its engine.
+    pub async fn close(&self, session: &str) {
+        let Some(worker) = self.worker(session) else { return };
+        let (closed, done) = oneshot::channel();
+        if worker.send(Command::Close(closed)).await.is_ok() {
+            // It may end for another reason at the same moment.
+            let _ = done.await;
+        }
+        self.gone(session);
+    }
+
+    /// Removes a session: what it does ends, what waits in it is cancelled, and whoever follows it is notified.
+    pub async fn delete(&self, session: &str) -> Fallible<()> {
+        // First, so that nothing new comes. Should the rest fail, `sweep` finds it.
+        self.records.remove::<Session>(session).await?;
+        self.close(session).await;
+        for run in self.runs_of(session).await? {
+            self.cancel_rest(&run).await?;
+        }
+        self.approvals.withdraw_session(session).await?;
+        self.forget_keys(session).await?;
+        self.log_writers.write(session, vec![event::deleted()?], Vec::new()).await?;
+        Ok(())
+    }
+
+    fn worker(&self, session: &str) -> Option<mpsc::Sender<Command>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+    }
+
+    /// Tells the worker of a session, which is started if there is none.
+    async fn command(
+        self: &Arc<Self>,
+        session: &Session,
+        command: impl Fn() -> Command,
+    ) -> Fallible<()> {
+        for _ in 0..TRIES {
+            let worker = self.worker_or_new(session).await?;
+            if worker.send(command()).await.is_ok() {
+                return Ok(());
+            }
+            // It has just ended; the next one will hear it.
+            self.gone_if(&session.id, &worker);
+        }
+        Err(error::internal(format!("the worker of {} does not stay", session.id)))
+    }
+
+    async fn worker_or_new(self: &Arc<Self>, session: &Session) -> Fallible<mpsc::Sender<Command>> {
+        if let Some(worker) = self.worker(&session.id) {
+            return Ok(worker);
+        }
+        // It may know more by now, such as the engine's name for the conversation.
+        let found = self.records.find::<Session>(&session.id).await?;
+        let session = found.map_or_else(|| session.clone(), |(session, _)| session);
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = live.get(&session.id) {
+            return Ok(worker.clone());
+        }
+        let (sender, commands) = mpsc::channel(MAILBOX);
+        live.insert(session.id.clone(), sender.clone());
+        self.tracker.spawn(worker::run(Arc::clone(self), session, commands));
+        Ok(sender)
+    }
+
+    fn gone(&self, session: &str) {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+    }
+
+    fn gone_if(&self, session: &str, worker: &mpsc::Sender<Command>) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.get(session).is_some_and(|known| known.same_channel(worker)) {
+            live.remove(session);
+        }
+    }
+
+    /// A worker wants to end; not if something was just said to it.
+    fn let_go(&self, session: &str, commands: &mut mpsc::Receiver<Command>) -> bool {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if !commands.is_empty() {
+            return false;
+        }
+        live.remove(session);
+        commands.close();
+        // Whoever had the sender before it was removed may have used it before it was closed.
+        commands.is_empty()
+    }
+
+    /// Another server has the session, so its runs fail.
+    async fn fail_queued(
+        &self,
+        session: &str,
+        early: Vec<Command>,
+        mut commands: mpsc::Receiver<Command>,
+        error: &ApiError,
+    ) {
+        self.gone_closed(session, &mut commands);
+        let message = error.detail().message.clone();
+        let mut queued = early;
+        while let Ok(command) = commands.try_recv() {
+            queued.push(command);
+        }
+        for command in queued {
+            let Command::Run(run) = command else { continue };
+            let now = self.clock.now();
+            let noted = self.records.update::<Run, ()>(&run, |run| {
+                run.state = RunState::Failed;
+                run.ended = Some(now);
+                let failure = Failure::new("held_elsewhere", message.clone());
+                run.outcome = Some(Outcome { error: Some(failure), ..Outcome::default() });
+                Ok(())
+            });
+            match noted.await {
+                Ok((run, ())) => self.changed(&run),
+                Err(error) => {
+                    tracing::error!(run, %error, "a run that could not begin could not be marked");
+                }
+            }
+        }
+    }
+
+    fn gone_closed(&self, session: &str, commands: &mut mpsc::Receiver<Command>) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        commands.close();
+        // Not one that has come after this one.
+        if live.get(session).is_some_and(mpsc::Sender::is_closed) {
+            live.remove(session);
+        }
+    }
+
+    /// Ends all engines. Runs that work are marked, and can be resumed.
+    pub async fn shut_down(&self) {
+        self.stopping.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}
+
+/// A name that nobody but this user's client comes to.
+fn keyed(owner: &str, key: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update((owner.len() as u64).to_be_bytes());
+    hash.update(owner);
+    hash.update(key);
+    format!("session_{:.32x}", hash.finalize())
+}

@@ -1,0 +1,229 @@
+//! One firing: whether it starts something, what, and what came of it.
+
+use std::sync::PoisonError;
+
+use ostler_base::error::{ApiError, Fallible};
+
+use super::Schedules;
+use super::check::Said;
+use super::record::{Firing, FiringState, Schedule, ScheduleState};
+use crate::model::run::{Failure, Run, RunState};
+use crate::start::Occasion;
+
+/// How long is waited before the first time that something is tried again; then twice as long each time.
+const FIRST_WAIT: u64 = 5_000;
+
+/// Why nothing was started.
+enum Refusal {
+    /// There is nothing wrong: it is not wanted now.
+    Skipped(String),
+    /// It may be better in a while.
+    Passing(String),
+    /// It will not be better.
+    Final(String),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        let text = error.detail().message.clone();
+        if error.is_passing() { Self::Passing(text) } else { Self::Final(text) }
+    }
+}
+
+impl Schedules {
+    /// Starts what is to be started. Says when it is to be tried again.
+    pub(super) async fn fire(&self, id: &str) -> Fallible<Option<u64>> {
+        let Some((firing, _)) = self.records.find::<Firing>(id).await? else { return Ok(None) };
+        let Some((schedule, _)) = self.records.find::<Schedule>(&firing.schedule).await? else {
+            return Ok(None);
+        };
+        match firing.state {
+            FiringState::Due | FiringState::Retrying => {}
+            _ => return Ok(None),
+        }
+        if self.users.role(&schedule.owner).is_none() {
+            self.stop_for_good(&schedule).await?;
+            let gone = Refusal::Final(format!("there is no user {} any more", schedule.owner));
+            return self.refused(&schedule, firing, gone).await;
+        }
+        match self.start(&schedule, &firing).await {
+            Ok(run) => {
+                let now = self.clock.now();
+                let (started, ()) = self
+                    .records
+                    .update::<Firing, ()>(id, |firing| {
+                        firing.state = FiringState::Started;
+                        firing.started.get_or_insert(now);
+                        firing.session = Some(run.session.clone());
+                        firing.run = Some(run.id.clone());
+                        firing.retry_at = None;
+                        Ok(())
+                    })
+                    .await?;
+                self.follow(&started).await?;
+                Ok(None)
+            }
+            Err(refusal) => self.refused(&schedule, firing, refusal).await,
+        }
+    }
+
+    async fn start(&self, schedule: &Schedule, firing: &Firing) -> Result<Run, Refusal> {
+        let Schedule { owner, start, .. } = schedule;
+        let folder = self.starter.folder(owner, start).await?;
+        let said = match &schedule.check {
+            // It is asked once; a yes counts for further tries too.
+            Some(_) if firing.check_said.is_some() => firing.check_said.clone(),
+            Some(check) => {
+                let about = [
+                    ("OSTLER_SCHEDULE", schedule.id.clone()),
+                    ("OSTLER_PLANNED", firing.planned.to_string()),
+                ];
+                // Looked at again each time: what lay elsewhere may lead into a folder of an agent now.
+                if let Err(error) = check.resolve(&self.writable().await?) {
+                    return Err(Refusal::Final(error.detail().message.clone()));
+                }
+                match check.run(&folder, &about).await {
+                    Said::Wake(output) => Some(self.remember(firing, output).await?),
+                    Said::Sleep(why) => return Err(Refusal::Skipped(why)),
+                }
+            }
+            None => None,
+        };
+        let is_told = schedule.check.as_ref().is_some_and(|check| check.tell);
+        let more = said.filter(|said| is_told && !said.trim().is_empty()).map(|said| {
+            format!("The command that was run before this printed:\n\n{}", said.trim_end())
+        });
+        // The same try has the same name, so it is made once.
+        let key = format!("{}/{}", firing.id, firing.retries);
+        let occasion = Occasion { owner, title: &schedule.name, key: &key, more };
+        Ok(self.starter.start(start, occasion).await?)
+    }
+
+    async fn remember(&self, firing: &Firing, output: String) -> Fallible<String> {
+        let remembered = self.records.update::<Firing, ()>(&firing.id, |firing| {
+            firing.check_said = Some(output.clone());
+            Ok(())
+        });
+        remembered.await.map(|_| output)
+    }
+
+    async fn refused(
+        &self,
+        schedule: &Schedule,
+        firing: Firing,
+        refusal: Refusal,
+    ) -> Fallible<Option<u64>> {
+        let (state, note) = match refusal {
+            Refusal::Skipped(why) => (FiringState::Skipped, why),
+            Refusal::Final(why) => (FiringState::Failed, why),
+            Refusal::Passing(why) => {
+                return self.try_again(schedule.retries, &firing.id, why).await;
+            }
+        };
+        tracing::warn!(
+            schedule = schedule.id,
+            firing = firing.id,
+            note,
+            "a schedule started nothing"
+        );
+        let now = self.clock.now();
+        let noted = self.records.update::<Firing, ()>(&firing.id, |firing| {
+            (firing.state, firing.ended) = (state, Some(now));
+            firing.note = Some(note.clone());
+            Ok(())
+        });
+        noted.await?;
+        Ok(None)
+    }
+
+    /// Notes when it is tried again, or that it is given up.
+    async fn try_again(&self, most: u32, id: &str, why: String) -> Fallible<Option<u64>> {
+        let now = self.clock.now();
+        let (firing, ()) = self
+            .records
+            .update::<Firing, ()>(id, |firing| {
+                firing.note = Some(why.clone());
+                if firing.retries >= most {
+                    (firing.state, firing.ended) = (FiringState::GivenUp, Some(now));
+                    firing.retry_at = None;
+                } else {
+                    let wait = FIRST_WAIT << firing.retries.min(16);
+                    (firing.state, firing.retry_at) = (FiringState::Retrying, Some(now + wait));
+                    firing.retries += 1;
+                }
+                Ok(())
+            })
+            .await?;
+        if firing.state == FiringState::GivenUp {
+            tracing::error!(firing = id, why, "a schedule is given up this time");
+        }
+        Ok(firing.retry_at)
+    }
+
+    /// Waits for the end of a firing's run, which may have come.
+    pub(super) async fn follow(&self, firing: &Firing) -> Fallible<()> {
+        let Some(run) = &firing.run else { return Ok(()) };
+        self.at_work
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(run.clone(), firing.id.clone());
+        match self.records.find::<Run>(run).await? {
+            Some((run, _)) if run.state.is_over() => self.settle(&firing.id, &run).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The run of a firing is over.
+    pub(super) async fn settle(&self, id: &str, run: &Run) -> Fallible<()> {
+        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&run.id);
+        let Some((firing, _)) = self.records.find::<Firing>(id).await? else { return Ok(()) };
+        if firing.state != FiringState::Started || firing.run.as_ref() != Some(&run.id) {
+            return Ok(());
+        }
+        let failure = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
+        if run.state == RunState::Failed
+            && let Some(failure) = failure
+            && is_passing(failure)
+            && let Some((schedule, _)) = self.records.find::<Schedule>(&firing.schedule).await?
+        {
+            let again = self.try_again(schedule.retries, id, failure.message.clone()).await?;
+            if let Some(at) = again {
+                self.wake_at(&firing, at).await?;
+            }
+            return Ok(());
+        }
+        let state = match run.state {
+            RunState::Completed => FiringState::Completed,
+            RunState::Cancelled => FiringState::Cancelled,
+            RunState::Interrupted => FiringState::Interrupted,
+            _ => FiringState::Failed,
+        };
+        let note = failure.map(|failure| failure.message.clone());
+        let settled = self.records.update::<Firing, ()>(id, |firing| {
+            firing.state = state;
+            firing.ended = run.ended;
+            firing.note.clone_from(&note);
+            Ok(())
+        });
+        settled.await.map(drop)
+    }
+
+    /// Nobody is there for whom it could be followed.
+    async fn stop_for_good(&self, schedule: &Schedule) -> Fallible<()> {
+        let stopped = self.records.update::<Schedule, ()>(&schedule.id, |schedule| {
+            schedule.state = ScheduleState::Paused;
+            Ok(())
+        });
+        let (schedule, ()) = stopped.await?;
+        self.set_timer(&schedule).await
+    }
+}
+
+/// Whether a run that failed so may do better in a while: the model or the engine could not be reached. What the agent
+/// itself did not manage it does not manage a second time, and its time and money are spent.
+fn is_passing(failure: &Failure) -> bool {
+    matches!(
+        failure.code.as_str(),
+        "api" | "engine" | "no_engine" | "engine_lost" | "held_elsewhere"
+    )
+}

@@ -1,0 +1,237 @@
+//! What a session has of its space when its engine starts: looked at again each time, so that what has changed since
+//! counts and what has been led elsewhere is refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use ostler::Options;
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_door::users::Role;
+use sha2::{Digest as _, Sha256};
+
+use super::access::SpaceRole;
+use super::memory;
+use super::mounts::MountRules;
+use super::secrets;
+use super::{FOLDER, Spaces};
+use crate::confine::access_boundary::{AccessBoundary, Opening};
+use crate::confine::own_files::SHARED_MEMORY;
+use crate::model::policy::Policy;
+use crate::model::run::Session;
+use crate::model::space::Space;
+use crate::runs::options::{EngineParts, EngineSetup, add_to_prompt};
+
+/// Everything that a space changes about a session.
+pub(crate) struct SpaceSetup {
+    cwd: PathBuf,
+    access_boundary: AccessBoundary,
+    place: Option<Place>,
+}
+
+/// What only sessions of a space have.
+struct Place {
+    policy: Policy,
+    zone: String,
+    secrets: BTreeMap<String, String>,
+    /// What the agent is told, apart from memories.
+    told: String,
+    folder: PathBuf,
+    data: PathBuf,
+}
+
+impl Spaces {
+    /// What a session has to be fitted with now.
+    ///
+    /// # Errors
+    /// When it must not begin: its space is gone, its user is not in it any more, or a folder leads elsewhere.
+    pub(crate) async fn space_setup(&self, session: &Session) -> Fallible<SpaceSetup> {
+        let all = self.all().await?;
+        let cwd = session.setup.cwd.clone();
+        let hidden = |own: Option<&Space>| {
+            let others = all.iter().filter(|space| own.is_none_or(|own| own.id != space.id));
+            let mut hidden: Vec<PathBuf> = others.map(|space| space.folder.clone()).collect();
+            if own.is_none_or(|own| !own.private) {
+                hidden.push(self.config.data.join(FOLDER));
+            }
+            hidden
+        };
+        let Some(id) = &session.setup.space else {
+            self.check_free(&session.setup.cwd).await?;
+            self.check_plain(&session.setup.cwd)?;
+            let access_boundary =
+                AccessBoundary { hidden: hidden(None), ..AccessBoundary::default() };
+            return Ok(SpaceSetup { cwd, access_boundary, place: None });
+        };
+        let gone = || error::not_found("space", id);
+        let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
+        let on_server = self.users.role(&session.owner).ok_or_else(gone)?;
+        let role = space.role_of(&session.owner, on_server).ok_or_else(|| {
+            let message = format!("{} is not in the space {id} any more", session.owner);
+            ApiError::forbidden("not_in_space", message)
+        })?;
+        self.check_folder(space)?;
+        inside(&space.folder, &session.setup.cwd)?;
+        let (openings, hidden_names) = self.openings(space, &all, role)?;
+        let known = secrets::load(&self.config.data, &self.redactor)?;
+        let access_boundary = AccessBoundary {
+            work: vec![space.folder.clone()],
+            openings,
+            hidden: hidden(Some(space)),
+            hidden_names,
+        };
+        let place = Place {
+            secrets: secrets::chosen(&known, &space.secrets)?,
+            told: told(space, &access_boundary),
+            policy: self.policy_of(space),
+            zone: space.zone.clone(),
+            folder: space.folder.clone(),
+            data: self.config.data.clone(),
+        };
+        Ok(SpaceSetup { cwd, access_boundary, place: Some(place) })
+    }
+
+    /// The folder of a session outside of spaces must still be where it was when it was named, and where agents may work.
+    fn check_plain(&self, cwd: &Path) -> Fallible<()> {
+        let refused = |why: &str| {
+            let message = format!("{} {why}", cwd.display());
+            let error = ApiError::conflict("folder_moved", message).field("cwd");
+            Err(error.hint("put the folder back, or begin a session in another one"))
+        };
+        match cwd.canonicalize() {
+            // The operator may have named the workspace by a link.
+            Ok(real) if real != cwd && *cwd != self.config.workspace => {
+                refused("leads to another folder now")
+            }
+            Ok(real) if !real.is_dir() => refused("is not a folder any more"),
+            Ok(real) if !self.is_in_roots(&real) => {
+                refused("is not in a folder where agents may work")
+            }
+            Ok(_) => Ok(()),
+            Err(_) => refused("is not there any more"),
+        }
+    }
+
+    /// What a policy allows now: whole tools only as long as the one who allowed them may.
+    fn policy_of(&self, space: &Space) -> Policy {
+        let by = space.widened_by.as_ref().unwrap_or(&space.owner);
+        let may =
+            self.config.allow_bypass || self.users.role(by).is_some_and(|role| role >= Role::Admin);
+        if may { space.policy.clone() } else { space.policy.without_whole_tools() }
+    }
+
+    fn openings(
+        &self,
+        space: &Space,
+        all: &[Space],
+        role: SpaceRole,
+    ) -> Fallible<(Vec<Opening>, Vec<String>)> {
+        if space.mounts.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let rules = MountRules::load(&self.config.data)?;
+        let mut openings = Vec::new();
+        for mount in &space.mounts {
+            let (place, writable) = rules.open(mount, role)?;
+            self.check_apart("mount", &place, all, Some(&space.id))?;
+            openings.push(Opening { place, writable });
+        }
+        Ok((openings, rules.blocked()))
+    }
+}
+
+#[async_trait]
+impl EngineSetup for Spaces {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
+        let space_setup = self.space_setup(session).await?;
+        if let Some(place) = &space_setup.place {
+            engine_parts.skill_allowed =
+                place.policy.approved(std::mem::take(&mut engine_parts.skill_allowed));
+        }
+        space_setup.apply(&mut engine_parts.options)
+    }
+
+    /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
+    /// engine that was started before.
+    async fn stamp(&self, session: &Session) -> Fallible<String> {
+        let space_setup = self.space_setup(session).await?;
+        if let (Some(place), Some(id)) = (&space_setup.place, &session.setup.space)
+            && let Some((space, _)) = self.records.find::<Space>(id).await?
+        {
+            let memory = memory::read(&place.folder, memory::NAME)?;
+            self.note_memory(&space, &memory, "agents").await?;
+        }
+        Ok(space_setup.stamp())
+    }
+}
+
+impl SpaceSetup {
+    /// Makes options fit.
+    ///
+    /// # Errors
+    /// When a memory cannot be read.
+    pub(crate) fn apply(&self, options: &mut Options) -> Fallible<()> {
+        if let Some(place) = &self.place {
+            place.policy.narrow(options);
+            let variables = &mut options.engine.env.variables;
+            variables.insert("TZ".to_owned(), place.zone.clone());
+            variables.extend(place.secrets.clone());
+            add_to_prompt(options, &place.told);
+            for (title, folder, name) in [
+                ("What all spaces here remember", &place.data, SHARED_MEMORY),
+                (
+                    "What this space remembers (CLAUDE.md in its folder)",
+                    &place.folder,
+                    memory::NAME,
+                ),
+            ] {
+                let text = memory::read(folder, name)?.text;
+                if !text.trim().is_empty() {
+                    add_to_prompt(options, &memory::quoted(title, &text));
+                }
+            }
+        }
+        self.access_boundary.put_up(options);
+        Ok(())
+    }
+
+    /// Equal for fittings that need no new engine. What is remembered may change meanwhile: that is for the next one.
+    pub(crate) fn stamp(&self) -> String {
+        let of_space = self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.told));
+        let all = format!("{:?}", (&self.cwd, &self.access_boundary, of_space));
+        format!("{:x}", Sha256::digest(all.as_bytes()))
+    }
+}
+
+/// The real place of a folder in another one, which must be where it says it is.
+pub(super) fn inside(folder: &Path, path: &Path) -> Fallible<()> {
+    let refused = |why: &str| {
+        let message = format!("{} {why}", path.display());
+        Err(ApiError::forbidden("outside_space", message).field("cwd"))
+    };
+    match path.canonicalize() {
+        Ok(real) if real == path && real.starts_with(folder) && real.is_dir() => Ok(()),
+        Ok(real) if real.starts_with(folder) => refused("is no folder, or a way around to one"),
+        Ok(_) => refused("is not in the folder of the space"),
+        Err(_) => refused("is not there any more"),
+    }
+}
+
+fn told(space: &Space, access_boundary: &AccessBoundary) -> String {
+    let mut text = format!(
+        "You work in the space \"{}\", in the folder {}. Its people live in the time zone {}.",
+        space.title,
+        space.folder.display(),
+        space.zone,
+    );
+    for (mount, opening) in space.mounts.iter().zip(&access_boundary.openings) {
+        let how = if opening.writable { "" } else { ", which you can only read" };
+        text.push_str(&format!("\nIts folder {} is {}{how}.", mount.name, opening.place.display()));
+    }
+    if !space.secrets.is_empty() {
+        let names = space.secrets.join(", ");
+        text.push_str(&format!("\nCommands find secrets in these variables: {names}. "));
+        text.push_str("Use them by name; never print them.");
+    }
+    text
+}

@@ -1,0 +1,259 @@
+//! Tasks: a skill with its parameters and a prompt, to be executed when somebody says so.
+
+pub mod record;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ostler_base::error::{self, ApiError, Fallible};
+use ostler_base::ids;
+use ostler_door::users::Caller;
+use ostler_skills::cms::Cms;
+use ostler_skills::folder::Folder;
+use ostler_skills::library::Skills;
+use ostler_skills::materialise;
+use ostler_skills::mcp::Note;
+use ostler_skills::metadata::{Isolation, TaskType};
+use ostler_skills::mode::Mode;
+use ostler_skills::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
+use serde_json::{Map, Value};
+
+use self::record::{Execution, Task, TaskView};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::model::run::{Run, Session, Setup};
+use crate::records::Records;
+use crate::runs::options::{EngineParts, EngineSetup};
+use crate::runs::{NewRun, Sessions};
+use crate::session_room::SessionRoom;
+
+/// How long a system with skills may take to answer.
+const CMS_TIME: Duration = Duration::from_secs(10);
+
+/// What a task is made of.
+pub struct NewTask {
+    pub name: String,
+    pub agent_id: Option<String>,
+    pub task_type: TaskType,
+    pub user_prompt: String,
+    pub permission_mode: Option<String>,
+    pub input_values: Map<String, Value>,
+    pub isolation: Option<Isolation>,
+    pub model: Option<String>,
+    pub space: Option<String>,
+    pub project: PathBuf,
+}
+
+/// Skills, and what the operator lets tasks do with them.
+pub struct Workshop {
+    pub skills: Skills,
+    rules: OperatorRules,
+    records: Records,
+}
+
+impl Workshop {
+    pub fn new(config: &Config, records: Records) -> Result<Self, String> {
+        let folders = config.skills.iter().cloned().map(Folder).collect();
+        let cms = match &config.cms {
+            Some(cms) => Some(Cms::new(&cms.url, cms.token.clone(), CMS_TIME)?),
+            None => None,
+        };
+        let rules = OperatorRules {
+            default_model: config.model.clone().unwrap_or_else(|| DEFAULT_MODEL.to_owned()),
+            may_choose_model: config.model_by_request,
+            may_bypass: config.allow_bypass,
+            trusts_cms: config.trust_cms,
+            trusts_project_servers: config.trust_project_servers,
+            trusted_repositories: config.trusted_repositories.clone(),
+            runs: config.data.join("runs"),
+            hidden: at_home(config),
+        };
+        // No run is under way yet; what is there was left by a server that was killed.
+        materialise::sweep(&rules.runs);
+        Ok(Self { skills: Skills { folders, cms }, rules, records })
+    }
+
+    /// Everything a run of the task needs; the skill is fetched now.
+    async fn prepare(&self, task: &Task) -> Fallible<SkillRun> {
+        let request = TaskRequest {
+            kind: task.task_type,
+            skill: task.agent_id.clone(),
+            user_prompt: task.user_prompt.clone(),
+            permission_mode: task.permission_mode.clone(),
+            input_values: task.input_values.clone(),
+            isolation: task.isolation,
+            model: task.model.clone(),
+            project: task.project.clone(),
+        };
+        SkillRun::prepare(request, &self.skills, &self.rules).await
+    }
+}
+
+#[async_trait]
+impl EngineSetup for Workshop {
+    async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()> {
+        let Some(id) = &session.setup.task else { return Ok(()) };
+        let Some((task, _)) = self.records.find::<Task>(id).await? else {
+            return Err(error::not_found("task", id));
+        };
+        let run = self.prepare(&task).await?;
+        match &run.note {
+            Some(Note::Warning(why)) => tracing::warn!(task = task.id, "{why}"),
+            Some(Note::Debug(why)) => tracing::debug!(task = task.id, "{why}"),
+            None => {}
+        }
+        engine_parts.options = run.apply(std::mem::take(&mut engine_parts.options));
+        engine_parts.skill_allowed.extend(run.approved());
+        engine_parts.people_only |= run.mode == Mode::Ask;
+        engine_parts.guards.push(Box::new(run));
+        Ok(())
+    }
+}
+
+/// Where an engine would look for skills and commands of whoever started the server.
+fn at_home(config: &Config) -> Vec<PathBuf> {
+    let home = config.env.get("HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::var_os("HOME").map(PathBuf::from));
+    let folders =
+        home.map(|home| ["skills", "commands"].map(|name| home.join(".claude").join(name)));
+    folders.into_iter().flatten().collect()
+}
+
+/// All tasks of the server.
+pub struct Tasks {
+    pub workshop: Arc<Workshop>,
+    sessions: Arc<Sessions>,
+    clock: Clock,
+    /// Sessions of executions count like those that people make.
+    room: Arc<SessionRoom>,
+}
+
+impl Tasks {
+    pub fn new(
+        workshop: Arc<Workshop>,
+        sessions: Arc<Sessions>,
+        clock: Clock,
+        room: Arc<SessionRoom>,
+    ) -> Self {
+        Self { workshop, sessions, clock, room }
+    }
+
+    /// Keeps a task. What can be wrong with it is said now, not when it is executed.
+    pub async fn create(&self, caller: &Caller, new: NewTask) -> Fallible<TaskView> {
+        if new.name.trim().is_empty() {
+            return Err(ApiError::invalid("name", "a task has a name"));
+        }
+        if new.user_prompt.trim().is_empty() {
+            return Err(ApiError::invalid("userPrompt", "a prompt says something"));
+        }
+        let task = Task {
+            id: ids::new("task"),
+            owner: caller.user.clone(),
+            name: new.name,
+            agent_id: new.agent_id,
+            task_type: new.task_type,
+            user_prompt: new.user_prompt,
+            permission_mode: new.permission_mode,
+            input_values: new.input_values,
+            isolation: new.isolation,
+            model: new.model,
+            space: new.space,
+            project: new.project,
+            created: self.clock.now(),
+            execution: None,
+        };
+        self.workshop.prepare(&task).await?;
+        self.sessions.records.create(&task).await?;
+        Ok(TaskView::new(task, None))
+    }
+
+    /// A task that the caller may see.
+    pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Task> {
+        match self.sessions.records.find::<Task>(id).await? {
+            Some((task, _)) if caller.may_see(&task.owner) => Ok(task),
+            _ => Err(error::not_found("task", id)),
+        }
+    }
+
+    pub async fn view(&self, task: Task) -> Fallible<TaskView> {
+        let run = match &task.execution {
+            Some(execution) => self.sessions.records.find::<Run>(&execution.run).await?,
+            None => None,
+        };
+        Ok(TaskView::new(task, run.map(|(run, _)| self.sessions.as_it_is(run))))
+    }
+
+    /// Executes a task, in a session of its own.
+    pub async fn execute(&self, caller: &Caller, id: &str) -> Fallible<Task> {
+        self.execute_as(caller, id, None, None).await
+    }
+
+    /// The same; once for each key, if there is one. `more` is said beside its prompt.
+    pub(crate) async fn execute_as(
+        &self,
+        caller: &Caller,
+        id: &str,
+        key: Option<&str>,
+        more: Option<&str>,
+    ) -> Fallible<Task> {
+        let task = self.find(caller, id).await?;
+        let prepared = self.workshop.prepare(&task).await?;
+        let setup = Setup {
+            space: task.space.clone(),
+            cwd: prepared.project.clone(),
+            task: Some(task.id.clone()),
+            ..Setup::default()
+        };
+        let is_new = match key {
+            Some(key) => self.sessions.keyed(&task.owner, key).await?.is_none(),
+            None => true,
+        };
+        if is_new {
+            self.room.take(&task.owner).await?;
+        }
+        let session = match key {
+            Some(key) => self.sessions.by_key(&task.owner, key, &task.name, setup).await?,
+            None => self.sessions.create(&task.owner, &task.name, setup).await?,
+        };
+        let prompt = joined(&prepared.prompt, more);
+        // Hooks and schedules come with a key, people without.
+        let run_id = key.map(|key| ids::of("run", key));
+        let new = NewRun { id: run_id, unattended: key.is_some(), ..NewRun::text(prompt) };
+        let run = self.sessions.submit(&session, new).await?;
+        let execution =
+            Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
+        let executed = self.sessions.records.update::<Task, ()>(id, |task| {
+            task.execution = Some(execution.clone());
+            Ok(())
+        });
+        Ok(executed.await?.0)
+    }
+
+    /// Ends the last execution, if it is not over.
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Fallible<Task> {
+        let task = self.find(caller, id).await?;
+        let Some(execution) = &task.execution else {
+            return Err(ApiError::conflict("not_executed", "this task is not being executed"));
+        };
+        self.sessions.cancel(caller, &execution.run).await?;
+        Ok(task)
+    }
+
+    pub async fn remove(&self, caller: &Caller, id: &str) -> Fallible<()> {
+        let task = self.find(caller, id).await?;
+        if let Some(execution) = &task.execution {
+            self.sessions.close(&execution.session).await;
+        }
+        self.sessions.records.remove::<Task>(id).await
+    }
+}
+
+/// A prompt, and what is added to it.
+pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
+    match more {
+        Some(more) => format!("{prompt}\n\n{more}"),
+        None => prompt.to_owned(),
+    }
+}

@@ -1,0 +1,197 @@
+//! Tells a program of the operator's what happens: somebody is waited for, or a run is over.
+//!
+//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own ([`crate::courier`]). The receiver
+//! may hear of the same thing twice.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+
+use ostler_base::ids;
+use ostler_http::Certificates;
+use reqwest::Url;
+use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::approvals::Approvals;
+use crate::approvals::record::Approval;
+use crate::config::{Webhook, WebhookEvent};
+use crate::courier::{Courier, Letter};
+use crate::model::run::Run;
+use crate::runs::Sessions;
+
+/// How many requests are remembered as told.
+const TOLD: usize = 10_000;
+/// A secret that is shorter can be guessed.
+const SHORTEST_SECRET: usize = 16;
+
+/// Where it is, if it can be used.
+///
+/// # Errors
+/// In words, when the address is none or the secret is too short.
+pub fn check(webhook: &Webhook) -> Result<Url, String> {
+    let url = Url::parse(&webhook.url)
+        .map_err(|error| format!("the webhook {} is no address: {error}", webhook.url))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(format!("the webhook {} is no address of a web server", webhook.url));
+    }
+    if webhook.secret.len() < SHORTEST_SECRET {
+        return Err(format!(
+            "the webhook needs a secret of at least {SHORTEST_SECRET} characters: set OSTLER_WEBHOOK_SECRET"
+        ));
+    }
+    Ok(url)
+}
+
+/// Notifies the webhook of approvals and ends of runs.
+pub struct WebhookSender {
+    courier: Arc<Courier>,
+    url: Url,
+    secret: String,
+    events: Vec<WebhookEvent>,
+    /// How people reach this server.
+    base: String,
+    sessions: Arc<Sessions>,
+    approvals: Arc<Approvals>,
+}
+
+impl WebhookSender {
+    /// # Errors
+    /// In words, when it cannot be used.
+    pub fn new(
+        webhook: &Webhook,
+        base: String,
+        sessions: Arc<Sessions>,
+        approvals: Arc<Approvals>,
+    ) -> Result<Arc<Self>, String> {
+        let url = check(webhook)?;
+        let client =
+            ostler_http::client(Certificates::System).map_err(|error| error.to_string())?;
+        let courier = Courier::new(client, sessions.clock.clone(), Arc::clone(&sessions.metrics))?;
+        let (secret, events) = (webhook.secret.clone(), webhook.events.clone());
+        Ok(Arc::new(Self { courier, url, secret, events, base, sessions, approvals }))
+    }
+
+    /// Listens and tells, until [`WebhookSender::shut_down`].
+    pub fn start(self: &Arc<Self>) {
+        if self.events.contains(&WebhookEvent::Waiting) {
+            let (webhook_sender, news) = (Arc::clone(self), self.approvals.news());
+            self.courier.spawn(async move { webhook_sender.tell_of_waiting(news).await });
+        }
+        if self.events.contains(&WebhookEvent::Ended) {
+            let (webhook_sender, news) = (Arc::clone(self), self.sessions.news());
+            self.courier.spawn(async move { webhook_sender.tell_of_ends(news).await });
+        }
+    }
+
+    /// Ends it; what is under way is let go.
+    pub async fn shut_down(&self) {
+        self.courier.shut_down().await;
+    }
+
+    async fn tell_of_waiting(&self, mut news: broadcast::Receiver<Arc<Approval>>) {
+        let mut told = Told::default();
+        // What waited when an earlier server ended still waits; that one may not have come to tell it.
+        self.tell_all_pending(&mut told).await;
+        loop {
+            match news.recv().await {
+                Ok(approval) if approval.is_pending() => self.waiting(&approval, &mut told),
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => self.tell_all_pending(&mut told).await,
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    async fn tell_all_pending(&self, told: &mut Told) {
+        match self.approvals.all_pending().await {
+            Ok(pending) => pending.iter().for_each(|approval| self.waiting(approval, told)),
+            Err(error) => tracing::error!(%error, "what waits could not be found out"),
+        }
+    }
+
+    fn waiting(&self, approval: &Approval, told: &mut Told) {
+        if !told.add(&approval.id) {
+            return;
+        }
+        let summary = self.sessions.redacted(&approval.summary);
+        let body = json!({
+            "event": "waiting",
+            "approval": {
+                "id": approval.id,
+                "kind": approval.kind,
+                "session": approval.session,
+                "run": approval.run,
+                "owner": approval.owner,
+                "toolName": approval.tool_name,
+                "summary": summary,
+                "asked": approval.asked,
+                "expires": approval.expires,
+            },
+            "link": format!("{}/api/approvals/{}", self.base, approval.id),
+        });
+        self.tell(body);
+    }
+
+    async fn tell_of_ends(&self, mut news: broadcast::Receiver<Arc<Run>>) {
+        loop {
+            match news.recv().await {
+                Ok(run) => self.tell(self.ended(&run)),
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::warn!(missed, "ends of runs were not told to the webhook");
+                    self.courier.missed(missed);
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn ended(&self, run: &Run) -> Value {
+        let error = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
+        json!({
+            "event": "ended",
+            "run": {
+                "id": run.id,
+                "session": run.session,
+                "owner": run.owner,
+                "state": run.state,
+                "created": run.created,
+                "started": run.started,
+                "ended": run.ended,
+                "error": error.map(|error| json!({"code": error.code})),
+            },
+            "link": format!("{}/api/runs/{}", self.base, run.id),
+        })
+    }
+
+    /// Has it sent, without waiting for that.
+    fn tell(&self, mut body: Value) {
+        let id = ids::new("delivery");
+        body["id"] = id.clone().into();
+        let (to, secret) = (self.url.clone(), self.secret.clone());
+        self.courier.send(Letter { id, to, secret, body: body.to_string() });
+    }
+}
+
+/// What was told already, as far back as that matters.
+#[derive(Default)]
+struct Told {
+    known: HashSet<String>,
+    order: VecDeque<String>,
+}
+
+impl Told {
+    /// Whether it is new.
+    fn add(&mut self, id: &str) -> bool {
+        if !self.known.insert(id.to_owned()) {
+            return false;
+        }
+        self.order.push_back(id.to_owned());
+        if self.order.len() > TOLD
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        true
+    }
+}

@@ -1,0 +1,346 @@
+//! Browsers that are signed in: their cookies and page keys, as digests, in memory and in a file that only its owner can read. Times are kept
+//! by the clock on the wall there, and count from the start of this process here.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ostler_base::ids::random_text;
+use ostler_base::private;
+use serde::{Deserialize, Serialize};
+
+use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
+use super::revocation::Changes;
+use super::token::{Token, TokenDigest};
+
+/// How much later a cookie may have been used than the file says. It is not written for every request.
+const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);
+const LONGEST_LABEL: usize = 80;
+
+/// The cookies that count.
+#[derive(Debug, Default)]
+pub struct Cookies {
+    known: Mutex<HashMap<TokenDigest, Cookie>>,
+    /// Where they are kept, if they are.
+    file: Option<PathBuf>,
+    /// Reports every sign-in that ended.
+    pub(super) changes: Changes,
+}
+
+/// What a browser gets when it signs in: both are needed for every request.
+pub(crate) struct SignIn {
+    /// Sent by the browser, also to servers on other ports of the same host.
+    pub(crate) cookie: Token,
+    /// Kept by the page, where only pages of the same host and port can read it.
+    pub(crate) page_key: Token,
+}
+
+/// A browser that is in.
+#[derive(Clone, Debug)]
+pub struct Cookie {
+    /// Its name for people, which lets nobody in.
+    pub id: String,
+    /// The token it stands for.
+    pub(crate) grant: TokenDigest,
+    /// The digest of the key that its page sends along.
+    page_key: TokenDigest,
+    /// What people know it by.
+    pub label: String,
+    made: Instant,
+    used: Instant,
+    /// When it was used, as the file says.
+    written: Instant,
+}
+
+/// One of them, as it is kept. Times are in milliseconds since 1970.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    id: String,
+    digest: TokenDigest,
+    grant: TokenDigest,
+    /// Absent in files of earlier versions, whose browsers have to sign in again.
+    #[serde(default)]
+    page_key: Option<TokenDigest>,
+    #[serde(default)]
+    label: String,
+    made: u64,
+    used: u64,
+}
+
+/// When a browser came in, was last heard of, and will have to come in again.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub made: u64,
+    pub used: u64,
+    pub expires: u64,
+}
+
+impl Cookie {
+    fn new(grant: TokenDigest, page_key: TokenDigest, label: &str, now: Instant) -> Self {
+        let label = label.chars().filter(|letter| !letter.is_control()).take(LONGEST_LABEL);
+        let id = format!("browser_{}", random_text(12));
+        Self { id, grant, page_key, label: label.collect(), made: now, used: now, written: now }
+    }
+
+    fn is_over(&self, now: Instant) -> bool {
+        let is_over = |since: Instant, limit| now.saturating_duration_since(since) >= limit;
+        is_over(self.made, COOKIE_LASTS) || is_over(self.used, COOKIE_IDLE)
+    }
+
+    /// By the clock on the wall.
+    pub(crate) fn times(&self) -> Times {
+        let times = Wall::now();
+        let ends = (self.made + COOKIE_LASTS).min(self.used + COOKIE_IDLE);
+        let [made, used, expires] = [self.made, self.used, ends].map(|it| times.millis(it));
+        Times { made, used, expires }
+    }
+}
+
+impl Cookies {
+    /// Those of a file, which need not be there.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read: who was put out must not come in again by that.
+    pub fn load(file: PathBuf) -> io::Result<Self> {
+        let text = match private::read(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => "[]".to_owned(),
+            Err(error) => return Err(error),
+        };
+        let kept: Vec<Kept> = serde_json::from_str(&text).map_err(|error| {
+            let text = format!("{} does not hold browsers: {error}", file.display());
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        })?;
+        let (times, now) = (Wall::now(), Instant::now());
+        let cookie = |it: Kept| {
+            let (made, used) = (times.instant(it.made)?, times.instant(it.used)?);
+            let Kept { id, grant, label, page_key, .. } = it;
+            let cookie =
+                Cookie { id, grant, page_key: page_key?, label, made, used, written: used };
+            (!cookie.is_over(now)).then_some((it.digest, cookie))
+        };
+        let known = kept.into_iter().filter_map(cookie).take(MOST).collect();
+        Ok(Self { known: Mutex::new(known), file: Some(file), changes: Changes::default() })
+    }
+
+    /// Signs a browser in. A sign-in that cannot be written down counts until the server ends.
+    pub(super) fn add(&self, grant: TokenDigest, label: &str, now: Instant) -> SignIn {
+        let (token, page_key) = (Token::random(), Token::random());
+        let cookie = Cookie::new(grant, page_key.digest(), label, now);
+        let mut known = self.lock();
+        if known.len() >= MOST
+            && let Some(oldest) = known.iter().min_by_key(|(_, it)| it.used).map(|(key, _)| *key)
+        {
+            known.remove(&oldest);
+            self.changes.notify();
+        }
+        known.insert(token.digest(), cookie);
+        self.try_save(&known);
+        SignIn { cookie: token, page_key }
+    }
+
+    /// The token that a cookie stands for, if the page key is the one that was given out with it.
+    pub(super) fn grant(
+        &self,
+        digest: &TokenDigest,
+        page_key: &TokenDigest,
+        now: Instant,
+    ) -> Option<TokenDigest> {
+        let mut known = self.lock();
+        let cookie = known.get_mut(digest)?;
+        if cookie.page_key != *page_key {
+            return None;
+        }
+        if cookie.is_over(now) {
+            known.remove(digest);
+            return None;
+        }
+        cookie.used = now;
+        let grant = cookie.grant;
+        if now.saturating_duration_since(cookie.written) >= WRITTEN_EVERY {
+            cookie.written = now;
+            self.try_save(&known);
+        }
+        Some(grant)
+    }
+
+    /// Whether a cookie still counts. This is not a use of it.
+    pub(super) fn is_signed_in(&self, digest: &TokenDigest, now: Instant) -> bool {
+        self.lock().get(digest).is_some_and(|cookie| !cookie.is_over(now))
+    }
+
+    /// All that count, the last used first.
+    pub fn list(&self, now: Instant) -> Vec<(TokenDigest, Cookie)> {
+        let known = self.lock();
+        let mut list: Vec<_> = known.iter().map(|(key, it)| (*key, it.clone())).collect();
+        list.retain(|(_, cookie)| !cookie.is_over(now));
+        list.sort_by_key(|(_, cookie)| std::cmp::Reverse(cookie.used));
+        list
+    }
+
+    /// Ends the session of a browser.
+    ///
+    /// # Errors
+    /// When that cannot be written down: it is out, but would be in again after a restart.
+    pub fn remove(&self, digest: &TokenDigest) -> io::Result<()> {
+        let mut known = self.lock();
+        match known.remove(digest) {
+            Some(_) => {
+                self.changes.notify();
+                self.save(&known)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn try_save(&self, known: &HashMap<TokenDigest, Cookie>) {
+        if let Err(error) = self.save(known) {
+            tracing::warn!(%error, "browsers that are in are not written down, and need a new code after a restart");
+        }
+    }
+
+    fn save(&self, known: &HashMap<TokenDigest, Cookie>) -> io::Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let times = Wall::now();
+        let kept: Vec<Kept> = known
+            .iter()
+            .map(|(digest, it)| Kept {
+                id: it.id.clone(),
+                digest: *digest,
+                grant: it.grant,
+                page_key: Some(it.page_key),
+                label: it.label.clone(),
+                made: times.millis(it.made),
+                used: times.millis(it.used),
+            })
+            .collect();
+        private::replace(file, serde_json::to_string(&kept)?.as_bytes())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<TokenDigest, Cookie>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The same moment by both clocks.
+struct Wall {
+    now: Instant,
+    millis: u64,
+}
+
+impl Wall {
+    fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { now: Instant::now(), millis: u64::try_from(since.as_millis()).unwrap_or(u64::MAX) }
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        let millis = |by: Duration| u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+        match at.checked_duration_since(self.now) {
+            Some(later) => self.millis.saturating_add(millis(later)),
+            None => self.millis.saturating_sub(millis(self.now - at)),
+        }
+    }
+
+    /// A moment of the past; what lies ahead, because somebody set the clock back, is now. `None` for what is too long
+    /// ago to count.
+    fn instant(&self, millis: u64) -> Option<Instant> {
+        let ago = Duration::from_millis(self.millis.saturating_sub(millis));
+        self.now.checked_sub(ago)
+    }
+}
+
+/// What people know a browser by, from what it says of itself.
+pub(super) fn label(agent: &str) -> String {
+    let first = |words: &[(&str, &'static str)]| {
+        words.iter().find(|(word, _)| agent.contains(word)).map(|(_, name)| *name)
+    };
+    let browser = first(&[
+        ("Firefox/", "Firefox"),
+        ("Edg/", "Edge"),
+        ("OPR/", "Opera"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ]);
+    let system = first(&[
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Android", "Android"),
+        ("Windows", "Windows"),
+        ("Mac OS X", "macOS"),
+        ("Linux", "Linux"),
+    ]);
+    match (browser, system) {
+        (Some(browser), Some(system)) => format!("{browser} on {system}"),
+        (Some(name), None) | (None, Some(name)) => name.to_owned(),
+        (None, None) => agent.chars().take(LONGEST_LABEL).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Seen to fail when only the memory forgets.
+    #[test]
+    fn a_browser_is_in_after_a_restart_until_it_is_put_out() {
+        let place = tempfile::tempdir().unwrap();
+        let file = || place.path().join("browsers.json");
+        let (grant, now) = (TokenDigest::of("a token"), Instant::now());
+        let before = Cookies::load(file()).unwrap();
+        let (stays, goes) = (before.add(grant, "one", now), before.add(grant, "two", now));
+        before.remove(&goes.cookie.digest()).unwrap();
+        let after = Cookies::load(file()).unwrap();
+        let now = Instant::now();
+        let granted = |cookie: &SignIn, key: &SignIn| {
+            after.grant(&cookie.cookie.digest(), &key.page_key.digest(), now)
+        };
+        assert_eq!(granted(&stays, &stays), Some(grant));
+        assert_eq!(granted(&stays, &goes), None, "with the page key of another browser");
+        assert_eq!(granted(&goes, &goes), None);
+        let kept = std::fs::read_to_string(file()).unwrap();
+        for secret in [&stays.cookie, &stays.page_key] {
+            assert!(!kept.contains(secret.expose()), "only digests are kept");
+        }
+        let list = after.list(now);
+        let times = list[0].1.times();
+        assert_eq!((list.len(), list[0].1.label.as_str()), (1, "one"));
+        assert!(times.made <= times.used && times.used < times.expires);
+    }
+
+    // Seen to fail when times of the file are taken for now.
+    #[test]
+    fn what_ran_out_while_nobody_was_there_has_run_out() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("browsers.json");
+        let wall = Wall::now().millis;
+        let kept = |ago: Duration| Kept {
+            id: "browser_x".to_owned(),
+            digest: TokenDigest::of(&format!("{ago:?}")),
+            grant: TokenDigest::of("a token"),
+            page_key: Some(TokenDigest::of("a key")),
+            label: String::new(),
+            made: wall - u64::try_from(ago.as_millis()).unwrap(),
+            used: wall - u64::try_from(ago.as_millis()).unwrap(),
+        };
+        let of_an_earlier_version = Kept { page_key: None, ..kept(COOKIE_IDLE / 3) };
+        let ran_out = kept(COOKIE_IDLE + Duration::from_secs(1));
+        let all = [kept(COOKIE_IDLE / 2), ran_out, of_an_earlier_version];
+        private::replace(&file, serde_json::to_string(&all).unwrap().as_bytes()).unwrap();
+        let cookies = Cookies::load(file.clone()).unwrap();
+        assert_eq!(cookies.list(Instant::now()).len(), 1);
+        std::fs::write(&file, "{").unwrap();
+        assert!(Cookies::load(file).is_err(), "what cannot be read is not overlooked");
+    }
+
+    #[test]
+    fn browsers_are_called_as_people_call_them() {
+        let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+        assert_eq!(label(firefox), "Firefox on Linux");
+        let phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1";
+        assert_eq!(label(phone), "Safari on iPhone");
+        assert_eq!(label("curl/8"), "curl/8");
+    }
+}

@@ -1,0 +1,196 @@
+//! How a browser signs in: a one-time code, given to whoever has a token, becomes a cookie that no script can read, and a
+//! page key that only our own page has. A browser sends its cookies to every port of a host, so a cookie alone proves
+//! nothing: a program that an agent started on another port may have got it.
+//!
+//! A code and a cookie stand for the token they were given for and are worth as much as it is at the moment: when the
+//! token is taken back, the role changes or the owner's token is renewed, so it is for them. Both are kept as digests:
+//! codes in memory, cookies also in a file, so that browsers are still in after a restart ([`super::browsers`]).
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::browsers::{Cookies, SignIn};
+use super::revocation::Changes;
+use super::token::{Token, TokenDigest};
+
+/// How long a code waits for its browser.
+pub(crate) const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
+/// How long a cookie counts that nobody uses.
+pub(super) const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a cookie counts at all.
+pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// More codes or cookies than this at a time push out the oldest.
+pub(super) const MOST: usize = 1_000;
+
+/// Codes that wait for a browser, and browsers that are in.
+#[derive(Debug, Default)]
+pub struct Browsers {
+    codes: Mutex<HashMap<TokenDigest, Code>>,
+    pub(super) cookies: Cookies,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Code {
+    /// The token it stands for.
+    grant: TokenDigest,
+    made: Instant,
+}
+
+impl Browsers {
+    /// With the cookies of these.
+    pub fn new(cookies: Cookies) -> Self {
+        Self { codes: Mutex::default(), cookies }
+    }
+
+    /// A code for one browser.
+    pub fn code(&self, grant: TokenDigest, now: Instant) -> Token {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        if codes.len() >= MOST
+            && let Some(oldest) = codes.iter().min_by_key(|(_, it)| it.made).map(|(key, _)| *key)
+        {
+            codes.remove(&oldest);
+        }
+        let code = Token::random();
+        codes.insert(code.digest(), Code { grant, made: now });
+        code
+    }
+
+    /// Makes a cookie of a code, which is gone with that. The second part is the token that it stands for.
+    /// `label` is what people know the browser by.
+    pub(crate) fn redeem(
+        &self,
+        code: &str,
+        label: &str,
+        now: Instant,
+    ) -> Option<(SignIn, TokenDigest)> {
+        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Code { grant, made } = codes.remove(&TokenDigest::of(code))?;
+        drop(codes);
+        let is_fresh = now.saturating_duration_since(made) < CODE_LASTS;
+        is_fresh.then(|| (self.cookies.add(grant, label, now), grant))
+    }
+
+    /// The token that a cookie and its page key stand for.
+    pub(crate) fn grant(&self, cookie: &str, page_key: &str, now: Instant) -> Option<TokenDigest> {
+        self.cookies.grant(&TokenDigest::of(cookie), &TokenDigest::of(page_key), now)
+    }
+
+    /// Whether the browser with this cookie is still signed in.
+    pub(super) fn is_signed_in(&self, cookie: &TokenDigest, now: Instant) -> bool {
+        self.cookies.is_signed_in(cookie, now)
+    }
+
+    /// Reports every sign-in that ended.
+    pub(super) fn changes(&self) -> &Changes {
+        &self.cookies.changes
+    }
+
+    /// Ends the session of a cookie.
+    pub fn leave(&self, cookie: &str) -> std::io::Result<()> {
+        self.cookies.remove(&TokenDigest::of(cookie))
+    }
+}
+
+/// The cookie's name. Cookies do not know of ports, so two servers on one machine need two names.
+pub(crate) fn cookie_name(port: u16) -> String {
+    format!("ostler_session_{port}")
+}
+
+/// What sets the cookie: out of reach of scripts, and sent along by no other site.
+pub(crate) fn set_cookie(name: &str, cookie: &Token, is_secure: bool) -> String {
+    cookie_line(name, cookie.expose(), COOKIE_LASTS.as_secs(), is_secure)
+}
+
+/// What removes the cookie.
+pub(crate) fn clear_cookie(name: &str, is_secure: bool) -> String {
+    cookie_line(name, "", 0, is_secure)
+}
+
+fn cookie_line(name: &str, value: &str, seconds: u64, is_secure: bool) -> String {
+    let secure = if is_secure { "; Secure" } else { "" };
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn later(now: Instant, by: Duration) -> Instant {
+        now.checked_add(by).unwrap()
+    }
+
+    // Seen to fail when `redeem` looks the code up and leaves it there.
+    #[test]
+    fn a_code_opens_the_door_once() {
+        let (browsers, now) = (Browsers::default(), Instant::now());
+        let grant = TokenDigest::of("a token");
+        let code = browsers.code(grant, now);
+        assert!(browsers.redeem("ostler_guess", "", now).is_none());
+        let (SignIn { cookie, page_key }, of) = browsers.redeem(code.expose(), "", now).unwrap();
+        let granted = |cookie: &Token| browsers.grant(cookie.expose(), page_key.expose(), now);
+        assert_eq!((of, granted(&cookie)), (grant, Some(grant)));
+        assert!(browsers.redeem(code.expose(), "", now).is_none(), "the second time");
+        assert!(granted(&code).is_none(), "a code is no cookie");
+        assert!(granted(&page_key).is_none(), "a page key is no cookie");
+        assert!(browsers.redeem(cookie.expose(), "", now).is_none(), "a cookie is no code");
+        assert!(browsers.redeem(page_key.expose(), "", now).is_none(), "a page key is no code");
+        for wrong in ["", cookie.expose(), &page_key.expose()[1..]] {
+            assert!(browsers.grant(cookie.expose(), wrong, now).is_none(), "{wrong}");
+        }
+        browsers.leave(cookie.expose()).unwrap();
+        assert!(granted(&cookie).is_none());
+    }
+
+    // Seen to fail without the limit of a cookie that nobody uses, and without that of the code.
+    #[test]
+    fn codes_and_cookies_come_to_an_end() {
+        let (browsers, start) = (Browsers::default(), Instant::now());
+        let grant = TokenDigest::of("a token");
+        let late = browsers.code(grant, start);
+        assert!(browsers.redeem(late.expose(), "", later(start, CODE_LASTS)).is_none());
+        let cookie = |now| {
+            let code = browsers.code(grant, now);
+            browsers.redeem(code.expose(), "", now).unwrap().0
+        };
+        let (idle, busy) = (cookie(start), cookie(start));
+        let granted = |it: &SignIn, now| {
+            browsers.grant(it.cookie.expose(), it.page_key.expose(), now).is_some()
+        };
+        let mut now = start;
+        let mut steps = 0;
+        while granted(&busy, now) {
+            now = later(now, COOKIE_IDLE / 2);
+            steps += 1;
+        }
+        assert_eq!(steps, 60, "used all the time, it counts for thirty days");
+        assert!(!granted(&idle, later(start, COOKIE_IDLE)));
+    }
+
+    #[test]
+    fn there_are_never_too_many_of_them() {
+        let (browsers, start) = (Browsers::default(), Instant::now());
+        let grant = TokenDigest::of("a token");
+        let first = browsers.code(grant, start);
+        for number in 0..MOST {
+            browsers.code(grant, later(start, Duration::from_millis(1 + number as u64)));
+        }
+        assert_eq!(browsers.codes.lock().unwrap().len(), MOST);
+        assert!(browsers.redeem(first.expose(), "", start).is_none());
+    }
+
+    #[test]
+    fn the_cookie_is_for_this_site_alone() {
+        let token = Token::random();
+        let line = set_cookie(&cookie_name(7), &token, false);
+        let value = token.expose();
+        let expected =
+            format!("ostler_session_7={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000");
+        assert_eq!(line, expected);
+        assert!(set_cookie("x", &token, true).ends_with("; Secure"));
+        assert!(
+            clear_cookie("x", false).starts_with("x=; ")
+                && clear_cookie("x", false).contains("Max-Age=0")
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! All guards around an application, in the one order that is right.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
+use ostler_base::error::{ApiError, no_such_method, no_such_path};
+
+use super::guard::{self, Guard};
+use super::limits::{self, BodyLimits};
+use super::{headers, routes};
+
+/// Puts the guards around an application and adds the routes of the door below a prefix: headers of the answer are
+/// outermost, then who it is, then the body, so that nothing is read for strangers.
+pub fn protect(app: Router, prefix: &str, guard: Arc<Guard>, limits: BodyLimits) -> Router {
+    let door = routes::routes(Arc::clone(&guard));
+    let app = match prefix {
+        "" => app.merge(door),
+        prefix => app.nest(prefix, door),
+    };
+    app.fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(from_fn(survive))
+        // Our own limit counts, and says so in our own shape.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(Arc::new(limits), limits::check))
+        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn(headers::add))
+}
+
+/// A route that panics is our own mistake, and no other request's.
+async fn survive(request: Request, next: Next) -> Response {
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    answer.unwrap_or_else(|_| ApiError::internal().into_response())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Token buckets: each key may do something so often at once, and so often per second in the long run.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// More keys than this are not remembered at a time.
+const MOST_KEYS: usize = 4_096;
+
+/// How often something may be done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// At once.
+    pub burst: f64,
+    /// In the long run.
+    pub per_second: f64,
+}
+
+/// A bucket per key.
+#[derive(Debug)]
+pub struct Buckets<K> {
+    rate: Rate,
+    buckets: Mutex<HashMap<K, Bucket>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    fn refilled(self, rate: Rate, now: Instant) -> f64 {
+        let since = now.saturating_duration_since(self.at).as_secs_f64();
+        (self.left + since * rate.per_second).min(rate.burst)
+    }
+}
+
+impl<K: Copy + Eq + Hash> Buckets<K> {
+    pub fn new(rate: Rate) -> Self {
+        Self { rate, buckets: Mutex::new(HashMap::new()) }
+    }
+
+    /// Takes one out of a key's bucket.
+    ///
+    /// # Errors
+    /// With the time after which there will be one.
+    pub fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !buckets.contains_key(&key) {
+            self.make_room(&mut buckets, now);
+        }
+        let bucket = buckets.entry(key).or_insert(Bucket { left: self.rate.burst, at: now });
+        let left = bucket.refilled(self.rate, now);
+        if left < 1.0 {
+            *bucket = Bucket { left, at: now };
+            let seconds = (1.0 - left) / self.rate.per_second;
+            return Err(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
+        }
+        *bucket = Bucket { left: left - 1.0, at: now };
+        Ok(())
+    }
+
+    /// Forgets full buckets, which say no more than none. If there are none, the fullest one.
+    fn make_room(&self, buckets: &mut HashMap<K, Bucket>, now: Instant) {
+        if buckets.len() < MOST_KEYS {
+            return;
+        }
+        buckets.retain(|_, bucket| bucket.refilled(self.rate, now) < self.rate.burst);
+        if buckets.len() < MOST_KEYS {
+            return;
+        }
+        let left = |bucket: &Bucket| bucket.refilled(self.rate, now);
+        let fullest = buckets.iter().max_by(|(_, a), (_, b)| left(a).total_cmp(&left(b)));
+        if let Some(key) = fullest.map(|(key, _)| *key) {
+            buckets.remove(&key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buckets() -> (Buckets<u32>, Instant) {
+        (Buckets::new(Rate { burst: 3.0, per_second: 0.5 }), Instant::now())
+    }
+
+    // Seen to fail when a bucket is refilled without end, and when nothing is taken out.
+    #[test]
+    fn so_often_at_once_and_so_often_in_the_long_run() {
+        let (buckets, start) = buckets();
+        let take = |seconds: u64| buckets.take(1, start + Duration::from_secs(seconds));
+        assert_eq!([take(0), take(0), take(0)], [Ok(()); 3]);
+        assert_eq!(take(0), Err(Duration::from_secs(2)));
+        assert_eq!(take(1), Err(Duration::from_secs(1)), "to ask costs nothing");
+        assert_eq!((take(2), take(2).is_err()), (Ok(()), true));
+        assert_eq!([take(1000), take(1000), take(1000)], [Ok(()); 3]);
+        assert!(take(1000).is_err(), "a long wait saves up no more than the burst");
+    }
+
+    #[test]
+    fn one_key_does_not_pay_for_another() {
+        let (buckets, now) = buckets();
+        while buckets.take(1, now).is_ok() {}
+        assert_eq!(buckets.take(2, now), Ok(()));
+    }
+
+    #[test]
+    fn keys_are_forgotten_when_there_are_too_many_and_the_emptiest_last() {
+        let (buckets, now) = buckets();
+        while buckets.take(0, now).is_ok() {}
+        for key in 1..=(MOST_KEYS as u32 + 100) {
+            buckets.take(key, now).unwrap();
+        }
+        assert!(buckets.buckets.lock().unwrap().len() <= MOST_KEYS);
+        assert!(buckets.take(0, now).is_err(), "who flooded is still known");
+        let later = now + Duration::from_secs(100);
+        buckets.take(u32::MAX, later).unwrap();
+        assert_eq!(buckets.buckets.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,199 @@
+//! A skill: what its head says about it, and the text that the model follows.
+
+use std::path::PathBuf;
+
+use ostler_skill::{Document, split};
+use serde_json::{Map, Value};
+
+use super::inputs::Inputs;
+
+/// A skill, ready to be run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    /// What it is called by from outside; unique in its source.
+    pub id: String,
+    /// Its name: letters, digits, dots, dashes and underscores.
+    pub name: String,
+    pub description: String,
+    /// Its head, as it is written.
+    pub head: Map<String, Value>,
+    /// What the model follows.
+    pub content: String,
+    /// The tools it may use and needs no leave for; `None` when it does not say.
+    pub tools: Option<Vec<String>>,
+    pub model: Option<String>,
+    /// What it wants to be given.
+    pub inputs: Inputs,
+    pub source: Source,
+    /// The folder with its material.
+    pub folder: Option<PathBuf>,
+}
+
+/// Where a skill comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    Folder,
+    Cms,
+}
+
+impl Source {
+    /// As it stands in a task's record.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Folder => "filesystem",
+            Self::Cms => "strapi",
+        }
+    }
+}
+
+impl Skill {
+    /// Makes a skill of a file's head and body.
+    ///
+    /// # Errors
+    /// In words, when it cannot be used as it is.
+    pub(crate) fn new(id: &str, document: Document, source: Source) -> Result<Self, String> {
+        let Document { head, body } = document;
+        let name = head.text("name").unwrap_or_else(|| id.to_owned());
+        if !is_name(&name) {
+            return Err(format!(
+                "\"{}\" is no name for a skill: letters, digits, dots, dashes and underscores, at most {LONGEST_NAME}",
+                name.escape_debug()
+            ));
+        }
+        Ok(Self {
+            id: id.to_owned(),
+            name,
+            description: head.text("description").unwrap_or_default(),
+            content: body.trim_start_matches(['\r', '\n']).to_owned(),
+            tools: tools(&head.0)?,
+            model: head.text("model").filter(|model| model != "inherit"),
+            inputs: Inputs::of_head(&head.0)?,
+            head: head.0,
+            source,
+            folder: None,
+        })
+    }
+}
+
+const LONGEST_NAME: usize = 100;
+
+/// A name that can stand in a path and a prompt and lead nowhere else.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    !name.is_empty()
+        && !name.starts_with('.')
+        && name.len() <= LONGEST_NAME
+        && name.chars().all(is_fine)
+}
+
+/// A field under any of its spellings; one without a value is not there.
+pub(super) fn field<'a>(head: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
+    let values = names.iter().filter_map(|name| head.get(*name));
+    values.into_iter().find(|value| !value.is_null() && *value != "")
+}
+
+/// The list of tools: `allowed-tools`, or else everything that the map of MCP tools names.
+fn tools(head: &Map<String, Value>) -> Result<Option<Vec<String>>, String> {
+    let listed = field(head, &["allowed-tools", "allowedTools", "allowed_tools"]);
+    if let Some(listed) = listed {
+        return list("allowed-tools", listed).map(Some);
+    }
+    let Some(servers) = field(head, &["mcp-tools", "mcpTools", "mcp_tools"]) else {
+        return Ok(None);
+    };
+    let wrong = || "mcp-tools must be lists of tools by the names of their servers".to_owned();
+    let servers = servers.as_object().ok_or_else(wrong)?;
+    let lists = servers.values().map(|tools| list("mcp-tools", tools));
+    Ok(Some(lists.collect::<Result<Vec<_>, _>>()?.concat()))
+}
+
+/// A list, or names between commas. Whatever else it is, it is a mistake: without it the skill would have every tool.
+fn list(field: &str, value: &Value) -> Result<Vec<String>, String> {
+    let wrong = || format!("{field} must be a list of tools, or their names between commas");
+    match value {
+        Value::String(text) => Ok(split(text)),
+        Value::Array(items) => {
+            let name =
+                |item: &Value| item.as_str().map(|name| name.trim().to_owned()).ok_or_else(wrong);
+            items.iter().map(name).collect()
+        }
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(head: &str) -> Result<Skill, String> {
+        let document = ostler_skill::document(&format!("---\n{head}\n---\n\n# Title\n\nText.\n"))?;
+        Skill::new("folder-name", document, Source::Folder)
+    }
+
+    fn tools_of(head: &str) -> Option<Vec<String>> {
+        skill(head).unwrap().tools
+    }
+
+    #[test]
+    fn a_skill_is_what_its_head_and_body_say() {
+        let it = skill("name: web-to-markdown-ts\ndescription: Use when: x\nmodel: m").unwrap();
+        assert_eq!(
+            (it.name.as_str(), it.description.as_str()),
+            ("web-to-markdown-ts", "Use when: x")
+        );
+        assert_eq!((it.content.as_str(), it.model.as_deref()), ("# Title\n\nText.\n", Some("m")));
+        assert_eq!(skill("description: x").unwrap().name, "folder-name");
+        assert_eq!(skill("model: inherit").unwrap().model, None);
+    }
+
+    #[test]
+    fn tools_are_a_list_or_a_text_or_those_of_servers() {
+        let expected = ["WebFetch", "Write", "Read"].map(str::to_owned).to_vec();
+        assert_eq!(
+            tools_of("allowed-tools:\n  - WebFetch\n  - Write\n  - Read"),
+            Some(expected.clone())
+        );
+        assert_eq!(tools_of("allowed-tools: \"WebFetch, Write, Read\""), Some(expected.clone()));
+        assert_eq!(tools_of("allowed-tools: WebFetch,Write , Read,"), Some(expected.clone()));
+        assert_eq!(tools_of("allowedTools: [WebFetch, Write, Read]"), Some(expected.clone()));
+        assert_eq!(
+            tools_of("mcp-tools:\n  a: [WebFetch, Write]\n  b: [Read]"),
+            Some(expected.clone())
+        );
+        assert_eq!(
+            tools_of("mcpTools:\n  a: [X]\nallowed-tools: [WebFetch, Write, Read]"),
+            Some(expected)
+        );
+        let commas = tools_of("allowed-tools: Bash(git log, git diff), Read").unwrap();
+        assert_eq!(commas, ["Bash(git log, git diff)", "Read"]);
+        assert_eq!(tools_of("name: x"), None);
+        assert_eq!(
+            tools_of("allowed-tools: \"\"\nmcp-tools: {a: [X]}"),
+            Some(vec!["X".to_owned()])
+        );
+        assert_eq!(tools_of("allowed-tools: []"), Some(Vec::new()), "none at all");
+    }
+
+    // Seen to fail when what is no list counts as none: the skill then has every tool.
+    #[test]
+    fn a_list_that_is_none_is_an_error() {
+        for head in [
+            "allowed-tools: {a: b}",
+            "allowed-tools: 3",
+            "allowed-tools: [1]",
+            "mcp-tools: [a]",
+            "mcp-tools: {a: {b: c}}",
+        ] {
+            assert!(skill(head).is_err(), "{head}");
+        }
+    }
+
+    // Seen to fail when names may begin with a dot.
+    #[test]
+    fn names_lead_nowhere() {
+        for name in ["..", ".", "a/b", "a\\b", "../x", "a b", "\"a\\nb\"", ".hidden", "\"a\\0\""] {
+            assert!(skill(&format!("name: {name}")).is_err(), "{name}");
+        }
+        assert!(is_name("ünïcode_1.2-x"));
+    }
+}

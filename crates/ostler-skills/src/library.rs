@@ -1,0 +1,108 @@
+//! All skills that a server knows: those of its folders, then those of its content management system.
+//!
+//! Nothing is kept: each run reads its skill again, so that a change counts from the next run on.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use ostler_base::error::{ApiError, shown};
+
+use super::cms::Cms;
+use super::definition::Skill;
+use super::folder::Folder;
+
+/// Where skills come from.
+#[derive(Clone, Debug, Default)]
+pub struct Skills {
+    pub folders: Vec<Folder>,
+    pub cms: Option<Cms>,
+}
+
+/// What a source has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listed {
+    pub skills: Vec<Skill>,
+    /// What was left out, and why.
+    pub problems: Vec<String>,
+}
+
+/// Why there is no skill.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SkillError {
+    #[error("there is no skill {0}")]
+    NotFound(String),
+    #[error("the skill {id} cannot be used: {reason}")]
+    Broken { id: String, reason: String },
+    #[error("the skills cannot be fetched: {0}")]
+    Unreachable(String),
+    #[error("the skills did not come within {} s", .0.as_secs())]
+    TooSlow(Duration),
+}
+
+impl From<SkillError> for ApiError {
+    fn from(error: SkillError) -> Self {
+        let message = error.to_string();
+        match error {
+            SkillError::NotFound(_) => {
+                Self::not_found(message).hint("list them to see which there are")
+            }
+            SkillError::Broken { .. } => {
+                let error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "skill_broken", message);
+                error.hint("correct the skill; the next run reads it again")
+            }
+            SkillError::Unreachable(_) => {
+                Self::new(StatusCode::BAD_GATEWAY, "skill_source_failed", message)
+            }
+            SkillError::TooSlow(_) => {
+                Self::new(StatusCode::GATEWAY_TIMEOUT, "skill_source_too_slow", message)
+            }
+        }
+    }
+}
+
+impl Skills {
+    /// The skill of this id or name, as it is now.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be used or fetched.
+    pub async fn find(&self, id: &str) -> Result<Skill, SkillError> {
+        for folder in &self.folders {
+            if let Some(skill) = folder.find(id)? {
+                return Ok(skill);
+            }
+        }
+        let found = match &self.cms {
+            Some(cms) => cms.find(id).await?,
+            None => None,
+        };
+        found.ok_or_else(|| SkillError::NotFound(shown(id)))
+    }
+
+    /// All of them. Of two with the same name the first counts; a source that fails is told of.
+    pub async fn list(&self) -> Listed {
+        let mut all = Listed::default();
+        let mut add = |listed: Listed| {
+            all.problems.extend(listed.problems);
+            for skill in listed.skills {
+                if all.skills.iter().any(|known| known.name == skill.name) {
+                    all.problems.push(format!(
+                        "{} is left out: there is another one of that name",
+                        skill.id
+                    ));
+                } else {
+                    all.skills.push(skill);
+                }
+            }
+        };
+        self.folders.iter().for_each(|folder| add(folder.list()));
+        if let Some(cms) = &self.cms {
+            match cms.list().await {
+                Ok(listed) => add(listed),
+                Err(error) => {
+                    add(Listed { problems: vec![error.to_string()], ..Listed::default() })
+                }
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,122 @@
+//! The MCP servers of a project: what its `.mcp.json` says under `mcpServers`, handed on as it is.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use ostler::options::McpServerConfig;
+use ostler_base::paths::open_beneath;
+use serde_json::{Map, Value};
+
+const FILE: &str = ".mcp.json";
+const LONGEST: u64 = 1024 * 1024;
+
+/// The servers, and what there is to say about the file.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub(crate) servers: BTreeMap<String, McpServerConfig>,
+    pub note: Option<Note>,
+}
+
+/// What there is to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// There are no servers, which is fine; for those who look closely.
+    Debug(String),
+    /// There is a file, and it makes no sense: somebody expects servers that are not there.
+    Warning(String),
+}
+
+/// Reads them. Nothing that is wrong with the file stops a task.
+pub fn load(project: &Path) -> Found {
+    let none = |note| Found { servers: BTreeMap::new(), note: Some(note) };
+    let mut text = String::new();
+    let read = open_beneath(project, Path::new(FILE))
+        .and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    if let Err(error) = read {
+        let text = format!("no MCP servers from {FILE} in {}: {error}", project.display());
+        return none(Note::Debug(text));
+    }
+    match parse(&text) {
+        Ok(Some(servers)) => Found { servers, note: None },
+        Ok(None) => none(Note::Debug(format!("{FILE} in {} has no mcpServers", project.display()))),
+        Err(reason) => {
+            let path = project.join(FILE);
+            none(Note::Warning(format!("no MCP servers from {}: {reason}", path.display())))
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Option<BTreeMap<String, McpServerConfig>>, String> {
+    let file: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Some(servers) = file.get("mcpServers").and_then(Value::as_object) else { return Ok(None) };
+    servers.iter().map(server).collect::<Result<_, _>>().map(Some)
+}
+
+fn server((name, config): (&String, &Value)) -> Result<(String, McpServerConfig), String> {
+    let config: Map<String, Value> =
+        config.as_object().cloned().ok_or_else(|| format!("{name} is not an object"))?;
+    // One that lives in a host cannot be named by a file.
+    if config.get("type").is_some_and(|kind| kind == "sdk") {
+        return Err(format!("{name} is of the type sdk, which a file cannot have"));
+    }
+    let config = serde_json::from_value(Value::Object(config));
+    Ok((name.clone(), config.map_err(|error| format!("{name}: {error}"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(text: &str) -> Found {
+        let project = tempfile::tempdir().unwrap();
+        std::fs::write(project.path().join(FILE), text).unwrap();
+        load(project.path())
+    }
+
+    #[test]
+    fn servers_are_handed_on_as_they_are() {
+        let config = json!({
+            "playwright": {"command": "node", "args": ["x/index.js"]},
+            "filesystem": {"command": "npx", "args": ["-y", "server", "<projects>"], "env": {"A": "${B}"}, "new": 1},
+            "web": {"type": "http", "url": "https://x.example/mcp"},
+        });
+        let Found { servers, note } = found(&json!({"mcpServers": config}).to_string());
+        assert_eq!((json!(servers), note), (config, None));
+    }
+
+    #[test]
+    fn no_file_and_no_servers_are_fine_and_nonsense_is_told() {
+        let empty = tempfile::tempdir().unwrap();
+        assert!(matches!(load(empty.path()).note, Some(Note::Debug(_))));
+        for fine in ["{}", "[]", r#"{"mcpServers": []}"#, r#"{"mcpServers": null}"#] {
+            assert!(matches!(found(fine).note, Some(Note::Debug(_))), "{fine}");
+        }
+        for odd in [
+            "",
+            "{",
+            r#"{"mcpServers": {"a": 1}}"#,
+            r#"{"mcpServers": {"a": {"args": []}}}"#,
+            r#"{"mcpServers": {"a": {"type": "sdk", "name": "a"}}}"#,
+        ] {
+            let Found { servers, note } = found(odd);
+            assert!(
+                servers.is_empty() && matches!(note, Some(Note::Warning(_))),
+                "{odd}: {note:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_project_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let project = place.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        std::fs::write(place.path().join("other"), r#"{"mcpServers": {"a": {"command": "x"}}}"#)
+            .unwrap();
+        std::os::unix::fs::symlink("../other", project.join(FILE)).unwrap();
+        assert!(load(&project).servers.is_empty());
+    }
+}

@@ -1,0 +1,217 @@
+//! Which tools a run has, and which of them need no leave. A skill's list says both: only these tools exist, and they
+//! are approved beforehand. Without a list all tools exist, and none is approved.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ostler::engine::coverage::{self, CallPlace};
+use ostler::hook::{HookOutput, PreToolUseInput};
+use ostler::options::ToolSet;
+use ostler::{Hook, Options};
+use serde_json::Value;
+
+use super::mode::Mode;
+
+/// The engine's own way to hand over an answer; it touches nothing.
+const ANSWER: &str = "StructuredOutput";
+
+/// What a run may use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tools(Option<Vec<String>>);
+
+impl Tools {
+    /// The tools of a skill's list.
+    pub(crate) fn new(list: Option<Vec<String>>) -> Self {
+        Self(list)
+    }
+
+    /// The same and another one, if there is a list at all.
+    pub(crate) fn and(mut self, name: &str) -> Self {
+        if let Some(list) = &mut self.0
+            && !list.iter().any(|rule| tool(rule) == name)
+        {
+            list.push(name.to_owned());
+        }
+        self
+    }
+
+    /// Whether a tool exists.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let Some(list) = &self.0 else { return true };
+        name == ANSWER || list.iter().any(|rule| names(tool(rule), name))
+    }
+
+    /// Whether a server has any tool that exists.
+    pub(crate) fn uses_server(&self, server: &str) -> bool {
+        let Some(list) = &self.0 else { return true };
+        let prefix = format!("mcp__{}", plain(server));
+        list.iter()
+            .any(|rule| tool(rule) == prefix || tool(rule).starts_with(&format!("{prefix}__")))
+    }
+
+    /// The rules, as they were listed.
+    pub fn rules(&self) -> &[String] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Says it to the engine. What the engine cannot leave out (single tools of a server, uses that a rule does not name)
+    /// a hook refuses, which holds in every mode.
+    pub fn apply(&self, options: &mut Options, mode: Mode, trusted: &[PathBuf]) {
+        let Some(list) = &self.0 else { return };
+        let mut base: Vec<String> = list.iter().map(|rule| tool(rule).to_owned()).collect();
+        base.retain(|name| !name.starts_with("mcp__"));
+        base.dedup();
+        options.tools.base = Some(ToolSet::Only(base));
+        let place = CallPlace {
+            cwd: options.context.cwd.clone().unwrap_or_default(),
+            directories: options.context.additional_directories.clone(),
+            home: options.engine.env.variables.get("HOME").map(Into::into),
+            trusted_repositories: trusted.to_vec(),
+            env: options.engine.env.clone(),
+        };
+        let tools = Arc::new(self.clone());
+        let only_these = Hook::new(move |call: PreToolUseInput, _| {
+            let (tools, place) = (Arc::clone(&tools), place.clone());
+            async move {
+                let name = &call.tool_name;
+                if !tools.has(name) {
+                    return HookOutput::deny(format!(
+                        "{name} is not among the tools of this skill"
+                    ));
+                }
+                if tools.names_use(&place, name, &call.tool_input) {
+                    return HookOutput::none();
+                }
+                let why =
+                    format!("this skill uses {name} only for {}", tools.uses(name).join(", "));
+                match mode {
+                    // Nobody is asked in this mode, so that nobody could say yes.
+                    Mode::Bypass => HookOutput::deny(why),
+                    // The operator may have chosen any mode.
+                    Mode::AcceptEdits | Mode::OfServer => HookOutput::ask(why),
+                    // What no rule allows is asked anyway.
+                    Mode::Default | Mode::Ask | Mode::Plan => HookOutput::none(),
+                }
+            }
+        });
+        options.hooks.push(only_these);
+    }
+
+    /// The rules about a tool.
+    fn uses(&self, name: &str) -> Vec<String> {
+        self.rules().iter().filter(|rule| names(tool(rule), name)).cloned().collect()
+    }
+
+    /// Whether the list names this use of a tool: by the whole tool, by a rule that covers the call, or because the call needs
+    /// no approval anywhere.
+    fn names_use(&self, place: &CallPlace, name: &str, input: &Value) -> bool {
+        let uses = self.uses(name);
+        if uses.is_empty() || uses.iter().any(|rule| !rule.contains('(')) {
+            return true;
+        }
+        let rules: Option<Vec<_>> = uses.iter().map(|rule| coverage::parse(rule)).collect();
+        rules.is_some_and(|rules| coverage::covers(place, &rules, name, input))
+            || coverage::needs_no_approval(place, name, input)
+    }
+}
+
+/// The tool that a rule is about.
+fn tool(rule: &str) -> &str {
+    rule.split('(').next().unwrap_or_default().trim()
+}
+
+fn names(listed: &str, name: &str) -> bool {
+    // The tool for subagents goes by two names.
+    const SUBAGENTS: [&str; 2] = ["Agent", "Task"];
+    let whole_server = listed.strip_suffix("__*").unwrap_or(listed);
+    listed == name
+        || (SUBAGENTS.contains(&listed) && SUBAGENTS.contains(&name))
+        || (is_server(whole_server)
+            && name.strip_prefix(whole_server).is_some_and(|rest| rest.starts_with("__")))
+}
+
+fn is_server(listed: &str) -> bool {
+    listed.strip_prefix("mcp__").is_some_and(|server| !server.is_empty() && !server.contains("__"))
+}
+
+/// A server's name as it stands in the names of its tools.
+fn plain(server: &str) -> String {
+    let fine = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+    server.chars().map(fine).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools(list: &[&str]) -> Tools {
+        Tools::new(Some(list.iter().map(|it| (*it).to_owned()).collect()))
+    }
+
+    fn applied(tools: &Tools) -> Options {
+        let mut options = Options::new();
+        tools.apply(&mut options, Mode::Default, &[]);
+        options
+    }
+
+    #[test]
+    fn a_list_says_what_exists_and_what_is_approved() {
+        let listed = tools(&["Read", "Bash(git:*)", "mcp__calc__add"]);
+        let options = applied(&listed);
+        assert_eq!(
+            options.tools.base,
+            Some(ToolSet::Only(vec!["Read".to_owned(), "Bash".to_owned()]))
+        );
+        assert_eq!(listed.rules(), ["Read", "Bash(git:*)", "mcp__calc__add"]);
+        assert_eq!((options.hooks.len(), options.permissions.allowed.len()), (1, 0));
+    }
+
+    // Mutant: `names_use` that looks at the tool only.
+    #[test]
+    fn a_rule_with_content_names_only_these_uses() {
+        let listed = tools(&["Bash(touch:*)", "Read", "Edit(//nowhere/src/**)"]);
+        let place = CallPlace { cwd: "/nowhere".into(), ..CallPlace::default() };
+        let run = |command: &str| {
+            listed.names_use(&place, "Bash", &serde_json::json!({"command": command}))
+        };
+        assert!(run("touch a") && run("ls"));
+        assert!(!run("rm a") && !run("touch a; rm a") && !run("touch a > /etc/x"));
+        let edit = |path: &str| {
+            let input =
+                serde_json::json!({"file_path": path, "old_string": "a", "new_string": "b"});
+            listed.names_use(&place, "Edit", &input)
+        };
+        assert!(edit("/nowhere/src/a") && !edit("/nowhere/a"));
+        assert!(listed.names_use(&place, "Read", &serde_json::json!({"file_path": "/etc/x"})));
+    }
+
+    #[test]
+    fn an_empty_list_is_no_tools_and_no_list_is_all_of_them() {
+        let none = applied(&tools(&[]));
+        assert_eq!(none.tools.base, Some(ToolSet::Only(Vec::new())));
+        let all = applied(&Tools::new(None));
+        assert_eq!((all.tools.base, all.permissions.allowed.len(), all.hooks.len()), (None, 0, 0));
+        assert!(Tools::new(None).has("Bash") && !tools(&[]).has("Bash"));
+    }
+
+    // Seen to fail when the name of a server is compared by its beginning.
+    #[test]
+    fn servers_and_their_tools_are_told_apart() {
+        let one = tools(&["mcp__calc__add"]);
+        assert!(
+            one.has("mcp__calc__add") && !one.has("mcp__calc__add2") && !one.has("mcp__calc__sub")
+        );
+        assert!(
+            one.uses_server("calc") && !one.uses_server("cal") && !one.uses_server("calculator")
+        );
+        for whole in ["mcp__calc", "mcp__calc__*"] {
+            let whole = tools(&[whole]);
+            assert!(whole.has("mcp__calc__add") && !whole.has("mcp__calculator__add"));
+            assert!(whole.uses_server("calc"));
+        }
+        assert!(tools(&["Task"]).has("Agent") && tools(&["Agent"]).has("Task"));
+        assert!(!tools(&["Read"]).has("ReadAll") && tools(&["Read"]).has("StructuredOutput"));
+        assert!(!tools(&["mcp__"]).has("mcp__calc__add"));
+        assert!(tools(&["mcp__my_server__x"]).uses_server("my server"));
+    }
+}
