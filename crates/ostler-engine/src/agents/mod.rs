@@ -6,7 +6,6 @@
 //! can stop it either way.
 
 mod finished;
-mod identity;
 mod report;
 mod run;
 mod tool;
@@ -16,7 +15,7 @@ use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::AgentInfo;
 
 pub(crate) use self::finished::FinishedSubagents;
-pub(crate) use self::identity::SubagentIdentity;
+
 pub(crate) use self::run::{context_of, has_tool};
 pub(crate) use self::tool::Agent;
 use crate::call::Tools;

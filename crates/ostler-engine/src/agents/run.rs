@@ -47,9 +47,9 @@ pub(super) async fn below(
     }
     let limits = [parent.limits.max_turns, kind.definition.max_turns, wishes.max_turns];
     context.limits.max_turns = limits.into_iter().flatten().min();
-    let mut narrowing = (*context.host.narrowing).clone();
+    let mut narrowing = (*context.permissions.narrowing).clone();
     narrowing.mode = wishes.mode.clone().or_else(|| kind.definition.permission_mode.clone());
-    context.host.narrowing = Arc::new(narrowing);
+    context.set_permissions(context.permissions.with_narrowing(narrowing));
     context.context_usage = ContextUsage::default();
     // Its caller has told the host what it answers.
     context.answering = Arc::default();
@@ -71,9 +71,10 @@ pub(crate) fn context_of(parent: &TurnContext, kind: &AgentKind) -> TurnContext 
     }
     // Malformed hooks have been told of when the file was read, or come from a host that can look.
     if let Some(Ok(hooks)) = hooks.as_ref().map(registry::commands_of_agent) {
-        context.host = context.host.with_hooks(hooks);
+        context.hooks = context.hooks.with(hooks);
     }
-    context.host.narrowing = Arc::new(narrowed(&parent.host.narrowing, definition));
+    let narrowing = narrowed(&parent.permissions.narrowing, definition);
+    context.set_permissions(context.permissions.with_narrowing(narrowing));
     without_tools(&context, |name| !has_tool(definition, name))
 }
 

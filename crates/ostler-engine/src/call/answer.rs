@@ -8,7 +8,7 @@
 //! PreToolUse hooks see the call as it would run: where an answer changed it, they run again. What they change then is
 //! decided like what they change before a question, and asked about if need be.
 
-use ostler_proto::control::{CanUseTool, DecisionReasonType};
+use ostler_proto::control::{AskHost, CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
 use ostler_proto::launch::Answerer;
 use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::decision_source::DecisionSource;
 use super::permit::{self, CallContext, Refusal, needs_person};
 use super::{prompt_tool, question};
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::hooks::verdict::HookPermission;
-use crate::host::Host;
 use crate::permission::{Decision, Outcome};
 use crate::tool::{Effect, Prepared};
 
@@ -121,7 +121,7 @@ pub(super) async fn ask_until_settled(
                 if let Some(HookReaction::Changed) = hook {
                     judge = DecisionSource::hook();
                 }
-                apply_updates(at.host, updates.as_deref().unwrap_or_default()).await;
+                apply_updates(at.context, updates.as_deref().unwrap_or_default()).await;
                 return Ok(ApprovedCall { input, prepared, by: judge, remarks });
             }
         }
@@ -196,19 +196,19 @@ async fn ask(
             false => None,
         }
     };
-    let answer = match &*at.host.answerer {
+    let answer = match &*at.context.permissions.answerer {
         Answerer::NoOne => match hooks.await {
             Some(answer) => return Ok((answer, AnsweredBy::Hook)),
             None => return Err(refuse_unasked(at, request, effect, decision).await),
         },
         Answerer::Tool(name) => tokio::select! {
-            answer = prompt_tool::ask(at.tools, at.cx, name, request) => answer,
+            answer = prompt_tool::ask(&at.context.tools, &at.context.cx, name, request) => answer,
             Some(answer) = hooks => return Ok((answer, AnsweredBy::Hook)),
         },
         _ => {
             tell_of_question(at, &request.tool_name);
             tokio::select! {
-                answer = at.host.may_use(request.clone()) => answer,
+                answer = may_use(at, request.clone()) => answer,
                 Some(answer) = hooks => return Ok((answer, AnsweredBy::Hook)),
             }
         }
@@ -222,10 +222,15 @@ async fn ask(
             let told = format!(
                 "The permission request for {tool} ({call}) failed: {error}. The call was denied."
             );
-            at.host.inform(told, "warning", Some("permission_request_failed")).await;
+            at.context.outbox.inform(told, "warning", Some("permission_request_failed")).await;
             Err(unanswered(&error))
         }
     }
+}
+
+/// Asks the host whether a tool may run.
+async fn may_use(at: &CallContext<'_>, request: CanUseTool) -> Result<PermissionResult, String> {
+    at.context.outbox.ask::<CanUseTool>(AskHost::CanUseTool(Box::new(request))).await
 }
 
 /// The yes in an answer.
@@ -268,7 +273,7 @@ fn tell_of_question(at: &CallContext<'_>, tool: &str) {
         "title": "Permission needed",
         "notification_type": "permission_prompt",
     });
-    at.host.hooks().tell(at.host, &at.cx.cwd, Event::new(HookEvent::Notification, fields));
+    at.context.hooks.tell(Event::new(HookEvent::Notification, fields));
 }
 
 /// What hooks answer to a permission question; `None` when they leave it to the host.
@@ -282,7 +287,7 @@ async fn ask_hooks(
         fields["permission_suggestions"] = json!(suggestions);
     }
     let event = at.event(HookEvent::PermissionRequest, effect, fields);
-    let verdict = at.host.hooks().run(at.host, &at.cx.cwd, event).await;
+    let verdict = at.context.hooks.run(event).await;
     let deny = |message: String, interrupt| {
         PermissionResult::Deny(Deny { message, interrupt, ..Deny::default() })
     };
@@ -311,13 +316,16 @@ fn unanswered(why: &str) -> Refusal {
 
 /// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked
 /// again.
-async fn apply_updates(host: &Host, updates: &[PermissionUpdate]) {
+async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
+    let TurnContext { outbox, permissions, .. } = context;
     for update in updates {
-        match host.change_policy(update).await {
-            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => host.tell_mode().await,
+        match context.change_permissions(update).await {
+            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => {
+                outbox.send_mode(permissions.mode()).await;
+            }
             Ok(()) => {}
             Err(error) => {
-                host.inform(error.to_string(), "warning", Some("permission_update_failed")).await
+                outbox.inform(error.to_string(), "warning", Some("permission_update_failed")).await;
             }
         }
     }

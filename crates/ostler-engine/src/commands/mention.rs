@@ -17,7 +17,7 @@ pub(super) async fn files(context: &TurnContext, text: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for name in mentioned(text).into_iter().take(MOST_FILES) {
         let path = context.cx.resolve(Path::new(name));
-        let (policy, file) = (context.host.policy(), path.clone());
+        let (policy, file) = (context.permissions.policy(), path.clone());
         if on_disk(move || file.is_file() && may_read(&policy, &file)).await {
             let input = json!({"file_path": path});
             let (content, denied) = run(context, "Read", input).await;

@@ -29,7 +29,7 @@ impl ModelSwitch {
         let Self { from, to, requested, source } = self;
         let cache = context.sampling.cache;
         let tokens = context.context_usage.last();
-        let prices = context.host.ledger.prices();
+        let prices = context.records.ledger.prices();
         let (dollars, pricing) = match written(prices, to, tokens, cache) {
             Some(dollars) => (dollars, "catalog"),
             None => (written(prices, ASSUMED, tokens, cache).unwrap_or_default(), "default"),
@@ -60,12 +60,12 @@ fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f6
 
 /// Tells hooks that another model took over by itself. Nobody is asked, and nobody waits.
 pub(crate) fn tell_of_fallback(context: &TurnContext, fallback: &Fallback) {
-    let TurnContext { host, cx, .. } = context;
-    if host.agent.is_some() || !host.hooks().any_for(&HookEvent::PostModelSwitch) {
+    let TurnContext { outbox, hooks, .. } = context;
+    if outbox.subagent.is_some() || !hooks.any_for(&HookEvent::PostModelSwitch) {
         return;
     }
     let Fallback { from, to } = fallback.clone();
     let switch = ModelSwitch { from, to, requested: None, source: "auto" };
     let event = Event::new(HookEvent::PostModelSwitch, switch.fields(context));
-    host.hooks().tell(host, &cx.cwd, event);
+    hooks.tell(event);
 }

@@ -10,8 +10,8 @@ use ostler_proto::hook::{HookEvent, HookOutput};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::drive::tool_session;
-use crate::host::Host;
+use super::HookScope;
+use crate::ask_model::ask_model;
 use crate::model::{Aliases, ChatMessage, Model, Request, Sampling};
 
 /// What the model is told. The prompt of the hook says what it is about.
@@ -49,13 +49,13 @@ pub(crate) struct HookModel {
 pub(super) async fn ask(
     hook: &PromptHook,
     judge: &HookModel,
-    host: &Host,
+    scope: &HookScope,
     event: &HookEvent,
     input: &Value,
 ) -> Result<(String, HookOutput), String> {
     let model = judge.aliases.full_name(hook.model.as_deref(), &judge.name);
     let request = request(model, words(&hook.prompt, input));
-    let answer = tool_session::ask(&*judge.model, host, request).await;
+    let answer = ask_model(&*judge.model, &scope.outbox, &scope.ledger, request).await;
     let message = answer.map_err(|error| format!("got no answer from its model: {error}"))?;
     let text: Vec<&str> = message.content.iter().filter_map(ContentBlock::as_text).collect();
     let text = text.join("\n");

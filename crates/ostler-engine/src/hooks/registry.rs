@@ -43,7 +43,7 @@ pub(crate) struct Hook {
     /// Nobody waits for it, and what it objects to the model hears at once.
     pub(super) wakes: bool,
     /// It has run, and is to run only once.
-    ledger: Option<Arc<AtomicBool>>,
+    has_run: Option<Arc<AtomicBool>>,
 }
 
 /// What of a hook is only to be shown.
@@ -102,12 +102,12 @@ impl Hook {
 
     /// Whether it is to run only once.
     pub(super) fn runs_once(&self) -> bool {
-        self.ledger.is_some()
+        self.has_run.is_some()
     }
 
     /// Whether it may run now. Asking counts as running.
     pub(super) fn take_turn(&self) -> bool {
-        self.ledger.as_ref().is_none_or(|ledger| !ledger.swap(true, Ordering::Relaxed))
+        self.has_run.as_ref().is_none_or(|ledger| !ledger.swap(true, Ordering::Relaxed))
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
             },
             is_async: false,
             wakes: false,
-            ledger: None,
+            has_run: None,
         })
     });
     hooks.collect()
@@ -297,7 +297,7 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
         on_failure,
         is_async: written.r#async || written.async_rewake,
         wakes: written.async_rewake,
-        ledger: written.once.then(Arc::default),
+        has_run: written.once.then(Arc::default),
         kind: kind(event, written)?,
     })
 }

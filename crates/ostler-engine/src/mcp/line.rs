@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Inner;
-use crate::host::{self, Calls, HostCall};
+use crate::host_calls::{Calls, HostCall};
 
 /// How much a server inside the host may say before somebody listens.
 const MESSAGES_AHEAD: usize = 256;
@@ -34,8 +34,7 @@ impl HostLine {
     pub async fn send(&self, message: Value) -> Result<Value, String> {
         let server_name = self.server.clone();
         let request = McpMessage { server_name, message, extra: Extra::default() };
-        let reply =
-            host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request), false).await?;
+        let reply = self.calls.ask::<McpMessage>(AskHost::McpMessage(request), false).await?;
         Ok(reply.mcp_response.unwrap_or_default())
     }
 

@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 pub use self::line::HostLine;
 use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
-use crate::host::{Calls, Host};
+use crate::host_calls::Calls;
 use crate::model::ToolSpec;
 use crate::settings::ServerLists;
 use crate::tool::{AnyTool, RunFuture, ServerToolPolicy, ToolCx};
@@ -244,9 +244,8 @@ impl Servers {
     pub(crate) fn new(
         connector: Option<Arc<dyn Connector>>,
         lists: Arc<ServerLists>,
-        host: &Host,
+        calls: Calls,
     ) -> Self {
-        let calls = host.calls.clone();
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
         Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
     }

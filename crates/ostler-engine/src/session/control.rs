@@ -21,6 +21,7 @@ use super::setup::HostOffers;
 use crate::agents;
 use crate::commands;
 use crate::disk::on_disk;
+use crate::drive::TurnContext;
 use crate::hooks::registry;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
@@ -115,7 +116,7 @@ impl Session {
                     let subtype = other.tag().unwrap_or("none");
                     let error = format!("Unsupported control request subtype: {subtype}");
                     let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
-                    return self.context.host.send(ToHost::ControlResponse(response)).await;
+                    return self.context.outbox.send(ToHost::ControlResponse(response)).await;
                 }
             },
         };
@@ -171,13 +172,13 @@ impl Session {
             Ok(payload) => self.with_open_questions(success(id, payload)),
             Err(error) => failure(id, error, None),
         };
-        let (host, hooks) = (self.context.host.clone(), self.context.host.hooks());
+        let TurnContext { outbox, hooks, .. } = self.context.clone();
         if !hooks.watches_files() {
-            return host.send(ToHost::ControlResponse(response)).await;
+            return outbox.send(ToHost::ControlResponse(response)).await;
         }
         self.answers.spawn(async move {
             on_disk(move || hooks.note_watched()).await;
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
         });
     }
 
@@ -191,7 +192,7 @@ impl Session {
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
         self.take_offers(initialize, offers)?;
         if let Some(hooks) = &initialize.hooks {
-            self.context.host.replace_callbacks(registry::callbacks(hooks));
+            self.context.hooks.replace_callbacks(registry::callbacks(hooks));
         }
         if let Some(prompt) = &initialize.system_prompt {
             self.setup.system_prompt = Some(system_prompt_text(prompt));
@@ -216,7 +217,7 @@ impl Session {
             "pid": std::process::id(),
             "claude_code_version": env!("CARGO_PKG_VERSION"),
             "ostler_version": env!("CARGO_PKG_VERSION"),
-            "current_permission_mode": self.context.host.mode(),
+            "current_permission_mode": self.context.permissions.mode(),
             "hooks_applied": true,
             "hook_on_failure_supported": true,
             "sdk_mcp_manifests_parked": parked,
@@ -256,7 +257,7 @@ impl Session {
             let Some((asker, cancel)) = self.peer.cancel(id) else { continue };
             self.asked_person.remove(&cancel.request_id);
             waiting.push(asker);
-            self.context.host.send(ToHost::ControlCancelRequest(cancel)).await;
+            self.context.outbox.send(ToHost::ControlCancelRequest(cancel)).await;
         }
         let mut cancelled = Vec::new();
         let payload = match interrupt.cancel_queued {
@@ -267,7 +268,7 @@ impl Session {
             _ => json!({"still_queued": self.queue.named()}),
         };
         let response = success(request_id, payload);
-        self.context.host.send(ToHost::ControlResponse(response)).await;
+        self.context.outbox.send(ToHost::ControlResponse(response)).await;
         self.tell_of_prompts(cancelled, CommandState::Cancelled).await;
         self.interrupt.cancel();
         drop(waiting);
@@ -277,16 +278,17 @@ impl Session {
     async fn set_mode(&mut self, request_id: Option<RequestId>, set: &SetPermissionMode) {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
-        let host = self.context.host.clone();
-        match host.change_policy_here(&PermissionUpdate::SetMode(update)) {
-            Ok(()) => {
+        let outbox = self.context.outbox.clone();
+        let permissions = &self.context.permissions;
+        match permissions.change_session(&PermissionUpdate::SetMode(update)) {
+            Ok(_) => {
                 let response = success(request_id, json!({"mode": set.mode}));
-                host.send(ToHost::ControlResponse(response)).await;
-                host.tell_mode().await;
+                outbox.send(ToHost::ControlResponse(response)).await;
+                outbox.send_mode(permissions.mode()).await;
             }
             Err(error) => {
                 let response = failure(request_id, error.to_string(), error.code());
-                host.send(ToHost::ControlResponse(response)).await;
+                outbox.send(ToHost::ControlResponse(response)).await;
             }
         }
     }

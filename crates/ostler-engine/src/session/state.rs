@@ -5,8 +5,8 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{SessionState, SessionStateChanged};
 
-use crate::host::Host;
 use crate::ids::fresh_uuid;
+use crate::outbox::Outbox;
 
 /// Who hears what the session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl ReportedState {
     }
 
     /// Tells the state, if it is news.
-    pub(super) async fn tell(&mut self, host: &Host, state: SessionState) {
+    pub(super) async fn tell(&mut self, outbox: &Outbox, state: SessionState) {
         // Who waits for quiet has to hear of it again; that work goes on is no news.
         let is_awaited = state == SessionState::Idle && std::mem::take(&mut self.is_stale);
         let is_news = is_awaited || self.state != state;
@@ -47,10 +47,10 @@ impl ReportedState {
         let frame = SessionStateChanged {
             state,
             sdk_host_only: (events == StateEvents::ForHost).then_some(true),
-            session_id: host.session_id.clone(),
+            session_id: outbox.session_id.clone(),
             uuid: fresh_uuid(),
             extra: Extra::default(),
         };
-        host.send(ToHost::System(System::SessionStateChanged(frame))).await;
+        outbox.send(ToHost::System(System::SessionStateChanged(frame))).await;
     }
 }

@@ -11,7 +11,7 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::PromptSuggestion;
 
 use super::Session;
-use crate::drive::tool_session;
+use crate::ask_model::ask_model;
 use crate::ids::fresh_uuid;
 use crate::model::ChatMessage;
 
@@ -59,7 +59,8 @@ impl Session {
             let context = context.with_server_tools().await;
             let request = context.request(conversation, false);
             // A guess that fails is no loss.
-            let Ok(answer) = tool_session::ask(&*context.model, &context.host, request).await
+            let Ok(answer) =
+                ask_model(&*context.model, &context.outbox, &context.records.ledger, request).await
             else {
                 return;
             };
@@ -71,11 +72,11 @@ impl Session {
             if is_prompt {
                 let frame = PromptSuggestion {
                     suggestion,
-                    session_id: context.host.session_id.clone(),
+                    session_id: context.outbox.session_id.clone(),
                     uuid: fresh_uuid(),
                     extra: Extra::default(),
                 };
-                context.host.send(ToHost::PromptSuggestion(frame)).await;
+                context.outbox.send(ToHost::PromptSuggestion(frame)).await;
             }
         });
     }

@@ -41,9 +41,9 @@ impl Session {
         request_id: Option<RequestId>,
         asked: &FileSuggestions,
     ) {
-        let (cwd, host, walks) =
-            (self.context.cx.cwd.clone(), self.context.host.clone(), self.walks.clone());
-        let guard = host.policy().read_guard();
+        let (cwd, outbox, walks) =
+            (self.context.cx.cwd.clone(), self.context.outbox.clone(), self.walks.clone());
+        let guard = self.context.permissions.policy().read_guard();
         let query = asked.query.clone();
         let limit = asked.extra.get("limit").and_then(Value::as_u64);
         let limit = limit.map_or(MOST, |limit| limit.min(MOST_EVER as u64) as usize);
@@ -72,7 +72,7 @@ impl Session {
                 }
                 Err(error) => failure(request_id, format!("the search broke down: {error}"), None),
             };
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
             tokio::time::sleep(REMEMBERED).await;
             walks.forget();
         });

@@ -31,7 +31,7 @@ impl Session {
                 self.is_told_to_end = true;
                 Ok(json!({}))
             }
-            AskEngine::GetHooksListing(_) => Ok(json!(self.context.host.hooks().listing())),
+            AskEngine::GetHooksListing(_) => Ok(json!(self.context.hooks.listing())),
             AskEngine::SetMcpPermissionModeOverride(set) => self.pin_server(set),
             AskEngine::ListPermissionRules(_) => Ok(self.permission_rules()),
             AskEngine::GetSettings(_) => Ok(self.settings()),

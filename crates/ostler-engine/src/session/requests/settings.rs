@@ -23,7 +23,7 @@ const FLAG: &str = "flagSettings";
 impl Session {
     /// All rules that hold.
     pub(super) fn permission_rules(&self) -> Value {
-        let policy = self.context.host.policy();
+        let policy = self.context.permissions.policy();
         let rules = policy.rules().iter().map(|kept| PermissionRuleEntry {
             behavior: match kept.behavior {
                 Behavior::Allow => PermissionBehavior::Allow,
@@ -104,7 +104,7 @@ impl Session {
         }
         self.setup.applied = applied;
         if given.contains_key("permissions") {
-            let mut policy = self.context.host.policy.lock().unwrap_or_else(|it| it.into_inner());
+            let mut policy = self.context.permissions.lock();
             policy.forget(Source::Flag);
             // What the session was started with stays: a host adds to it, and a no stays a no.
             let started = self.setup.flag_rules.iter().cloned();
@@ -118,7 +118,7 @@ impl Session {
         if !without_effect.is_empty() {
             let list = without_effect.join(", ");
             let text = format!("these settings have no effect while a session runs: {list}");
-            self.context.host.inform(text, "warning", Some("settings_without_effect")).await;
+            self.context.outbox.inform(text, "warning", Some("settings_without_effect")).await;
         }
         Ok(json!({}))
     }
@@ -155,7 +155,7 @@ impl Session {
         if let Some(permissions) = change.get("permissions") {
             read_rules(permissions)?;
         }
-        let folders = Arc::clone(&self.context.host.folders);
+        let folders = Arc::clone(&self.context.permissions.folders);
         let path = folders.file(source).ok_or_else(|| "there is no folder for it".to_owned())?;
         let change = change.clone();
         Ok(move || {

@@ -1,4 +1,4 @@
-//! A subagent as its line to the host knows it: what of it is shown, and how far it has come.
+//! A subagent: what of it the host sees, and how far it has come.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,16 +8,19 @@ use ostler_proto::api::{ContentBlock, ToolUseBlock, Usage};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::TaskProgress;
+use ostler_proto::{AgentId, SessionId, ToolUseId};
 use serde_json::Value;
 
-use crate::host::Host;
 use crate::ids::fresh_uuid;
 use crate::model::ledger::count_tokens;
 use crate::tasks::{TaskCost, frames};
 
-/// A subagent that speaks.
+/// A subagent of a session.
 #[derive(Debug)]
 pub(crate) struct SubagentIdentity {
+    pub(crate) id: AgentId,
+    /// The call that started it.
+    pub(crate) call: ToolUseId,
     pub(crate) kind: String,
     pub(crate) description: String,
     /// The conversation does not wait for it.
@@ -35,13 +38,15 @@ pub(crate) struct SubagentIdentity {
 
 impl SubagentIdentity {
     pub(crate) fn new(
-        kind: &str,
-        description: &str,
+        (id, call): (AgentId, ToolUseId),
+        (kind, description): (&str, &str),
         in_background: bool,
         shows_text: bool,
         output_file: PathBuf,
     ) -> Self {
         Self {
+            id,
+            call,
             kind: kind.to_owned(),
             description: description.to_owned(),
             in_background: AtomicBool::new(in_background),
@@ -121,19 +126,19 @@ impl SubagentIdentity {
     }
 
     /// `task_progress`: what it does now.
-    pub(crate) fn progress(&self, host: &Host, call: &ToolUseBlock) -> Option<ToHost> {
+    pub(crate) fn progress(&self, session_id: &SessionId, call: &ToolUseBlock) -> ToHost {
         self.n_tool_calls.fetch_add(1, Ordering::Relaxed);
         let what = call.input.get("description").and_then(Value::as_str).unwrap_or(&call.name);
-        Some(ToHost::System(System::TaskProgress(TaskProgress {
-            task_id: host.agent.as_ref()?.as_str().into(),
-            tool_use_id: host.parent.clone(),
+        ToHost::System(System::TaskProgress(TaskProgress {
+            task_id: self.id.as_str().into(),
+            tool_use_id: Some(self.call.clone()),
             description: format!("Running {what}"),
             subagent_type: Some(self.kind.clone()),
             usage: frames::usage(self.effort()),
             last_tool_name: Some(call.name.clone()),
-            session_id: host.session_id.clone(),
+            session_id: session_id.clone(),
             uuid: fresh_uuid(),
             ..TaskProgress::default()
-        })))
+        }))
     }
 }
