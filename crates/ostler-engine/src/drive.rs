@@ -39,7 +39,7 @@ use crate::structured;
 use crate::turn::ids::CallIds;
 use crate::turn::{Ending, Input, Output, Turn};
 
-/// Runs a turn to its end. Should it panic, the conversation goes back to whoever lent it.
+/// Runs a turn to its end. If it panics, the conversation goes back to its lender.
 pub(crate) async fn drive(
     context: &TurnContext,
     conversation: LentConversation,
@@ -70,7 +70,7 @@ pub(crate) async fn drive(
                 }
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
                 Output::Overruled => driver.overruled().await,
-                Output::MayGoOn => turn.handle(driver.may_go_on().await),
+                Output::MayGoOn => turn.handle(driver.may_continue().await),
                 Output::Stopped(result) => driver.stopped(result).await,
                 Output::Done(ending) => return driver.finish(ending, turn).await,
             }
@@ -94,7 +94,7 @@ async fn passed(deadline: Option<tokio::time::Instant>) {
     }
 }
 
-/// The next event of the response under way; waits for ever when there is none.
+/// The next event of the response under way; waits for ever without one.
 async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEvent, ModelError>> {
     match stream {
         Some(stream) => stream.next().await,
@@ -124,13 +124,13 @@ struct Driver<'a> {
     running: HashMap<task::Id, Arc<ToolUseBlock>>,
     /// The ids of all calls of the conversation.
     ids: CallIds,
-    /// The calls of the response that are done, as hooks are told of them. Empty unless they want to know.
+    /// The calls of the response that are done, for the input of hooks. Empty unless there is a hook for it.
     batch: Vec<Value>,
-    /// Whether hooks are told of the calls of a response.
+    /// Whether hooks are notified of the calls of a response.
     tells_of_batch: bool,
     /// When the time is up.
     deadline: Option<tokio::time::Instant>,
-    /// What the user asked for, in words.
+    /// The text of the prompt.
     request: String,
     attempts: Attempts,
     finished: TurnOutcome,

@@ -13,7 +13,7 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// A file as it is; `None` when there is none.
+    /// A file as it is; `None` when it is missing.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let data = fs::metadata(path).ok()?;
         let modified = (data.mtime(), data.mtime_nsec());

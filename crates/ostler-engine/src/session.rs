@@ -1,7 +1,7 @@
 //! A session: one conversation with one host, from the first frame to the last.
 //!
-//! The front door of the engine is the wire protocol itself: frames in, frames out. Whoever holds the other end
-//! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
+//! The front door of the engine is the wire protocol itself: frames in, frames out. The program at the other end
+//! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run next to it
 //! and reach the host through it.
 
 mod call;
@@ -91,7 +91,7 @@ pub struct Connection {
 /// Starts a session on the current runtime.
 ///
 /// # Errors
-/// In words, when the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
+/// When the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
 /// schema is not one.
 pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
@@ -198,7 +198,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         disk: DiskRequests::default(),
         walks: FileListCache::default(),
         begun: Instant::now(),
-        is_told_to_end: false,
+        must_end: false,
         wants_suggestions: false,
         suggesting: JoinSet::new(),
         guessing: None,
@@ -208,7 +208,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     Ok(Connection { to_engine, from_engine })
 }
 
-/// What the user is told about a session that is open elsewhere.
+/// The notice about a session that is open elsewhere.
 fn in_use(session: &SessionId) -> Notice {
     let content = format!(
         "Session {session} is open in another program too. Both write to one file, so the conversation that is resumed \
@@ -217,7 +217,7 @@ fn in_use(session: &SessionId) -> Notice {
     Notice { content, level: "warning" }
 }
 
-/// Backups lie beside the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
+/// Backups are next to the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
 fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
     let Some(opened) = &options.opened else {
         let folder = scratch.folder().unwrap_or(scratch.path());
@@ -252,7 +252,7 @@ struct Session {
     conversation: Vec<ChatMessage>,
     /// Where the turn that runs leaves the conversation if it panics.
     rescue: Rescue,
-    /// What is told with the first prompt.
+    /// What is reported with the first prompt.
     start: Option<SessionStartInfo>,
     idle_notice: Option<Duration>,
     /// When the last turn ended, unless hooks have heard that a prompt is awaited.
@@ -281,11 +281,11 @@ struct Session {
     answers: JoinSet<()>,
     /// Requests of the host that work on files. No turn begins meanwhile.
     disk: DiskRequests,
-    /// The files it has looked at for somebody who types.
+    /// The files it has looked at for file suggestions.
     walks: FileListCache,
     begun: Instant,
     /// The host wants no more of it.
-    is_told_to_end: bool,
+    must_end: bool,
     /// The host wants to know what the user might ask next.
     wants_suggestions: bool,
     /// Holds at most one: the guess that is being made.
@@ -329,7 +329,7 @@ impl Session {
         // Since when nothing but background tasks can keep the session.
         let mut since = Instant::now();
         loop {
-            if open && self.is_told_to_end {
+            if open && self.must_end {
                 (open, since) = (false, Instant::now());
                 self.tell_waiting("the session was told to end");
             }
@@ -375,7 +375,7 @@ impl Session {
                 Some(done) = self.disk.next() => self.end_disk_work(done).await,
                 () = waiting::until(end_of_wait), if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
-                // Nobody reads any more: whatever runs is for nobody, and goes.
+                // The host no longer reads: what runs is stopped.
                 () = frames.closed() => {
                     if open {
                         reason = self.exit_reason();
@@ -386,7 +386,7 @@ impl Session {
             }
         }
         self.context.cx.tasks.shutdown().await;
-        // Whoever waits for it gets no other.
+        // A host that waits for it gets no other.
         if let Some(result) = self.held.take() {
             self.context.outbox.send(result).await;
         }
@@ -424,7 +424,7 @@ impl Session {
                     self.asked_behind.remove(id);
                 }
                 if let Some((waiting, result)) = self.peer.answered(answer) {
-                    // Whoever asked may have been interrupted meanwhile.
+                    // The call that asked may have been interrupted meanwhile.
                     let _ = waiting.send(result);
                 }
             }
@@ -475,7 +475,7 @@ impl Session {
         }
     }
 
-    /// Whoever asked this does not wait any more.
+    /// The asker of this no longer waits.
     async fn withdraw(&mut self, token: u64) {
         let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
         if let Some((_, cancel)) = cancelled {
@@ -485,7 +485,7 @@ impl Session {
         }
     }
 
-    /// Nobody will answer any more: whoever waits for a permission does not get it.
+    /// The host will not answer any more: calls that wait for a permission are refused.
     fn tell_waiting(&mut self, reason: &str) {
         self.asked_person.clear();
         self.asked_behind.clear();
@@ -543,7 +543,7 @@ impl Session {
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
-                // A bug in the engine or in code of the host. The session goes on with what was said so far.
+                // A bug in the engine or in code of the host. The session continues with what was said so far.
                 self.conversation = self.rescue.take();
                 let result = self.totals.broken(&self.context, &error.to_string());
                 self.context.outbox.send(result).await;

@@ -2,9 +2,9 @@
 //!
 //! Looked at before every prompt, and all the time where hooks for `ConfigChange` want to hear of it. Of the user's and
 //! the administrator's files, permission rules, directories and hooks are read again. A project's files are within
-//! reach of whoever works in the project, the agent included, so of these only new rules that deny or ask are taken,
+//! reach of everyone who works in the project, the agent included, so of these only new rules that deny or ask are taken,
 //! and `disableBypassPermissionsMode`; the rest waits for the next session. So do mode, model and variables. A file that
-//! cannot be understood, or that a hook objects to, changes nothing. Nobody can object to the administrator's.
+//! cannot be understood, or that a hook objects to, changes nothing. Hooks cannot object to the administrator's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -40,7 +40,7 @@ pub(crate) struct SettingsWatcher {
     known: Mutex<BTreeMap<PathBuf, Option<FileStamp>>>,
     /// Files that changed, and hooks gave no answer whether that may hold.
     unheard: Mutex<BTreeSet<PathBuf>>,
-    /// Held by whoever looks, so that a change is told once.
+    /// Held during a look, so that a change is reported once.
     pub(crate) looking: tokio::sync::Mutex<()>,
 }
 

@@ -12,7 +12,7 @@ use crate::tasks::TaskResult;
 use crate::tool::{ToolError, ToolOutput};
 use crate::turn::Ending;
 
-/// How a subagent ended, for whoever gave it its work.
+/// How a subagent ended, for its parent.
 pub(super) struct Report {
     pub(super) outcome: TaskOutcome,
     pub(super) text: String,

@@ -1,4 +1,4 @@
-//! `Agent`: hand a piece of work to a subagent, and wait for its report or go on without.
+//! `Agent`: hand a piece of work to a subagent, and wait for its report or continue without.
 
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ impl Agent {
         outbox.transcript = transcript
             .or_else(|| outbox.transcript.as_ref().and_then(|main| main.subagent(&id, &meta)));
         context.set_outbox(outbox);
-        // What goes on in the background goes on when the turn is interrupted. What is waited for ends with the call
+        // What runs in the background continues when the turn is interrupted. What is waited for ends with the call
         // that waits, and may be put into the background.
         context.cx.cancelled = CancellationToken::new();
         Ok(SubagentRun { id, context, kind, prompt, conversation, task })
@@ -211,19 +211,19 @@ impl SubagentRun {
         Ok(launched)
     }
 
-    /// Begins, and waits for the end, unless the host wants it to go on in the background. Dropping the future stops
+    /// Begins, and waits for the end, unless the host moves it to the background. Dropping the future stops
     /// the subagent, which then says no more.
     async fn carry_out(self) -> Result<ToolOutput, ToolError> {
         let (stop, tasks) = (self.context.cx.cancelled.clone(), self.context.cx.tasks.clone());
         let guard = stop.clone().drop_guard();
-        // Dropped before the guard: what it says about being stopped is for nobody.
+        // Dropped before the guard: the host is not sent what it says about being stopped.
         let mut hush = Hush(self.context.outbox.subagent.clone());
         let (task, launched) = (self.task.clone(), self.launched());
         let promotion = tasks.promotion(&task.call);
         let (answer, answered) = oneshot::channel();
         let work = async move {
             let (ended, output) = self.work().await;
-            // Whoever waited may have been interrupted.
+            // The call may have been interrupted.
             let _ = answer.send(output);
             ended
         };
@@ -255,7 +255,7 @@ impl SubagentRun {
         };
         blocks.push(ContentBlock::text(prompt.as_str()));
         let subagent = outbox.subagent.clone().expect("a subagent speaks as one");
-        // Hosts that wait see what was asked; the others have been told with the task.
+        // A host that waits sees the prompt; for background tasks it is in `task_started`.
         match subagent.is_in_background() {
             true => outbox.record_prompt(blocks.clone()).await,
             false => outbox.send_user(blocks.clone()).await,
@@ -308,7 +308,7 @@ async fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
     on_disk(move || skills.into_iter().filter_map(read).collect()).await
 }
 
-/// Silences a subagent once nobody waits for it.
+/// Silences a subagent once its call no longer waits for it.
 struct Hush(Option<Arc<SubagentIdentity>>);
 
 impl Drop for Hush {

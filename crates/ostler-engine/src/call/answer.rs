@@ -1,7 +1,7 @@
 //! The answer to a permission question, and what becomes of a call that the answer changed.
 //!
 //! An answer may change the input. The changed call is decided again before anything that came with the answer takes
-//! effect: a deny refuses it, whoever said yes. A host, a person or the permission prompt tool has been asked and may
+//! effect: a deny refuses it in spite of the yes. A host, a person or the permission prompt tool has been asked and may
 //! say yes to everything else. A hook stands in for a permission only: where its changed call needs a person, the
 //! person is asked.
 //!
@@ -182,7 +182,7 @@ async fn refuse_answer(
     at.refuse(input, effect, Decision { reason, ..decision }, by).await
 }
 
-/// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer wins.
+/// Asks the host or the permission prompt tool, and at the same time the hooks that answer in their place. The first answer wins.
 async fn ask(
     at: &CallContext<'_>,
     request: &CanUseTool,
@@ -216,13 +216,13 @@ async fn ask(
     match answer {
         Ok(answer) => Ok((answer, AnsweredBy::Host)),
         Err(error) => {
-            // The model reads it as a refusal; whoever wrote the host must learn that its answer does not arrive.
+            // The model reads it as a refusal; the author of the host must learn that its answer does not arrive.
             let call = request.tool_use_id.clone().unwrap_or_default();
             let tool = &request.tool_name;
-            let told = format!(
+            let text = format!(
                 "The permission request for {tool} ({call}) failed: {error}. The call was denied."
             );
-            at.context.outbox.inform(told, "warning", Some("permission_request_failed")).await;
+            at.context.outbox.inform(text, "warning", Some("permission_request_failed")).await;
             Err(unanswered(&error))
         }
     }
@@ -250,7 +250,7 @@ fn allowed(answer: PermissionResult, by: AnsweredBy) -> Result<Allow, Refusal> {
     }
 }
 
-/// Nobody answers questions: what would have to be asked does not run.
+/// No one answers questions: a call that requires approval does not run.
 async fn refuse_unasked(
     at: &CallContext<'_>,
     request: &CanUseTool,
@@ -263,10 +263,10 @@ async fn refuse_unasked(
         at.call.name, decision.reason
     );
     let decision = Decision { reason, ..decision.clone() };
-    at.refuse(&request.input, effect, decision, DecisionSource::nobody()).await
+    at.refuse(&request.input, effect, decision, DecisionSource::no_one()).await
 }
 
-/// Tells hooks that somebody has to answer. They are not waited for: the question is there already.
+/// Notifies hooks that a question is open. They are not waited for: the question is there already.
 fn tell_of_question(at: &CallContext<'_>, tool: &str) {
     let fields = json!({
         "message": format!("Your permission is needed to use {tool}"),
@@ -314,7 +314,7 @@ fn unanswered(why: &str) -> Refusal {
     Refusal::Denied { message, interrupt: false, by }
 }
 
-/// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked
+/// Applies what came along with a yes. A change that cannot be made is reported and left out, which means being asked
 /// again.
 async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
     let TurnContext { outbox, permissions, .. } = context;

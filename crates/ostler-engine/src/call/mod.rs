@@ -39,7 +39,7 @@ pub(crate) struct CallResult {
     pub(crate) block: ToolResultBlock,
     pub(crate) structured: Option<Value>,
     pub(crate) denied: bool,
-    /// Somebody wants the whole turn to end.
+    /// The host or a hook wants the whole turn to end.
     pub(crate) stop: Option<StopAfter>,
     /// Why a hook wants it to; the reason may be empty.
     pub(crate) stop_reason: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct CallResult {
     pub(crate) meta: Option<ToolResultMeta>,
 }
 
-/// Whether a call may run beside others. A call that cannot be read, or whose tool panics, runs alone, and fails.
+/// Whether a call may run in parallel with others. A call that cannot be read, or whose tool panics, runs alone, and fails.
 pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bool {
     let is_read_only = || {
         prepare(tools, cx, &call.name, &call.input)

@@ -38,7 +38,7 @@ pub(super) struct Permit {
 pub(super) enum Refusal {
     /// The call itself is wrong.
     Mistake(String),
-    /// Somebody said no.
+    /// A rule, the host or a hook said no.
     Denied { message: String, interrupt: bool, by: DecisionSource },
     /// A hook said no, and that the turn is to end with it.
     Stopped { message: String, reason: String },

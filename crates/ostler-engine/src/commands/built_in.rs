@@ -87,7 +87,7 @@ pub(crate) async fn obey(
 ) -> TurnOutcome {
     let text = match command {
         BuiltIn::Compact => return manual::run(context, conversation, arguments).await,
-        // The session does it once the turn is over: nothing of the old conversation may go on then.
+        // The session does it once the turn is over: nothing of the old conversation may run then.
         BuiltIn::Clear => {
             drop(conversation.take());
             return finished(command, String::new(), Vec::new());

@@ -84,7 +84,7 @@ fn source(origin: &Origin) -> &'static str {
     }
 }
 
-/// Lets run without approval, for this turn, what the command says. Files of a project nobody trusts say nothing here.
+/// Lets run without approval, for this turn, what the command says. Files of an untrusted project have no rules here.
 pub(super) async fn grant(context: &TurnContext, command: &Command) {
     for text in &command.allowed_tools {
         match text.parse::<Rule>() {

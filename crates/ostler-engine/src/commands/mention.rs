@@ -54,7 +54,7 @@ mod tests {
     use super::mentioned;
 
     #[test]
-    fn names_end_where_the_sentence_goes_on() {
+    fn names_end_where_the_sentence_continues() {
         assert_eq!(mentioned("See @a.txt, (@b/c.rs) and @a.txt."), ["a.txt", "b/c.rs"]);
         assert_eq!(mentioned("mail me@example.com or @ nobody"), [""; 0]);
     }

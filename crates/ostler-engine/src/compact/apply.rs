@@ -1,4 +1,4 @@
-//! The end of a compaction: what the host sees of it, what is written down, who is told.
+//! The end of a compaction: what the host sees of it, what is written down, which hooks run.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn write(context: &TurnContext, beginning: String) {
     show(context, lost.into_iter().chain([ToHost::User(Box::new(summary))])).await;
 }
 
-/// Writes down what the conversation also begins with, for whoever resumes it. Hosts have seen it, or are not to.
+/// Writes down what the conversation also begins with, for a resumed session. Hosts have seen it, or are not to.
 async fn write_quietly(context: &TurnContext, blocks: &[ContentBlock], is_synthetic: bool) {
     if blocks.is_empty() {
         return;

@@ -59,7 +59,7 @@ impl Trigger {
 pub(crate) struct CompactJob<'a> {
     pub(crate) trigger: Trigger,
     pub(crate) conversation: &'a [ChatMessage],
-    /// Where the prompt begins that is kept as it is; the end of the conversation when there is none.
+    /// Where the prompt begins that is kept as it is; the end of the conversation without one.
     pub(crate) to: CutPoint,
     /// The request that is being worked on, when it is not behind `to`.
     pub(crate) request: Option<&'a str>,
@@ -86,12 +86,12 @@ pub(crate) enum CompactError {
     Blocked(String),
     /// It did not work out.
     Failed(String),
-    /// Whoever wanted it does not wait any more.
+    /// It was cancelled.
     Stopped,
 }
 
 impl CompactError {
-    /// In words for people.
+    /// The reason, for users.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Blocked(reason) if reason.is_empty() => "a hook does not want it".to_owned(),

@@ -68,7 +68,7 @@ impl Driver<'_> {
     }
 
     /// Asks hooks whether the results of a response may go to the model.
-    pub(super) async fn may_go_on(&mut self) -> Input {
+    pub(super) async fn may_continue(&mut self) -> Input {
         let TurnContext { hooks, cx, .. } = self.context;
         let fields = json!({"tool_calls": std::mem::take(&mut self.batch)});
         tokio::select! {
@@ -103,7 +103,7 @@ impl Driver<'_> {
         self.tell_of_failure(error, words).await;
     }
 
-    /// Words of the turn itself that make the model go on.
+    /// Text of the turn itself that makes the model continue.
     pub(super) async fn nudge(&mut self, words: String) {
         match self.refused().cloned() {
             Some(refused) => {

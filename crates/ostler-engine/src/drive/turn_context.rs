@@ -59,13 +59,13 @@ pub(crate) struct TurnContext {
     pub(crate) library: Arc<Library>,
     /// Standing instructions, for agents that have a system prompt of their own.
     pub(crate) memory: Arc<Vec<MemoryFile>>,
-    /// What the model is told while it plans.
+    /// The instructions for plan mode.
     pub(crate) planning: Arc<str>,
     /// The name of the output style.
     pub(crate) style: Arc<str>,
     /// How work is handed to subagents.
     pub(crate) delegation: Delegation,
-    /// Subagents that have finished and can be asked to go on.
+    /// Subagents that have finished and can be resumed.
     pub(crate) finished_subagents: FinishedSubagents,
     /// The prompts that the turn answers, as far as the host has given them names.
     pub(crate) answering: Arc<[Uuid]>,
@@ -164,7 +164,7 @@ impl TurnContext {
         let policy = self.permissions.policy();
         for tool in more {
             let spec = tool.spec();
-            // One of ours is not replaced by somebody else's; one that may never run is not offered.
+            // A built-in tool is not replaced by a server's; a tool that is denied altogether is not offered.
             if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
                 tools.insert(spec.name.clone(), tool);
                 specs.push(spec);

@@ -90,7 +90,7 @@ fn name(source: Option<Source>) -> &'static str {
     }
 }
 
-/// Whoever works in a project can write its settings.
+/// Everyone who works in a project can write its settings.
 fn is_of_project(source: Source) -> bool {
     matches!(source, Source::Project | Source::Local)
 }

@@ -64,7 +64,7 @@ impl HookRunFrames {
         shown
     }
 
-    /// Whether somebody wants to see what it printed, and has not been asked about so much yet. `n_bytes` grows.
+    /// Whether the host wants to see what it printed, and there is more than before. `n_bytes` grows.
     pub(super) fn lags(&mut self, n_bytes: usize) -> bool {
         self.is_shown && std::mem::replace(&mut self.noted, n_bytes) != n_bytes
     }

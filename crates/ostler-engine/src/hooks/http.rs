@@ -20,7 +20,7 @@ use crate::model::is_loopback;
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// # Errors
-/// In words, when there is no answer or it makes no sense.
+/// When there is no answer or it makes no sense.
 pub(super) async fn ask(
     clients: &Clients,
     hook: &HttpHook,
@@ -36,7 +36,7 @@ pub(super) async fn ask(
         request = request.header(name, value);
     }
     let sent = request.send().await;
-    // The address may carry a secret, and whoever reads this has it in the settings.
+    // The address may carry a secret, and the reader has it in the settings.
     let mut response =
         sent.map_err(|error| format!("cannot reach its server: {}", error.without_url()))?;
     if !response.status().is_success() {
@@ -102,7 +102,7 @@ impl Clients {
 
 /// Puts variables into a header: `$NAME` and `${NAME}`. One that is not allowed, or not set, is empty.
 fn fill(text: &str, allowed: &[String], look_up: impl Fn(&str) -> Option<String>) -> String {
-    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let is_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let value = |name: &str| {
         let is_allowed = allowed.iter().any(|allowed| allowed == name);
         is_allowed.then(|| look_up(name)).flatten().unwrap_or_default()
@@ -112,7 +112,7 @@ fn fill(text: &str, allowed: &[String], look_up: impl Fn(&str) -> Option<String>
     while let Some((before, after)) = rest.split_once('$') {
         filled.push_str(before);
         let braced = after.strip_prefix('{').and_then(|after| after.split_once('}'));
-        let end = after.find(|letter| !is_name(letter)).unwrap_or(after.len());
+        let end = after.find(|character| !is_name(character)).unwrap_or(after.len());
         rest = match braced {
             Some((name, rest)) => {
                 filled.push_str(&value(name));

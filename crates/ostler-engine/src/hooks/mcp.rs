@@ -17,24 +17,24 @@ use crate::tool::ToolCx;
 pub(crate) struct McpHook {
     pub(super) server: String,
     pub(super) tool: String,
-    /// Its input; `${tool_input.file_path}` in a text stands for what the hook is told.
+    /// Its input; `${tool_input.file_path}` in a text stands for a field of the hook's input.
     pub(super) input: Map<String, Value>,
 }
 
 /// # Errors
-/// In words, when there is no answer or it makes no sense.
+/// When there is no answer or it makes no sense.
 pub(super) async fn call(
     hook: &McpHook,
     servers: &Servers,
     cwd: &Path,
     event: &HookEvent,
-    told: &Value,
+    hook_input: &Value,
 ) -> Result<(String, HookOutput), String> {
     let McpHook { server, tool, input } = hook;
     let connected = servers
         .find(server)
         .map_err(|_| format!("needs the MCP server {server}, which is not connected"))?;
-    let input = fill(&Value::Object(input.clone()), told);
+    let input = fill(&Value::Object(input.clone()), hook_input);
     let cx = ToolCx { cwd: cwd.to_owned(), ..ToolCx::default() };
     let called = connected.call(tool, input, &cx).await;
     let output = called.map_err(|error| format!("failed: {tool} of {server}: {error}"))?;
@@ -43,19 +43,19 @@ pub(super) async fn call(
     Ok((text, answer))
 }
 
-/// Puts what the hook is told into the texts of an input.
-fn fill(input: &Value, told: &Value) -> Value {
+/// Puts fields of the hook's input into the texts of the tool's.
+fn fill(input: &Value, hook_input: &Value) -> Value {
     match input {
-        Value::String(text) => Value::String(fill_text(text, told)),
-        Value::Array(items) => items.iter().map(|item| fill(item, told)).collect(),
+        Value::String(text) => Value::String(fill_text(text, hook_input)),
+        Value::Array(items) => items.iter().map(|item| fill(item, hook_input)).collect(),
         Value::Object(fields) => {
-            fields.iter().map(|(name, value)| (name.clone(), fill(value, told))).collect()
+            fields.iter().map(|(name, value)| (name.clone(), fill(value, hook_input))).collect()
         }
         other => other.clone(),
     }
 }
 
-fn fill_text(text: &str, told: &Value) -> String {
+fn fill_text(text: &str, hook_input: &Value) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -66,7 +66,7 @@ fn fill_text(text: &str, told: &Value) -> String {
             continue;
         };
         let pointer = format!("/{}", path.replace('.', "/"));
-        filled.push_str(&match told.pointer(&pointer) {
+        filled.push_str(&match hook_input.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
             None => String::new(),
@@ -83,13 +83,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hook_is_told_fills_the_texts_of_the_input() {
-        let told = json!({"tool_input": {"file_path": "/a/b", "n": 3}, "cwd": "/a"});
+    fn fields_of_the_hooks_input_fill_the_texts_of_the_tools_input() {
+        let hook_input = json!({"tool_input": {"file_path": "/a/b", "n": 3}, "cwd": "/a"});
         let input = json!({"path": "${tool_input.file_path}", "all": ["${cwd}: ${tool_input}"],
             "n": 4, "odd": "${ and ${nothing}."});
         let filled = json!({"path": "/a/b", "all": [r#"/a: {"file_path":"/a/b","n":3}"#],
             "n": 4, "odd": "."});
-        assert_eq!(fill(&input, &told), filled);
-        assert_eq!(fill_text("5 ${ and", &told), "5 ${ and");
+        assert_eq!(fill(&input, &hook_input), filled);
+        assert_eq!(fill_text("5 ${ and", &hook_input), "5 ${ and");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! All hooks of an event run side by side; what they say is folded into one [`Verdict`]. Hooks that guard something
 //! (a tool call, a prompt, a permission) fail closed: one that breaks, hangs or disappears is an objection, unless it
-//! says `onFailure: continue`. Hooks that only watch fail open, and their failure is told.
+//! says `onFailure: continue`. Hooks that only watch fail open, and their failure is reported.
 //!
 //! `registry.rs` reads which hooks there are, `list.rs` keeps them, `due.rs` selects those for an event, `event.rs` knows what
 //! each event is like, `run.rs` runs one hook, `triggers.rs` and `config_change.rs` have the events that need more than one
@@ -91,7 +91,7 @@ pub(crate) struct Shared {
     /// Where the session's shell has gone.
     place: Arc<Mutex<Option<PathBuf>>>,
     watch: Arc<Watch>,
-    /// Held by whoever looks at the watched files, so that a change is told once.
+    /// Held while the watched files are looked at, so that a change is reported once.
     looking: Arc<tokio::sync::Mutex<()>>,
     helpers: Arc<OnceLock<HookServices>>,
     /// What asks servers.
@@ -143,7 +143,7 @@ impl Hooks {
         *self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
-    /// What hooks that nobody waited for want the model to read.
+    /// What background hooks want the model to read.
     pub(crate) fn take_said(&self) -> Vec<String> {
         self.shared.background.take_said()
     }
@@ -153,7 +153,7 @@ impl Hooks {
         self.shared.background.say(context);
     }
 
-    /// Tells all hooks that want to hear of it, and waits for what they say.
+    /// Runs all hooks for an event, and waits for their answers.
     pub(crate) async fn run(&self, event: Event<'_>) -> Verdict {
         let hooks = self.due_for_call(&event).await;
         if hooks.is_empty() {
@@ -163,7 +163,7 @@ impl Hooks {
         self.run_all(hooks, &hook_call).await
     }
 
-    /// Tells all hooks that want to hear of it, and does not wait.
+    /// Runs all hooks for an event in the background.
     pub(crate) fn tell(&self, event: Event<'_>) {
         let hooks = self.due(&event);
         if hooks.is_empty() {
@@ -175,7 +175,7 @@ impl Hooks {
         }
     }
 
-    /// The folder is to be prepared or tended before anything else. Only commands can, and nobody can object.
+    /// The folder is to be prepared or tended before anything else. Only commands run, and they cannot object.
     pub(crate) async fn prepare(&self, trigger: &SetupTrigger) {
         let event = Event::new(HookEvent::Setup, json!({"trigger": trigger}));
         let mut hooks = self.due(&event);
@@ -189,7 +189,7 @@ impl Hooks {
     pub(crate) async fn finish(&self, reason: &ExitReason) {
         let event = Event::new(HookEvent::SessionEnd, json!({"reason": reason}));
         let mut hooks = self.due(&event);
-        // Nobody is there to answer.
+        // The host no longer answers.
         hooks.retain(|hook| !matches!(hook.kind, Kind::Callback(_)));
         let hook_call = self.hook_call(event);
         hooks.iter_mut().for_each(|hook| hook.is_async = false);
@@ -197,7 +197,7 @@ impl Hooks {
         self.shared.background.stop().await;
     }
 
-    /// Where hooks run, and what they are told about where the session works: where its shell stands.
+    /// Where hooks run, and the `cwd` in their input: the directory of the session's shell.
     fn place(&self) -> PathBuf {
         let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
         // One look, at the folder that the session works in.
@@ -239,7 +239,7 @@ impl Hooks {
         }
     }
 
-    /// What hooks are told: what all events have in common, and the event's own fields.
+    /// The input of hooks: what all events have in common, and the event's own fields.
     fn input(&self, event: &Event<'_>) -> Value {
         let HookScope { outbox, permissions, .. } = &*self.scope;
         let mut input = json!({

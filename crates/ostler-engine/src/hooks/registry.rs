@@ -38,9 +38,9 @@ pub(crate) struct Hook {
     /// Callbacks have no limit unless one was set.
     pub(super) timeout: Option<Duration>,
     pub(super) on_failure: FailurePolicy,
-    /// Nobody waits for it.
+    /// It runs in the background.
     pub(super) is_async: bool,
-    /// Nobody waits for it, and what it objects to the model hears at once.
+    /// It runs in the background, and its objection starts a turn.
     pub(super) wakes: bool,
     /// It has run, and is to run only once.
     has_run: Option<Arc<AtomicBool>>,
@@ -88,7 +88,7 @@ pub(crate) struct HttpHook {
 pub(crate) enum FailurePolicy {
     /// An objection where it guards, except for the exit codes that only complain.
     Usual,
-    /// Nothing, but it is told.
+    /// Nothing, but it is reported.
     Continue,
     /// An objection where it guards, whatever the exit code.
     Block,
@@ -181,7 +181,7 @@ struct HookConfig {
 /// The hooks of a settings file: `{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", …}]}]}`.
 ///
 /// # Errors
-/// In words, when the section is not of that shape: a guard that is misspelt must not be left out quietly.
+/// When the section is not of that shape: a guard that is misspelt must not be left out quietly.
 pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     let events = settings.as_object().ok_or("`hooks` is not an object")?;
     let mut hooks = Vec::new();

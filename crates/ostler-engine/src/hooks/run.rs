@@ -43,7 +43,7 @@ impl HookCall {
     }
 }
 
-/// Runs a hook within its time, to its answer or to the words why there is none.
+/// Runs a hook within its time, to its answer or to the reason why there is none.
 pub(super) async fn run(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String> {
     let answer = AssertUnwindSafe(answer(hook, hook_call)).catch_unwind();
     let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
@@ -56,8 +56,8 @@ pub(super) async fn run(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput,
     about(&hook_call.event, output?)
 }
 
-/// An answer that speaks of another event than the one it was asked about was not meant like this, and a guard that
-/// speaks of the wrong thing has not said yes.
+/// An answer about another event than the one in its input is a mistake, and a guard that answers about the wrong
+/// event has not said yes.
 fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
     match &output.hook_specific_output {
         Some(specific) if specific.tag() != Some(event.as_str()) => {
@@ -68,7 +68,7 @@ fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
     }
 }
 
-/// Runs a hook that nobody waits for: what it says reaches the model with the next prompt.
+/// Runs a hook in the background: its text reaches the model with the next prompt.
 pub(super) async fn run_apart(hook: Hook, hook_call: HookCall) {
     let outcome = run(&hook, &hook_call).await;
     let objection = outcome.as_ref().ok().filter(|output| output.decision.is_some());
@@ -186,7 +186,7 @@ async fn run_command(
         match step {
             CommandProgress::Output => {
                 let Some(limit) = running.detaches() else { continue };
-                let apart = go_on_apart(running, shown, limit, hook_call.clone());
+                let apart = continue_in_background(running, shown, limit, hook_call.clone());
                 hooks.shared.background.spawn(apart);
                 return Ok(HookOutput::none());
             }
@@ -224,7 +224,7 @@ async fn ended(
 }
 
 /// The rest of a command that said it works on by itself.
-async fn go_on_apart(
+async fn continue_in_background(
     mut running: RunningHook,
     mut shown: HookRunFrames,
     limit: Duration,
@@ -255,7 +255,7 @@ async fn go_on_apart(
     report(&hook_call, outcome).await;
 }
 
-/// Passes on what a hook says that nobody waited for: to the user at once, to the model with the next prompt.
+/// Passes on the answer of a background hook: to the user at once, to the model with the next prompt.
 async fn report(hook_call: &HookCall, outcome: Result<HookOutput, String>) {
     let mut verdict = Verdict::default();
     match outcome {

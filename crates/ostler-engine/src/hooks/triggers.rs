@@ -1,4 +1,4 @@
-//! Moments that need more than one line: what hooks are told then, and what their words do.
+//! Events that need more than one line: the input of hooks, and what their answers change.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::disk::on_disk;
 /// How often watched files are looked at.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Looks at watched files and settings for as long as it is polled. Costs nothing while nobody wants to hear of any.
+/// Looks at watched files and settings for as long as it is polled. Costs nothing while no hook wants to be notified.
 pub(crate) async fn keep_watch(hooks: Hooks) {
     loop {
         if hooks.watches_anything() {

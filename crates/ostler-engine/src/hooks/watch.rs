@@ -1,7 +1,7 @@
 //! Files that hooks want to hear of. Looked at every now and then; where nothing is watched, nothing is looked at.
 //!
 //! Which ones: those that a `FileChanged` matcher names, in the directory the session works in, and those that hooks
-//! ask for with `watchPaths`. What is new on the list is taken as it is, and only later changes are told.
+//! ask for with `watchPaths`. What is new on the list is taken as it is, and only later changes are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const MAX_FILES: usize = 1_000;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) path: PathBuf,
-    /// As hooks are told: `add`, `change` or `unlink`.
+    /// As in the hooks' input: `add`, `change` or `unlink`.
     pub(super) event: &'static str,
 }
 

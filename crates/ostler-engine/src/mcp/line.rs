@@ -10,14 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 use super::Inner;
 use crate::host_calls::{Calls, HostCall};
 
-/// How much a server inside the host may say before somebody listens.
+/// How many messages a server inside the host may send before they are read.
 const MESSAGES_AHEAD: usize = 256;
 
 /// A line to the host for one server.
 #[derive(Clone)]
 pub struct HostLine {
     server: String,
-    // Not the whole line to the host: whoever holds that keeps the session's frames flowing.
+    // Not the whole line to the host: a reference to that would keep the session's frames open.
     calls: Calls,
     servers: Weak<Inner>,
 }
@@ -38,7 +38,7 @@ impl HostLine {
         Ok(reply.mcp_response.unwrap_or_default())
     }
 
-    /// What a server inside the host says by itself, from now on. Whoever listened before does not any more.
+    /// What a server inside the host says by itself, from now on. The receiver before gets no more.
     pub fn listen(&self) -> mpsc::Receiver<Value> {
         let (inbox, messages) = mpsc::channel(MESSAGES_AHEAD);
         if let Some(servers) = self.servers.upgrade() {

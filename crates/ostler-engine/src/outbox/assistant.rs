@@ -110,7 +110,7 @@ impl Outbox {
         self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
-    /// The same for an answer of the API, with its status: whoever resumes the session must know what was refused.
+    /// The same for an answer of the API, with its status: a resumed session must know what was refused.
     pub(crate) async fn send_api_error(&self, error: &ModelError) {
         let failure = Assistant {
             api_error_status: error.status(),
@@ -146,7 +146,7 @@ impl Outbox {
     }
 
     /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves, and signs
-    /// of life of the API are nobody's business.
+    /// of life of the API are not passed on.
     pub(crate) async fn send_event(&self, event: StreamEvent, about: StreamEventMeta) {
         if !self.partial_messages
             || self.subagent.is_some()

@@ -1,4 +1,4 @@
-//! `system` frames: what goes on besides the conversation.
+//! `system` frames: what happens next to the conversation.
 
 use std::sync::PoisonError;
 

@@ -25,14 +25,14 @@ pub(crate) struct SubagentIdentity {
     pub(crate) description: String,
     /// The conversation does not wait for it.
     in_background: AtomicBool,
-    /// The host sees what it says, beside what it does.
+    /// The host sees its text in addition to its calls.
     shows_text: AtomicBool,
-    /// What it says is kept here for whoever looks.
+    /// Its text is kept here, for `TaskOutput` and the host.
     pub(crate) output_file: PathBuf,
     begun: Instant,
     n_tool_calls: AtomicU64,
     tokens: AtomicU64,
-    /// Its call is answered: the host hears nothing more of it.
+    /// Its call is answered: the host receives no more frames of it.
     is_silent: AtomicBool,
 }
 
@@ -59,18 +59,18 @@ impl SubagentIdentity {
         }
     }
 
-    /// Whether the conversation goes on without it.
+    /// Whether it runs in the background.
     pub(crate) fn is_in_background(&self) -> bool {
         self.in_background.load(Ordering::Relaxed)
     }
 
-    /// The conversation goes on without it from now on, and the host sees all of it.
+    /// Moves it to the background; the host sees all of it from now on.
     pub(crate) fn put_behind(&self) {
         self.in_background.store(true, Ordering::Relaxed);
         self.shows_text.store(true, Ordering::Relaxed);
     }
 
-    /// Nobody waits for it any more.
+    /// Its call no longer waits for it.
     pub(crate) fn silence(&self) {
         self.is_silent.store(true, Ordering::Relaxed);
     }

@@ -26,7 +26,7 @@ impl Outbox {
         self.send(ToHost::User(Box::new(self.user(content.into())))).await;
     }
 
-    /// Notes a prompt that the host knows without being told.
+    /// Records a prompt that the host knows already.
     pub(crate) async fn record_prompt(&self, content: Vec<ContentBlock>) {
         let frame = ToHost::User(Box::new(self.user(content.into())));
         self.record_only(&frame).await;

@@ -18,7 +18,7 @@ use crate::mcp::tools_of;
 use crate::permission::Rule;
 
 impl Session {
-    /// Calls a tool beside the conversation: the model hears nothing of it.
+    /// Calls a tool outside of the conversation: the model does not see it.
     pub(super) fn call_tool(&mut self, request_id: Option<RequestId>, wanted: McpCall) {
         let context = self.context.clone();
         self.aside(async move {
@@ -127,7 +127,7 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
     Ok(answer)
 }
 
-/// Whether a moment has passed. One that is none has.
+/// Whether a point in time has passed. A text that is not a timestamp counts as passed.
 fn is_over(time: &str) -> bool {
     time.parse::<jiff::Timestamp>().map_or(true, |time| time < jiff::Timestamp::now())
 }

@@ -19,7 +19,7 @@ use crate::model::ledger::Ledger;
 use crate::outbox::Outbox;
 
 impl Session {
-    /// Begins again. What ran in the background ends: nobody would know what its end is about.
+    /// Begins again. What ran in the background ends: its notice would be about an unknown conversation.
     pub(super) async fn clear(&mut self) {
         let TurnContext { outbox, hooks, cx, .. } = &self.context;
         tasks::end_all(outbox, &cx.tasks).await;
@@ -37,7 +37,7 @@ impl Session {
             extra: Extra::default(),
         };
         outbox.send(ToHost::ConversationReset(reset)).await;
-        self.setup.begin_anew(new_id);
+        self.setup.begin_next_session(new_id);
         self.context = self.setup.context();
         self.conversation = Vec::new();
         let memory = self.context.memory.iter().map(|file| file.path.clone()).collect();
@@ -47,7 +47,7 @@ impl Session {
 }
 
 impl super::Setup {
-    fn begin_anew(&mut self, session_id: SessionId) {
+    fn begin_next_session(&mut self, session_id: SessionId) {
         let base = &mut self.base;
         let old = base.outbox.transcript.as_ref();
         let transcript = old.and_then(|old| old.another(&session_id));

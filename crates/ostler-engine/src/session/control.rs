@@ -151,7 +151,7 @@ impl Session {
     async fn initialize(&mut self, id: Option<RequestId>, initialize: &Initialize) {
         let brought = self.offers_with(initialize);
         if !brought.plugins.is_empty() {
-            // Plugins are folders, and somebody has to look into them.
+            // Plugins are folders, which have to be read.
             return self.on_disk(id, AskEngine::Initialize(initialize.clone().into())).await;
         }
         let mut library = (*self.setup.base.library).clone();
@@ -188,7 +188,7 @@ impl Session {
         initialize: &Initialize,
         offers: Offers,
     ) -> Result<Value, String> {
-        // All of it or nothing: a schema that is none must not leave half of the rest in force.
+        // All of it or nothing: an invalid schema must not leave half of the rest in force.
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
         self.take_offers(initialize, offers)?;
         if let Some(hooks) = &initialize.hooks {
@@ -235,7 +235,7 @@ impl Session {
         brought
     }
 
-    /// Takes over what the host brings beside what files offer.
+    /// Takes over what the host offers in addition to files.
     fn take_offers(&mut self, initialize: &Initialize, offers: Offers) -> Result<(), String> {
         self.use_offers(offers)?;
         if let Some(words) = &initialize.plan_mode_instructions {
@@ -247,9 +247,9 @@ impl Session {
         Ok(())
     }
 
-    /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.
+    /// Stops the turn that runs. The host receives the cancelled questions, then the answer, then the end of the turn.
     async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
-        // Kept until the turn knows: whoever waits must not take the silence for an answer.
+        // Kept until the turn knows: a waiting call must not take the closed channel for an answer.
         let mut waiting = Vec::new();
         let mut asked: Vec<_> = self.asked.iter().map(|(token, id)| (*token, id.clone())).collect();
         asked.sort_unstable_by_key(|(token, _)| *token);
@@ -274,7 +274,7 @@ impl Session {
         drop(waiting);
     }
 
-    /// Changes the mode. Everybody who watches hears of it, after the answer.
+    /// Changes the mode. The `status` frame follows the answer.
     async fn set_mode(&mut self, request_id: Option<RequestId>, set: &SetPermissionMode) {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
@@ -312,7 +312,7 @@ impl Session {
     }
 }
 
-/// Ends a task, and waits until the host was told of its end.
+/// Ends a task, and waits until the host was notified of its end.
 async fn stop_task(tasks: Tasks, id: TaskId) -> Result<Value, String> {
     // Hosts stop what they see, and that may be over by now.
     if let Some((_, None)) = tasks.get(&id) {

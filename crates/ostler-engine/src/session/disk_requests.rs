@@ -154,7 +154,7 @@ impl Session {
         self.context.outbox.send(ToHost::ControlResponse(response)).await;
     }
 
-    /// Answers beside the session's task, as soon as the answer is there. The session does not end before.
+    /// Answers next to the session's task, as soon as the answer is there. The session does not end before.
     pub(super) fn answer_later(
         &mut self,
         id: Option<RequestId>,

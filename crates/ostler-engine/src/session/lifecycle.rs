@@ -1,4 +1,4 @@
-//! How far prompts have got, told to a host that has given them names.
+//! How far prompts have got, for a host that has given them names.
 
 use std::collections::BTreeMap;
 

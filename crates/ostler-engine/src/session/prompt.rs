@@ -23,7 +23,7 @@ use crate::model::ChatMessage;
 use crate::rescue::LentConversation;
 use crate::turn::{Ending, INTERRUPTED};
 
-/// What is told once, with the first prompt of a session.
+/// What is reported once, with the first prompt of a session.
 #[derive(Debug)]
 pub(crate) struct SessionStartInfo {
     /// Why the session begins.
@@ -140,7 +140,7 @@ async fn obey(
     }
 }
 
-/// The turn ends before hooks have heard the prompts. What nobody has looked at does not go to the model, neither now
+/// The turn ends before hooks have heard the prompts. A prompt that hooks have not seen does not go to the model, neither now
 /// nor with the next prompt: all that is left is the marker.
 async fn interrupted(context: &TurnContext, mut conversation: Vec<ChatMessage>) -> TurnOutcome {
     let marker = ContentBlock::text(INTERRUPTED);
@@ -197,7 +197,7 @@ async fn hear(
     Ok(AcceptedPrompts { title: heard.title.or(first.title).or(named), ..heard })
 }
 
-/// What the model is told about plan mode with this prompt; `None` when it is not planning.
+/// The instructions for plan mode with this prompt; `None` when it is not planning.
 fn planning_reminder(context: &TurnContext) -> Option<String> {
     let is_planning = context.permissions.mode() == PermissionMode::Plan;
     is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", context.planning))
@@ -235,7 +235,7 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     }
     let added_context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
-        // Hidden from the model, it is hidden from a session that goes on from the file as well.
+        // Hidden from the model, it is hidden from a session that is resumed from the file as well.
         blocks = added_context.collect();
         prompt.message.content = Some(Content::Blocks(blocks.clone()));
     } else {
@@ -266,7 +266,7 @@ pub(crate) async fn begin(context: &TurnContext, start: SessionStartInfo) -> Ver
     verdict
 }
 
-/// What hooks are told of a file with instructions. Whose it is shows in where it lies and what it is called.
+/// The input of hooks about a file with instructions. Its folder and name show whose it is.
 fn instructions(file: &Path, user: Option<&Path>) -> Value {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let kind = match name {

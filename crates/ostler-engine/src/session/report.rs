@@ -164,7 +164,7 @@ impl Totals {
                 result.terminal_reason = Some(TerminalReason::StructuredOutputRetryExhausted);
             }
             Ending::OverLimit(limit) => {
-                // The protocol knows one budget; which of ours it was is in a field of our own. Time is none at all.
+                // The protocol knows one budget; which of ours it was is in a field of our own. Time is not a budget there.
                 let (subtype, word) = match limit {
                     Limit::Dollars => (ResultSubtype::ErrorMaxBudgetUsd, "usd"),
                     Limit::Tokens => (ResultSubtype::ErrorMaxBudgetUsd, "tokens"),

@@ -1,4 +1,4 @@
-//! What the host wants of MCP servers. Whatever waits for a server is answered beside the session's own work, which a
+//! What the host wants of MCP servers. Whatever waits for a server is answered next to the session's own work, which a
 //! server inside the host needs for its handshake.
 
 use std::collections::BTreeMap;

@@ -48,7 +48,7 @@ pub(super) struct Setup {
     pub(super) withheld: Vec<String>,
     /// Reads again what files offer.
     pub(super) reload: Option<Reload>,
-    /// What the host brings beside what files offer.
+    /// What the host offers in addition to files.
     pub(super) brought: HostOffers,
     /// The permissions that the command line gave with the settings.
     pub(super) flag_rules: Vec<ActiveRule>,
@@ -56,7 +56,7 @@ pub(super) struct Setup {
     pub(super) applied: Map<String, Value>,
 }
 
-/// What a host brings beside what files offer.
+/// What a host offers in addition to files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostOffers {
     pub(super) plugins: Vec<PluginConfig>,

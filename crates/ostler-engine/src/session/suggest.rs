@@ -24,11 +24,11 @@ const MOST_LETTERS: usize = 200;
 impl Session {
     /// Ends the guess that is being made, if one is, and takes the conversation back.
     pub(super) async fn end_guess(&mut self) {
-        // Waited for, so that nobody else holds the conversation: to go on with it would copy it.
+        // Waited for, so that there is no other reference to the conversation: a second one would copy it.
         self.suggesting.shutdown().await;
         if let Some(conversation) = self.guessing.take() {
             self.conversation = Arc::unwrap_or_clone(conversation);
-            // The question is none of the user's.
+            // The question is not the user's.
             self.conversation.pop();
         }
     }

@@ -135,8 +135,8 @@ impl Session {
         self.context = self.setup.context();
         let words =
             format!("<local-command-stdout>Set model to `{}`</local-command-stdout>", switch.to);
-        let told = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
-        self.context.outbox.send_replay(told).await;
+        let notice = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
+        self.context.outbox.send_replay(notice).await;
         if !is_silent {
             let payload: Value = json!({"model": switch.to});
             let response = success(request_id, payload);

@@ -51,7 +51,7 @@ pub(super) fn run(
     Ok(RewindFilesReply { can_rewind: true, skipped_links, ..RewindFilesReply::default() })
 }
 
-/// Whether a path is a link by now, or lies behind one: somebody else's file would be written.
+/// Whether a path is a link by now, or lies behind one: another file would be written.
 fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
     let is_link = file.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let was = backup.real_parent_dir.as_deref().map(Path::new);
@@ -120,7 +120,7 @@ fn put_back(change: &Change) -> io::Result<()> {
     }
 }
 
-/// Writes a file beside the one it takes the place of, whose owner it gets.
+/// Writes a file next to the one it takes the place of, whose owner it gets.
 fn write(partial: &Path, change: &Change, bytes: &[u8]) -> io::Result<()> {
     let mut file: File =
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(partial)?;

@@ -79,7 +79,7 @@ impl Reader {
             reply.encoding = Some("base64".to_owned());
         } else {
             let text = String::from_utf8_lossy(&bytes);
-            // A letter that the limit cut in two is no fault of the file's.
+            // A character that the limit cut in two is not an error of the file.
             let cut = truncated && text.ends_with('\u{fffd}');
             reply.contents = text.trim_end_matches(|c| cut && c == '\u{fffd}').to_owned();
             reply.lossy = Some(reply.contents.contains('\u{fffd}'));

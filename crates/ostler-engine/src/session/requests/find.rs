@@ -1,4 +1,4 @@
-//! Files that a host may offer while somebody types (`file_suggestions`).
+//! Files that a host may offer while the user types (`file_suggestions`).
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const MOST: usize = 15;
 const MOST_EVER: usize = 500;
 /// How many files are looked at; in a larger project some are not found, and `truncated` says so.
 const LOOKED_AT: usize = 200_000;
-/// How long the names of files are remembered: for as long as somebody types a word.
+/// How long the names of files are remembered: for as long as a user types a word.
 const REMEMBERED: Duration = Duration::from_secs(3);
 
 /// The files of a folder as they were a moment ago.
@@ -147,8 +147,8 @@ fn rank(path: &str, typed: &str) -> Option<u32> {
     } else if path.contains(typed) {
         Some(4)
     } else {
-        let mut letters = path.chars();
-        typed.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(5)
+        let mut characters = path.chars();
+        typed.chars().all(|wanted| characters.any(|character| character == wanted)).then_some(5)
     }
 }
 

@@ -28,7 +28,7 @@ impl Session {
             // Nothing here depends on whether anybody watches.
             AskEngine::SetHasSubscribers(_) => Ok(json!({})),
             AskEngine::EndSession(_) => {
-                self.is_told_to_end = true;
+                self.must_end = true;
                 Ok(json!({}))
             }
             AskEngine::GetHooksListing(_) => Ok(json!(self.context.hooks.listing())),

@@ -23,7 +23,7 @@ use crate::session::disk_requests::Offers;
 const BUSY: &str = "reload_plugins_busy";
 
 impl Session {
-    /// Skills and commands, and everybody who watches hears of them before the answer.
+    /// Skills and commands. The frame with the list precedes the answer.
     pub(in crate::session) async fn reload_skills(
         &mut self,
         offers: Offers,

@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// Changes settings as if they had been given on the command line. All of it holds from the next turn on, or
-    /// nothing; what has no effect while a session runs is told.
+    /// nothing; what has no effect while a session runs is reported.
     pub(super) async fn apply_settings(&mut self, settings: &Value) -> Result<Value, String> {
         let Value::Object(given) = settings else {
             return Err("the settings are not an object".to_owned());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_none_is_refused() {
+    fn an_invalid_rule_is_refused() {
         assert!(read_rules(&json!({"deny": ["Bash(ls:*)"], "ask": ["Read"]})).unwrap().len() == 2);
         assert!(read_rules(&json!({"deny": ["Bash("]})).is_err());
         assert!(read_rules(&json!({"deny": "Bash"})).is_err());

@@ -88,7 +88,7 @@ impl Session {
         serde_json::to_value(reply).unwrap_or_default()
     }
 
-    /// The same in words.
+    /// The same as text.
     pub(super) fn cost(&self) -> String {
         let ledger = &self.context.records.ledger;
         let (added, removed) = ledger.lines();
