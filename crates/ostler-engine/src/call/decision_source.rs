@@ -57,8 +57,8 @@ impl DecisionSource {
     /// The call may run.
     pub(super) fn accepts(self, call: &ToolUseId) -> ToolResultMeta {
         // That there is no particular reason for a yes goes without saying.
-        let is_announced = |kind: &String| *kind != DecisionReasonType::Unspecified.to_string();
-        let reason_type = self.reason_type.clone().filter(is_announced);
+        let is_known = |kind: &String| *kind != DecisionReasonType::Unspecified.to_string();
+        let reason_type = self.reason_type.clone().filter(is_known);
         Self { reason_type, ..self }.meta(call, "accept", None)
     }
 
