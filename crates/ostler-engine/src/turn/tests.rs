@@ -40,10 +40,10 @@ fn say(text: &str) -> Input {
 
 /// One line per output; conversations are shown as one word per block.
 fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Vec<String> {
-    story(Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds), inputs)
+    story_of(Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds), inputs)
 }
 
-fn story(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
+fn story_of(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut outputs = |turn: &mut Turn| {
         while let Some(output) = turn.poll() {
@@ -430,7 +430,7 @@ fn an_answer_is_not_the_end_where_the_model_may_continue() {
     let turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], None);
     let turn = turn.needing_answer(true).going_on_after_answer(true);
     let answer = Input::ToolDone { result: result("a"), stop: Some(StopAfter::Answer) };
-    let lines = story(turn, [call("a", true), REPLIED, answer, say("Done."), REPLIED, STOP]);
+    let lines = story_of(turn, [call("a", true), REPLIED, answer, say("Done."), REPLIED, STOP]);
     // It was answered, so there is no reminder.
     assert_eq!(lines[2..5], ["ask why? | call:a | result:a", "may stop? false", "done Completed"]);
 }
@@ -530,11 +530,11 @@ fn hooks_after_tools_may_add_to_the_results_or_end_the_turn() {
         turn.asking_after_tools(true)
     };
     let go_on = Input::GoOnVerdict { context: vec!["careful".into()], stop: false };
-    let lines = story(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
+    let lines = story_of(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
     assert!(lines.contains(&"may go on?".to_owned()), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("ask") && line.contains("careful")));
     let stop = Input::GoOnVerdict { context: Vec::new(), stop: true };
-    let lines = story(turn(), ran().into_iter().chain([stop]));
+    let lines = story_of(turn(), ran().into_iter().chain([stop]));
     assert!(lines.contains(&"done HookStopped".to_owned()), "{lines:#?}");
 }
 
