@@ -27,7 +27,8 @@ pub(crate) const MODEL: &str = "claude-sonnet-4-5";
 const PROMPT: &str = "How much is six times seven? Ask the shell.";
 const COMMAND: &str = "echo bench-$((6 * 7))";
 const OUTPUT: &str = "bench-42";
-const SETTINGS: &str = r#"{"permissions":{"allow":["Bash(echo:*)"]}}"#;
+// The rule is for the whole tool: `Bash(echo:*)` does not cover a command with an expansion.
+const SETTINGS: &str = r#"{"permissions":{"allow":["Bash"]}}"#;
 
 /// The environment of both programs, in addition to their home: the vendor's must not be slowed down by unreachable
 /// hosts or its own updates.

@@ -124,7 +124,11 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         let (outside, inputs) = concurrently(|| from_outside(has_page), hostile_inputs);
         tally.add(outside);
         tally.add(inputs);
-        count_step(tally, "attacks", step("attacks, and the memory they took", attacks::check));
+        count_step(
+            tally,
+            "attacks",
+            step("hostile input: every attack, with its time and memory", attacks::check),
+        );
     }
 }
 

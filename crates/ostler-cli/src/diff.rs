@@ -1,6 +1,5 @@
 //! Changes of files in colour: those that were made, and those a call would make.
 
-use std::fs;
 use std::path::Path;
 
 use anstyle::Style;
@@ -112,13 +111,13 @@ fn edited(edit: &EditInput, cwd: &Path) -> (String, String) {
 }
 
 fn text_of(path: &Path) -> Option<String> {
-    // Only plain files: reading a pipe would wait for ever.
-    let meta = fs::metadata(path).ok().filter(|meta| meta.is_file())?;
-    (meta.len() <= LARGEST_FILE).then(|| fs::read_to_string(path).ok()).flatten()
+    ostler_files::read_text(path, LARGEST_FILE).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;

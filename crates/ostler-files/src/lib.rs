@@ -5,5 +5,5 @@ mod regular;
 mod replace;
 
 pub use self::passed_pipe::read_passed_pipe;
-pub use self::regular::{is_of_kernel, open, read_at_most, read_text};
+pub use self::regular::{is_of_kernel, open, read_at_most, read_bytes, read_text};
 pub use self::replace::replace;

@@ -47,6 +47,15 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
+/// Reads a regular file of at most `most` bytes.
+///
+/// # Errors
+/// Also for a file that is longer.
+pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let bytes = read_at_most(open(path)?, most)?;
+    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
+}
+
 /// Reads a file up to one byte more than `most`, so that the caller can tell that it is longer.
 ///
 /// # Errors
@@ -102,6 +111,8 @@ mod tests {
         assert_eq!(read_text(&file, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         std::fs::write(&file, [0xff]).unwrap();
         assert_eq!(read_text(&file, 4).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert_eq!(read_bytes(&file, 1).unwrap(), [0xff]);
+        assert_eq!(read_bytes(&file, 0).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         #[cfg(target_os = "linux")]
         assert!(read_text(Path::new("/proc/self/environ"), 1 << 20).is_err());
     }

@@ -18,6 +18,7 @@ compile_error!(
     "ostler-process runs on Unix only (Linux, macOS): it relies on process groups, signals and file permissions. On Windows, use WSL"
 );
 
+mod children;
 mod environment;
 pub mod leftover;
 mod marker;
@@ -146,7 +147,11 @@ impl Group {
         }
         // First, while parents and children can still be matched.
         tracking::over(self.number);
-        members::end(self.id, self.started, self.number);
+        // Most commands leave nothing behind. To find that out is much cheaper than to look at all processes.
+        let is_over = matches!(self.leader.try_wait(), Ok(Some(_)));
+        if !is_over || !tracking::has_left_nothing() {
+            members::end(self.id, self.started, self.number);
+        }
         self.signal(Signal::SIGKILL);
         self.forget(News::Over);
     }

@@ -92,7 +92,8 @@ pub(crate) fn all() -> Vec<Process> {
     folders.filter_map(|folder| read(folder.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-fn read(id: i32) -> Option<Process> {
+/// One process; `None` if it is gone.
+pub(crate) fn read(id: i32) -> Option<Process> {
     parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
 }
 

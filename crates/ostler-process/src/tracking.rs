@@ -14,7 +14,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, getsid};
 
 use crate::processes::{self, Process, ScanResult};
-use crate::{marker, watchdog};
+use crate::{children, marker, watchdog};
 
 /// Between the start of a child and the first scan; the interval grows later. A scan reads `/proc`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -117,6 +117,23 @@ pub(crate) fn of(number: u64, processes: &[Process]) -> HashSet<i32> {
     let is_found = |it: &Process| found.is_some_and(|found| found.get(&it.id) == Some(&it.started));
     let is_its = |it: &&Process| is_found(it) || tracking.is_orphan_of(number, it);
     processes.iter().filter(|it| !it.is_zombie).filter(is_its).map(|it| it.id).collect()
+}
+
+/// Whether a child that has ended has certainly left no process behind.
+///
+/// Whatever it left has become a child of this process, or descends from such a one. So it is enough that every child of
+/// this process is a known one, or shares its session, as children of other code do.
+pub(crate) fn has_left_nothing() -> bool {
+    if !ADOPTS.load(Ordering::Relaxed) {
+        return false;
+    }
+    // Under the lock, because an unregistered child looks like an orphan.
+    let tracking = tracking();
+    let (Some(children), Ok(own)) = (children::own(), getsid(None)) else { return false };
+    let is_leader = |id: i32| tracking.children.values().any(|child| child.leader == id);
+    let is_of_program =
+        |id: i32| processes::read(id).is_some_and(|process| process.session == own.as_raw());
+    children.into_iter().all(|id| is_leader(id) || is_of_program(id))
 }
 
 impl Tracking {

@@ -7,6 +7,9 @@ use std::{fs, io};
 
 use ostler_engine::tool::ToolCx;
 
+/// The longest path that a command can record, in bytes: more than Linux and macOS allow.
+const LONGEST_NOTE: u64 = 64 * 1024;
+
 /// The shell of a session: each command is a new process, only the working directory lasts.
 #[derive(Debug, Default)]
 pub(crate) struct Shell {
@@ -46,9 +49,10 @@ impl Shell {
 
     /// Adopts the directory in which a command ended; returns it if it changed.
     pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
-        let note = fs::read(&call.cwd_note).ok()?;
+        // The command may have put anything in its place: a pipe, a device, a file without end.
+        let note = ostler_files::read_bytes(&call.cwd_note, LONGEST_NOTE);
         let _ = fs::remove_file(&call.cwd_note);
-        let cwd = PathBuf::from(bytes_to_os(note.strip_suffix(b"\n")?));
+        let cwd = PathBuf::from(bytes_to_os(note.ok()?.strip_suffix(b"\n")?));
         let started = call.cwd.canonicalize().unwrap_or_else(|_| call.cwd.clone());
         *lock(&self.cwd) = Some(cwd.clone());
         (cwd != started).then_some(cwd)

@@ -55,7 +55,7 @@ impl LineFile {
     /// Shows other processes that an existing file is in use, and returns whether another one has it open for writing.
     pub(super) fn claim(&mut self) -> io::Result<bool> {
         // A handle of its own: the file is opened for writing with the first line.
-        let lock = File::open(&self.path)?;
+        let lock = ostler_files::open(&self.path)?;
         let is_in_use = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
         self.lock = Some(lock);
         Ok(is_in_use)

@@ -1,6 +1,5 @@
 //! What a task has written so far.
 
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
@@ -26,7 +25,7 @@ impl OutputTail {
 /// # Errors
 /// When it cannot be read.
 pub fn end(file: &Path, max: u64) -> io::Result<OutputTail> {
-    let mut file = match File::open(file) {
+    let mut file = match ostler_files::open(file) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(OutputTail { text: String::new(), total: 0, shown: 0 });
@@ -60,5 +59,14 @@ mod tests {
         let cut = end(&path, 8).unwrap();
         assert_eq!((cut.text.as_str(), cut.total, cut.is_cut()), ("three\n", 14, true));
         assert_eq!(end(&path, 3).unwrap().text, "ee\n");
+    }
+
+    // Mutant: `std::fs::File::open`.
+    #[test]
+    fn an_output_that_is_not_a_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        assert!(end(&pipe, 10).is_err() && end(Path::new("/dev/zero"), 10).is_err());
     }
 }

@@ -10,6 +10,12 @@ use super::git_index::{Gitlinks, gitlinks};
 use super::path_forms::PathForms;
 use super::policy::Policy;
 
+/// The most of a file of git's that is read, in bytes. A command in a repository with a longer one requires approval.
+const LONGEST_FILE: u64 = 1024 * 1024;
+
+/// The same for the index, which has about a hundred bytes for each file of the repository.
+const LONGEST_INDEX: u64 = 256 * 1024 * 1024;
+
 /// Hooks that commands which only read do not run. `post-index-change` is not one of them: `git status` runs it.
 const QUIET_HOOKS: &[&str] = &[
     "applypatch-msg",
@@ -152,7 +158,7 @@ fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path)
+    ostler_files::read_text(path, LONGEST_FILE)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
@@ -208,7 +214,7 @@ impl Repository {
     /// Git starts itself in each submodule that is there, with the configuration that the submodule has.
     fn submodules(&self) -> Option<String> {
         let index = self.git.join("index");
-        let links = match std::fs::read(&index) {
+        let links = match ostler_files::read_bytes(&index, LONGEST_INDEX) {
             Ok(bytes) => gitlinks(&bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => return Some(format!("{} cannot be read: {error}", index.display())),

@@ -63,7 +63,7 @@ fn lock(path: &Path) -> Result<File, SettingsError> {
 /// What a file says; one that is not there says nothing.
 fn read(path: &Path) -> Result<Map<String, Value>, SettingsError> {
     let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
-    match fs::read_to_string(path) {
+    match ostler_files::read_text(path, super::load::LONGEST_FILE) {
         Ok(text) if text.trim().is_empty() => Ok(Map::new()),
         Ok(text) => match serde_json::from_str(&text) {
             Ok(Value::Object(root)) => Ok(root),

@@ -67,6 +67,21 @@ async fn the_directory_lasts_and_variables_do_not() {
     );
 }
 
+// Mutants: the note is read with `std::fs::read`; without a limit on its length.
+#[tokio::test]
+async fn a_command_that_replaces_the_note_of_its_directory_stops_nothing() {
+    let session = Session::new();
+    for replacement in
+        ["mkfifo \"$f\"", "ln -s /dev/zero \"$f\"", "truncate -s 1G \"$f\"", "mkdir \"$f\""]
+    {
+        let find = r#"f=$(trap -p EXIT | grep -o "/[^']*cwd-[0-9]*"); test -n "$f" && trap - EXIT"#;
+        let command = format!("{find} && rm -f \"$f\" && {replacement} && cd / && echo done");
+        assert_eq!(session.text("Bash", bash(&command)).await, "done", "{replacement}");
+        let folder = session.path(".").canonicalize().unwrap();
+        assert_eq!(session.text("Bash", bash("pwd -P")).await, folder.display().to_string());
+    }
+}
+
 #[tokio::test]
 async fn permissions_resolve_paths_from_the_shells_folder() {
     let session = Session::new();

@@ -112,7 +112,11 @@ impl Backups {
 
     /// What a backup holds; `None` for a file that was not there.
     pub(super) fn read(&self, backup: &FileBackup) -> io::Result<Option<Vec<u8>>> {
-        backup.backup_file_name.as_deref().map(|name| fs::read(self.path(name)?)).transpose()
+        backup
+            .backup_file_name
+            .as_deref()
+            .map(|name| ostler_files::read_bytes(&self.path(name)?, u64::MAX))
+            .transpose()
     }
 
     /// Copies a backup into another folder, with its permissions.

@@ -69,7 +69,7 @@ fn look(backups: &Backups, file: &Path, backup: &FileBackup) -> io::Result<Optio
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let now = found.as_ref().map(|_| fs::read(file)).transpose()?;
+    let now = found.as_ref().map(|_| ostler_files::read_bytes(file, u64::MAX)).transpose()?;
     let mode_now = found.map(|found| found.permissions());
     let is_same = now == then && (then.is_none() || mode_now == permissions);
     let file = file.to_owned();

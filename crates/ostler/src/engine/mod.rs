@@ -7,6 +7,7 @@ pub mod coverage;
 mod embedded;
 mod error;
 pub mod judge;
+mod key_helper;
 mod offers;
 pub mod pick;
 mod recording;

@@ -1,6 +1,5 @@
 //! Which model to use: the API when there is a key, the offline demo without one.
 
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +12,8 @@ use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Recording;
 use ostler_engine::settings::Settings;
 use ostler_proto::control::AccountInfo;
-use ostler_sdk::transport::Environment;
 
+use super::key_helper::KeyHelper;
 use super::{StartContext, StartError, recording};
 
 /// The model that is used unless another one is chosen.
@@ -68,7 +67,7 @@ fn real(
     }
     match (wanted, reach(context, settings)?) {
         (_, Some(ApiAccess { mut config, account, .. })) => {
-            config.fallback_model = fallback_model(context);
+            config.fallback_model = fallback_model(context, settings);
             config.betas.extend(context.launch.betas.iter().cloned());
             if context.launch.task_budget.is_some() {
                 config.betas.push(TASK_BUDGETS.to_owned());
@@ -94,11 +93,20 @@ fn real(
 
 /// The model that takes over, by its full name. It is not the session's own: a short name means the usual one of its
 /// family.
-fn fallback_model(context: &StartContext) -> Option<String> {
+fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String> {
     let wanted = context.launch.fallback_model.as_deref().filter(|name| !name.is_empty())?;
-    let aliases = Aliases::from_env(|name| context.var(name));
-    let name = aliases.full_name(Some(wanted), "");
-    Some(if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name })
+    Some(full_name(&aliases(context, settings), Some(wanted)))
+}
+
+/// What short names of models stand for, by the environment and the settings.
+pub(super) fn aliases(context: &StartContext, settings: &Settings) -> Aliases {
+    Aliases::from_env(|name| settings.env.get(name).cloned().or_else(|| context.var(name)))
+}
+
+/// The full name of a model. A short name means the usual model of its family, also if that is not the default model.
+fn full_name(aliases: &Aliases, wanted: Option<&str>) -> String {
+    let name = aliases.full_name(wanted, "");
+    if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name }
 }
 
 /// What models cost: as the command line says it, then the settings, then the list.
@@ -109,10 +117,15 @@ pub(super) fn prices(context: &StartContext, settings: &Settings) -> Prices {
 }
 
 /// Why a limit in dollars cannot be kept with the models of a launch.
-pub(super) fn unpriced(context: &StartContext, prices: &Prices, model: &str) -> Option<StartError> {
+pub(super) fn unpriced(
+    context: &StartContext,
+    settings: &Settings,
+    prices: &Prices,
+    model: &str,
+) -> Option<StartError> {
     let limit = context.launch.max_budget_usd?;
-    let aliases = Aliases::from_env(|name| context.var(name));
-    let mut models = aliases.meant_by(model).into_iter().chain(fallback_model(context));
+    let named = aliases(context, settings).meant_by(model);
+    let mut models = named.into_iter().chain(fallback_model(context, settings));
     let unpriced = models.find(|name| !prices.is_priced(name))?;
     Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
@@ -126,8 +139,10 @@ pub(super) fn small_model(
 ) -> Option<String> {
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.var(name));
     let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
-    let aliases = Aliases::from_env(env);
-    let is_known = aliases.meant_by(model).iter().all(|name| pricing::family(name).is_some());
+    let is_known = aliases(context, settings)
+        .meant_by(model)
+        .iter()
+        .all(|name| pricing::family(name).is_some());
     said.or_else(|| is_known.then(|| SMALL_MODEL.to_owned()))
 }
 
@@ -149,11 +164,10 @@ pub struct ApiAccess {
 pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAccess>, StartError> {
     let wanted = context.launch.model.as_deref().filter(|name| !name.is_empty());
     let usual = settings.model.as_deref().filter(|name| !name.is_empty());
-    let aliases = Aliases::from_env(|name| context.var(name));
-    let name = aliases.full_name(wanted.or(usual), DEFAULT_MODEL);
-    let name = name.as_str();
     // What settings say about the environment holds for us too.
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.env.get(name));
+    let name = full_name(&aliases(context, settings), wanted.or(usual));
+    let name = name.as_str();
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
     if let Some(config) = ApiConfig::from_env(env, name).map_err(malformed)? {
         let variable = match config.credential {
@@ -166,7 +180,8 @@ pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAc
         return Ok(Some(ApiAccess { config, key, account }));
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
-    let helper = KeyHelper { command: helper.clone(), env: context.env.with(settings.env.clone()) };
+    let env_of_helper = context.env.with(settings.env.clone());
+    let helper = KeyHelper { command: helper.clone(), env: env_of_helper };
     let credential = helper
         .credential()
         .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;
@@ -223,34 +238,6 @@ fn renewed_every(milliseconds: Option<String>) -> Result<Duration, StartError> {
     }
 }
 
-/// The command that the user has for getting a key.
-struct KeyHelper {
-    command: String,
-    env: Environment,
-}
-
-impl KeyHelper {
-    /// What the command gives may be a key or a token, so it goes where either is looked for.
-    fn credential(&self) -> Result<Credential, String> {
-        self.key().map(|key| Credential::Both { key: key.clone(), token: key })
-    }
-
-    /// Runs it. What it prints is a secret: no error shows it.
-    fn key(&self) -> Result<String, String> {
-        let mut command = Command::new("/bin/sh");
-        self.env.give_to(&mut command);
-        command.args(["-c", &self.command]).stdin(Stdio::null()).stderr(Stdio::inherit());
-        let output = command.output().map_err(|error| format!("cannot be run: {error}"))?;
-        if !output.status.success() {
-            return Err(format!("failed: {}", output.status));
-        }
-        match String::from_utf8_lossy(&output.stdout).trim() {
-            "" => Err("printed no key".to_owned()),
-            key => Ok(key.to_owned()),
-        }
-    }
-}
-
 /// The offline demo.
 #[cfg(feature = "offline")]
 fn offline(remark: &'static str) -> Result<SelectedModel, StartError> {
@@ -277,6 +264,8 @@ mod tests {
     use ostler_proto::launch::Launch;
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
+
+    use ostler_sdk::transport::Environment;
 
     use super::*;
 
@@ -329,6 +318,19 @@ mod tests {
         let error = with_settings(helper("echo secret; exit 3"), None, &[]).unwrap_err();
         assert!(error.contains("apiKeyHelper") && !error.contains("secret"), "{error}");
         assert!(with_settings(helper("true"), None, &[]).unwrap_err().contains("no key"));
+    }
+
+    // Mutant: the default model counts as chosen, so that a short name of its family means it.
+    #[test]
+    fn a_short_name_means_the_model_that_the_environment_or_the_settings_name_for_it() {
+        let key = ("ANTHROPIC_API_KEY", "k");
+        let big = ("ANTHROPIC_DEFAULT_OPUS_MODEL", "big");
+        assert_eq!(picked(Some("opus"), &[key, big]).unwrap(), "big");
+        assert_eq!(picked(Some("opus[1m]"), &[key, big]).unwrap(), "big[1m]");
+        assert_eq!(picked(Some("default"), &[key, big]).unwrap(), DEFAULT_MODEL);
+        let settings = |model: Value| json!({"model": model, "env": {"ANTHROPIC_DEFAULT_OPUS_MODEL": "large"}});
+        assert_eq!(with_settings(settings(json!("opus")), None, &[key]).unwrap(), "large");
+        assert_eq!(with_settings(settings(json!("x")), Some("opus"), &[key]).unwrap(), "large");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_engine::context::memory::{self, Lookup, Memory, MemorySources};
-use ostler_engine::model::{Aliases, Effort, Sampling, Thinking, ThinkingDisplay};
+use ostler_engine::model::{Effort, Sampling, Thinking, ThinkingDisplay};
 use ostler_engine::permission::Policy;
 use ostler_engine::session::{
     self, Compaction, Connection, Delegation, Limits, Notice, SessionOptions,
@@ -55,7 +55,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     let SelectedModel { model, remark, account, recording } = pick::model(context, &settings)?;
     let name = model.name().to_owned();
     let prices = pick::prices(context, &settings);
-    if let Some(error) = pick::unpriced(context, &prices, &name) {
+    if let Some(error) = pick::unpriced(context, &settings, &prices, &name) {
         return Err(error);
     }
     let opened = sessions::open(context)?;
@@ -79,7 +79,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     let connection = session::start(SessionOptions {
         tools: tools(context)?,
         withheld: withheld(launch),
-        aliases: Aliases::from_env(|name| context.var(name)),
+        aliases: pick::aliases(context, &settings),
         library,
         reload: Some(offers::reload(context, &folders, denied)),
         agent: launch.agent.clone(),

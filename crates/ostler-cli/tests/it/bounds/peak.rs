@@ -38,9 +38,11 @@ pub(crate) fn measure_sized(name: &str, size: &str, child: Child) -> Ran {
     let peak = Peak::of(child.id());
     let ran = Ran::of(child);
     let kilobytes = peak.end();
-    assert!(begun.elapsed() < TIME_LIMIT, "{name} does not end: {:.500}", ran.stderr);
+    let took = begun.elapsed();
+    assert!(took < TIME_LIMIT, "{name} does not end: {:.500}", ran.stderr);
     let size = if size.is_empty() { String::new() } else { format!("{size}: ") };
-    add_row(name, &format!("{size}{}", summary(&ran)), kilobytes, ENGINE_LIMIT);
+    let result = format!("{:.1} s, {size}{}", took.as_secs_f64(), summary(&ran));
+    add_row(name, &result, kilobytes, ENGINE_LIMIT);
     assert!(!ran.stderr.contains("panicked at"), "{name}: {:.2000}", ran.stderr);
     ran
 }

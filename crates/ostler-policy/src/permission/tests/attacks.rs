@@ -209,6 +209,26 @@ fn git_is_free_only_where_no_configuration_can_start_a_program() {
     assert_eq!(outcome(&policy, "Bash", "ls"), "allow", "other programs start nothing of it");
 }
 
+// Mutants: `read_to_string` in place of `read_text`; `fs::read` of the index.
+#[test]
+fn files_of_git_that_have_no_end_are_not_read() {
+    let forms: [&dyn Fn(&Path); 3] = [
+        &|path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        &|path| symlink("/dev/zero", path).unwrap(),
+        &|path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap(),
+    ];
+    for name in ["commondir", "config", "config.worktree", "index"] {
+        for (n, put) in forms.iter().enumerate() {
+            let project = project();
+            let path = project.path().join(".git").join(name);
+            let _ = fs::remove_file(&path);
+            put(&path);
+            let policy = policy(project.path(), PermissionMode::Default, &[]);
+            assert_eq!(outcome(&policy, "Bash", "git status"), "ask", "{name}, form {n}");
+        }
+    }
+}
+
 // Mutant: `places_of` keeps a pattern as it is written; `files_only` is ignored.
 #[test]
 fn files_outside_are_not_read_through_links_lists_and_patterns() {

@@ -1,0 +1,150 @@
+//! The user's command that prints a key: `apiKeyHelper` of the settings.
+
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ostler_engine::model::Credential;
+use ostler_sdk::transport::Environment;
+
+/// How long the command may take. The session does not start before it has ended.
+const TIME_LIMIT: Duration = Duration::from_secs(30);
+/// The most that it may print, in bytes.
+const LONGEST_OUTPUT: usize = 64 * 1024;
+/// How long output is awaited after the command has ended. A process that it left behind may keep the pipe open for ever.
+const GRACE: Duration = Duration::from_millis(200);
+/// How often to look whether the command has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The command, and the environment that it gets.
+pub(super) struct KeyHelper {
+    pub(super) command: String,
+    pub(super) env: Environment,
+}
+
+impl KeyHelper {
+    /// What the command prints may be a key or a token, so it is sent as both.
+    pub(super) fn credential(&self) -> Result<Credential, String> {
+        self.key(TIME_LIMIT).map(|key| Credential::Both { key: key.clone(), token: key })
+    }
+
+    /// Runs the command. What it prints is a secret: no error shows it.
+    fn key(&self, limit: Duration) -> Result<String, String> {
+        let mut command = Command::new("/bin/sh");
+        self.env.give_to(&mut command);
+        command.args(["-c", &self.command]).stdin(Stdio::null()).stderr(Stdio::inherit());
+        command.stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().map_err(|error| format!("cannot be run: {error}"))?;
+        let output = output(&mut child, limit);
+        // Its whole group, so that nothing that it started is left.
+        if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = child.wait();
+        let (status, bytes) = output?;
+        if !status.success() {
+            return Err(format!("failed: {status}"));
+        }
+        match String::from_utf8_lossy(&bytes).trim() {
+            "" => Err("printed no key".to_owned()),
+            key => Ok(key.to_owned()),
+        }
+    }
+}
+
+/// How the command ended and what it printed. It has not ended if this is an error.
+fn output(child: &mut Child, limit: Duration) -> Result<(ExitStatus, Vec<u8>), String> {
+    let chunks = chunks(child);
+    let begun = Instant::now();
+    let mut bytes = Vec::new();
+    let mut ended: Option<(ExitStatus, Instant)> = None;
+    loop {
+        let is_closed = match chunks.recv_timeout(PAUSE) {
+            Ok(chunk) => {
+                bytes.extend(chunk);
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        if bytes.len() > LONGEST_OUTPUT {
+            return Err(format!("printed more than {LONGEST_OUTPUT} bytes, which is not a key"));
+        }
+        if ended.is_none() {
+            let status = child.try_wait().map_err(|error| format!("cannot be awaited: {error}"))?;
+            ended = status.map(|status| (status, Instant::now()));
+        }
+        match ended {
+            Some((status, at)) if is_closed || at.elapsed() > GRACE => return Ok((status, bytes)),
+            None if begun.elapsed() > limit => {
+                let seconds = limit.as_secs();
+                return Err(format!(
+                    "did not end within {seconds} s; make it faster, or set ANTHROPIC_API_KEY"
+                ));
+            }
+            _ if is_closed => thread::sleep(PAUSE),
+            _ => {}
+        }
+    }
+}
+
+/// What the command prints, as it comes. The thread ends with the pipe, or when the receiver is gone.
+fn chunks(child: &mut Child) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = sync_channel(1);
+    if let Some(mut stdout) = child.stdout.take() {
+        thread::spawn(move || {
+            let mut buffer = vec![0; 8 * 1024];
+            while let Ok(n @ 1..) = stdout.read(&mut buffer) {
+                if sender.send(buffer[..n].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(command: &str) -> Result<String, String> {
+        let env = Environment::default();
+        KeyHelper { command: command.to_owned(), env }.key(Duration::from_secs(1))
+    }
+
+    #[test]
+    fn a_key_is_what_the_command_prints() {
+        assert_eq!(run("echo ' k '").unwrap(), "k");
+        assert_eq!(run("true").unwrap_err(), "printed no key");
+        assert_eq!(run("echo secret; exit 3").unwrap_err(), "failed: exit status: 3");
+    }
+
+    // Mutants: no limit of time, none of length, waiting for the end of the pipe after the command has ended.
+    #[test]
+    fn a_command_that_does_not_end_or_prints_without_end_is_stopped() {
+        let error = run("echo secret; sleep 600").unwrap_err();
+        assert!(error.starts_with("did not end within 1 s"), "{error}");
+        let error = run("cat /dev/zero").unwrap_err();
+        assert!(error.starts_with("printed more than 65536 bytes"), "{error}");
+        assert_eq!(run("echo k; setsid sleep 5 &").unwrap(), "k");
+    }
+
+    #[test]
+    fn nothing_that_the_command_started_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // The reader sees the end of the pipe when no process holds it open for writing.
+        let reader = thread::spawn({
+            let pipe = pipe.clone();
+            move || std::fs::read(pipe).unwrap()
+        });
+        let held = format!("(sleep 600) > '{}' & echo k", pipe.display());
+        assert_eq!(run(&held).unwrap(), "k");
+        assert_eq!(reader.join().unwrap(), b"");
+    }
+}
