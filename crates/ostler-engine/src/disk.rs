@@ -7,13 +7,13 @@
 
 use std::panic::resume_unwind;
 
-/// Runs `work` on a blocking thread. A panic in it continues in whoever waits.
+/// Runs `work` on a blocking thread. A panic in it continues in the caller.
 pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
-            // The runtime shuts down, and drops whoever waits.
+            // The runtime shuts down, and drops the caller.
             Err(_) => std::future::pending().await,
         },
     }

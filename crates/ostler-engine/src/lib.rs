@@ -7,23 +7,28 @@
 //! [`session`] (who talks to whom).
 
 mod agents;
+mod ask_model;
 mod call;
 mod commands;
 mod compact;
 pub mod context;
 mod disk;
 mod drive;
+mod file_stamp;
 mod hooks;
-mod host;
+mod host_calls;
 pub mod interpolate;
 pub mod library;
 mod limits;
 pub mod mcp;
+mod outbox;
+mod permissions;
 mod rescue;
 mod response;
 mod schema;
 pub mod scratch;
 pub mod session;
+mod session_records;
 pub mod settings_watcher;
 mod structured;
 pub mod tasks;

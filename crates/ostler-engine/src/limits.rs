@@ -13,6 +13,6 @@ pub(crate) struct Limits {
     pub(crate) max_tokens: Option<u64>,
     /// The longest time, from the prompt on.
     pub(crate) timeout: Option<Duration>,
-    /// Whether the model may go on after it gave the answer in the shape the host asked for; its last one counts.
+    /// Whether the model may continue after it gave the answer in the shape the host asked for; its last one counts.
     pub(crate) goes_on_after_answer: bool,
 }

@@ -1,4 +1,4 @@
-//! What is known of a response beside its blocks, and how fast a turn's first one came.
+//! What is known of a response in addition to its blocks, and how fast a turn's first one came.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -13,7 +13,7 @@ pub(crate) struct ResponseHeader {
     pub(crate) message: Message,
     /// The API's name for the request.
     pub(crate) request_id: Option<String>,
-    /// The prompts it answers, as far as the host has given them names; told with the first frame of a turn.
+    /// The prompts it answers, as far as the host has given them names; sent with the first frame of a turn.
     pub(crate) answers: Vec<Uuid>,
     /// How the call in the next block is to be shown, if it is one of an MCP server's tool.
     pub(crate) call: Option<ToolUseMeta>,
@@ -26,7 +26,7 @@ impl ResponseHeader {
     }
 }
 
-/// What is told with an event of a response.
+/// What is sent with an event of a response.
 #[derive(Debug, Default)]
 pub(crate) struct StreamEventMeta {
     /// The response.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The most errors that are told at once; the first few are what matters.
+/// The most errors that are reported at once; the first few are what matters.
 const MAX_ERRORS: usize = 10;
 
 /// A schema, ready to check values against.

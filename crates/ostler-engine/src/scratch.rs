@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use ostler_process::leftover::{self, Claim};
 
-/// The most that a session keeps. A loop that prints must not fill the disk that everybody needs.
+/// The most that a session keeps. A loop that prints must not fill the disk.
 const MOST_BYTES: u64 = 1024 * 1024 * 1024;
 /// How the names of these folders begin.
 const PREFIX: &str = "ostler-";
@@ -32,14 +32,14 @@ struct Folder {
 impl Default for Scratch {
     fn default() -> Self {
         remove_leftovers();
-        // Nobody can guess the name, so nobody can be there first.
+        // The name cannot be guessed, so no other user can create it first.
         let name = format!("{PREFIX}{}", uuid::Uuid::new_v4().simple());
         let path = std::env::temp_dir().join(name);
         Self(Arc::new(Folder { path, claim: Mutex::default(), room: AtomicU64::new(MOST_BYTES) }))
     }
 }
 
-/// Removes the folders of processes that were killed, once per process. Nobody waits for it: there may be much to
+/// Removes the folders of processes that were killed, once per process. It is not waited for: there may be much to
 /// remove.
 fn remove_leftovers() {
     static ONCE: Once = Once::new();
@@ -103,7 +103,7 @@ impl Scratch {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.claim.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
-            // Here and not on another thread: the process may end right after it. What cannot be removed is left to whoever cleans the temporary folder.
+            // Here and not on another thread: the process may end right after it. What cannot be removed is left in the temporary folder.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_somebody_else_put_there_is_not_used() {
+    fn a_folder_of_another_user_is_not_used() {
         let scratch = Scratch::default();
         std::os::unix::fs::symlink("/", scratch.path()).unwrap();
         assert_eq!(scratch.folder().unwrap_err().kind(), io::ErrorKind::AlreadyExists);

@@ -1,7 +1,7 @@
 //! A session: one conversation with one host, from the first frame to the last.
 //!
-//! The front door of the engine is the wire protocol itself: frames in, frames out. Whoever holds the other end
-//! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run beside it
+//! The front door of the engine is the wire protocol itself: frames in, frames out. The program at the other end
+//! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run next to it
 //! and reach the host through it.
 
 mod call;
@@ -59,14 +59,17 @@ use crate::commands::{self, BuiltIn, CommandCall};
 pub use crate::compact::Compaction;
 use crate::drive::{TurnContext, TurnOutcome};
 use crate::hooks::elicit::elicit;
-use crate::hooks::{Event, HookModel, HookServices, Hooks, registry, triggers};
-pub use crate::host::Notice;
-use crate::host::{Calls, Host, HostCall, Question};
+use crate::hooks::{Event, HookModel, HookScope, HookServices, Hooks, registry, triggers};
+use crate::host_calls::{Calls, HostCall, Question};
 use crate::ids::fresh_uuid;
 use crate::model::ChatMessage;
 use crate::model::ledger::Ledger;
+pub use crate::outbox::Notice;
+use crate::outbox::Outbox;
+use crate::permissions::Permissions;
 use crate::rescue::{LentConversation, Rescue};
 use crate::scratch::Scratch;
+use crate::session_records::SessionRecords;
 use crate::settings_watcher::SettingsWatcher;
 use crate::store::OpenedSession;
 use crate::store::SharedTranscript;
@@ -88,7 +91,7 @@ pub struct Connection {
 /// Starts a session on the current runtime.
 ///
 /// # Errors
-/// In words, when the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
+/// When the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
 /// schema is not one.
 pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
@@ -119,41 +122,39 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     };
     options.policy.scratch = Some(scratch.path().to_owned());
     options.policy.set_environment(&options.env);
-    let hooks = hooks(&options, transcript.as_ref());
-    let host = Host {
+    let outbox = Outbox {
         session_id,
         transcript,
-        parent: None,
         frames,
         calls: Calls::new(calls),
-        partial_messages: options.launch.output.partial_messages,
-        agent: None,
         subagent: None,
-        narrowing: Arc::default(),
-        granted: Arc::default(),
-        before_planning: Arc::default(),
-        policy: Arc::new(Mutex::new(options.policy.clone())),
-        keeping: Arc::default(),
-        folders: Arc::new(options.folders.clone()),
-        ledger: Ledger::new(options.prices.clone()),
-        hooks: Arc::new(Mutex::new(hooks)),
-        live: options.live.clone().map(|live| Arc::new(SettingsWatcher::new(live))),
-        env: Arc::new(std::mem::take(&mut options.env)),
-        answerer: Arc::new(options.launch.permission_prompts.clone().unwrap_or(Answerer::Host)),
+        partial_messages: options.launch.output.partial_messages,
         replays: options.launch.output.replay_user_messages,
-        checkpoints,
-        recording: options.tape.take(),
         notices: Arc::new(Mutex::new(std::mem::take(&mut options.notices))),
     };
-    for hooks in &options.hooks {
-        host.add_hooks(registry::commands(hooks)?);
+    let permissions = Permissions::new(
+        options.policy.clone(),
+        options.folders.clone(),
+        options.live.clone().map(SettingsWatcher::new),
+        options.launch.permission_prompts.clone().unwrap_or(Answerer::Host),
+    );
+    let records = SessionRecords {
+        ledger: Ledger::new(options.prices.clone()),
+        checkpoints,
+        recording: options.tape.take(),
+    };
+    let env = Arc::new(std::mem::take(&mut options.env));
+    let scope = HookScope { outbox, permissions, ledger: records.ledger.clone(), env };
+    let hooks = hooks(&options, scope.clone());
+    for written in &options.hooks {
+        hooks.add(registry::commands(written)?);
     }
-    host.add_hooks(registry::of_plugins(&options.library)?);
+    hooks.add(registry::of_plugins(&options.library)?);
     if let Some(live) = &options.live {
-        host.add_hooks(registry::of_settings(&live.now.hooks)?);
+        hooks.add(registry::of_settings(&live.now.hooks)?);
     }
     // Nothing runs yet that could wait for this look at the disk, and no change must be missed.
-    host.hooks().note_watched();
+    hooks.note_watched();
     let answer = options.launch.output.schema.as_ref().map(StructuredOutput::new).transpose()?;
     let source = if resumed { "resume" } else { "startup" };
     let memory = options.memory.iter().map(|file| file.path.clone()).collect();
@@ -162,15 +163,11 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let own = options.aliases.for_mode(options.model.name(), false);
     let judge = options.small_model.take().unwrap_or(own);
     let is_conversation = options.is_conversation;
-    let setup = Setup::new(options, host, scratch, answer);
-    let TurnContext { host, servers, model, cx, aliases, .. } = &setup.base;
+    let setup = Setup::new(options, scope, hooks, records, scratch, answer);
+    let TurnContext { hooks, servers, model, cx, aliases, .. } = &setup.base;
     let judge = HookModel { model: Arc::clone(model), name: judge, aliases: Arc::clone(aliases) };
-    host.hooks().equip(HookServices {
-        judge,
-        servers: servers.clone(),
-        scratch: cx.scratch.clone(),
-    });
-    let watcher = tokio::spawn(triggers::keep_watch(host.clone(), cx.cwd.clone()));
+    hooks.equip(HookServices { judge, servers: servers.clone(), scratch: cx.scratch.clone() });
+    let watcher = tokio::spawn(triggers::keep_watch(hooks.clone()));
     let session = Session {
         watcher: AbortOnDropHandle::new(watcher),
         switches: JoinSet::new(),
@@ -201,7 +198,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         disk: DiskRequests::default(),
         walks: FileListCache::default(),
         begun: Instant::now(),
-        is_told_to_end: false,
+        must_end: false,
         wants_suggestions: false,
         suggesting: JoinSet::new(),
         guessing: None,
@@ -211,7 +208,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     Ok(Connection { to_engine, from_engine })
 }
 
-/// What the user is told about a session that is open elsewhere.
+/// The notice about a session that is open elsewhere.
 fn in_use(session: &SessionId) -> Notice {
     let content = format!(
         "Session {session} is open in another program too. Both write to one file, so the conversation that is resumed \
@@ -220,7 +217,7 @@ fn in_use(session: &SessionId) -> Notice {
     Notice { content, level: "warning" }
 }
 
-/// Backups lie beside the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
+/// Backups are next to the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
 fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
     let Some(opened) = &options.opened else {
         let folder = scratch.folder().unwrap_or(scratch.path());
@@ -231,15 +228,11 @@ fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
     Checkpoints::new(folder, &options.cwd, opened.snapshots.clone())
 }
 
-fn hooks(options: &SessionOptions, transcript: Option<&SharedTranscript>) -> Hooks {
+fn hooks(options: &SessionOptions, scope: HookScope) -> Hooks {
+    let transcript = scope.outbox.transcript.as_ref().map(SharedTranscript::path);
     let project = &options.folders.project;
     let project = if project.as_os_str().is_empty() { &options.cwd } else { project };
-    Hooks::new(
-        &options.cwd,
-        project,
-        transcript.map(SharedTranscript::path),
-        options.launch.output.hook_events,
-    )
+    Hooks::new(scope, &options.cwd, project, transcript, options.launch.output.hook_events)
 }
 
 struct Session {
@@ -259,7 +252,7 @@ struct Session {
     conversation: Vec<ChatMessage>,
     /// Where the turn that runs leaves the conversation if it panics.
     rescue: Rescue,
-    /// What is told with the first prompt.
+    /// What is reported with the first prompt.
     start: Option<SessionStartInfo>,
     idle_notice: Option<Duration>,
     /// When the last turn ended, unless hooks have heard that a prompt is awaited.
@@ -286,11 +279,11 @@ struct Session {
     answers: JoinSet<()>,
     /// Requests of the host that work on files. No turn begins meanwhile.
     disk: DiskRequests,
-    /// The files it has looked at for somebody who types.
+    /// The files it has looked at for file suggestions.
     walks: FileListCache,
     begun: Instant,
     /// The host wants no more of it.
-    is_told_to_end: bool,
+    must_end: bool,
     /// The host wants to know what the user might ask next.
     wants_suggestions: bool,
     /// Holds at most one: the guess that is being made.
@@ -308,15 +301,14 @@ impl Session {
         };
         self.watcher.abort();
         // The host may wait for the end of its line: that is when hooks have had their last word.
-        let TurnContext { host, cx, .. } = &self.context;
-        host.hooks().finish(host, &cx.cwd, &reason).await;
+        self.context.hooks.finish(&reason).await;
     }
 
     /// Runs the hooks that come before everything else, if that is asked for. No host has registered any by then.
     async fn prepare(&mut self) {
-        let TurnContext { host, cx, launch, .. } = &self.context;
+        let TurnContext { hooks, launch, .. } = &self.context;
         if let Some(trigger) = &launch.setup {
-            host.hooks().prepare(host, &cx.cwd, trigger).await;
+            hooks.prepare(trigger).await;
         }
         if launch.only_setup
             && let Some(start) = self.start.take()
@@ -332,11 +324,11 @@ impl Session {
     ) -> ExitReason {
         let mut open = true;
         let mut reason = ExitReason::Other;
-        let frames = self.context.host.frames.clone();
+        let frames = self.context.outbox.frames.clone();
         // Since when nothing but background tasks can keep the session.
         let mut since = Instant::now();
         loop {
-            if open && self.is_told_to_end {
+            if open && self.must_end {
                 (open, since) = (false, Instant::now());
                 self.tell_waiting("the session was told to end");
             }
@@ -348,12 +340,12 @@ impl Session {
                         || !self.answers.is_empty()
                         || !self.suggesting.is_empty() => {}
                     None => {
-                        self.reported_state.tell(&self.context.host, SessionState::Idle).await;
+                        self.reported_state.tell(&self.context.outbox, SessionState::Idle).await;
                         break;
                     }
                 }
             }
-            self.reported_state.tell(&self.context.host, self.state()).await;
+            self.reported_state.tell(&self.context.outbox, self.state()).await;
             let is_waiting = !open && self.turns.is_empty();
             let end_of_wait = self.end_of_wait(since);
             tokio::select! {
@@ -382,7 +374,7 @@ impl Session {
                 Some(done) = self.disk.next() => self.end_disk_work(done).await,
                 () = waiting::until(end_of_wait), if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
-                // Nobody reads any more: whatever runs is for nobody, and goes.
+                // The host no longer reads: what runs is stopped.
                 () = frames.closed() => {
                     if open {
                         reason = self.exit_reason();
@@ -393,9 +385,9 @@ impl Session {
             }
         }
         self.context.cx.tasks.shutdown().await;
-        // Whoever waits for it gets no other.
+        // A host that waits for it gets no other.
         if let Some(result) = self.held.take() {
-            self.context.host.send(result).await;
+            self.context.outbox.send(result).await;
         }
         reason
     }
@@ -431,7 +423,7 @@ impl Session {
                     self.asked_behind.remove(id);
                 }
                 if let Some((waiting, result)) = self.peer.answered(answer) {
-                    // Whoever asked may have been interrupted meanwhile.
+                    // The call that asked may have been interrupted meanwhile.
                     let _ = waiting.send(result);
                 }
             }
@@ -445,10 +437,10 @@ impl Session {
 
     /// Gets an answer for an MCP server, unless it does not wait for it any more.
     fn elicit(&mut self, question: Elicitation, mut answer: oneshot::Sender<ElicitationReply>) {
-        let (host, cwd) = (self.context.host.clone(), self.context.cx.cwd.clone());
+        let hooks = self.context.hooks.clone();
         self.aside(async move {
             let reply = tokio::select! {
-                reply = elicit(&host, &cwd, question) => reply,
+                reply = elicit(&hooks, question) => reply,
                 () = answer.closed() => return,
             };
             let _ = answer.send(reply);
@@ -457,7 +449,7 @@ impl Session {
 
     /// A prompt of the engine itself.
     fn synthetic(&self, words: String) -> User {
-        let session_id = Some(self.context.host.session_id.clone());
+        let session_id = Some(self.context.outbox.session_id.clone());
         User { is_synthetic: Some(true), ..User::new(Content::Text(words), session_id) }
     }
 
@@ -476,23 +468,23 @@ impl Session {
                 if matches!(request.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
                     self.asked_person.insert(id, request.clone());
                 }
-                self.context.host.send(ToHost::ControlRequest(request)).await;
+                self.context.outbox.send(ToHost::ControlRequest(request)).await;
             }
             Err((waiting, error)) => _ = waiting.send(Err(error)),
         }
     }
 
-    /// Whoever asked this does not wait any more.
+    /// The asker of this no longer waits.
     async fn withdraw(&mut self, token: u64) {
         let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
         if let Some((_, cancel)) = cancelled {
             self.asked_person.remove(&cancel.request_id);
             self.asked_behind.remove(&cancel.request_id);
-            self.context.host.send(ToHost::ControlCancelRequest(cancel)).await;
+            self.context.outbox.send(ToHost::ControlCancelRequest(cancel)).await;
         }
     }
 
-    /// Nobody will answer any more: whoever waits for a permission does not get it.
+    /// The host will not answer any more: calls that wait for a permission are refused.
     fn tell_waiting(&mut self, reason: &str) {
         self.asked_person.clear();
         self.asked_behind.clear();
@@ -505,16 +497,16 @@ impl Session {
         self.idle_since = None;
         // The next turn has a result of its own.
         self.held = None;
-        self.reported_state.tell(&self.context.host, SessionState::Running).await;
+        self.reported_state.tell(&self.context.outbox, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
         self.answering = queue::named(&prompts);
         self.end_guess().await;
-        self.totals.begin(&self.context.host, Answers::to(&prompts));
+        self.totals.begin(&self.context.records.ledger, Answers::to(&prompts));
         for prompt in &mut prompts {
             prompt.uuid.get_or_insert_with(fresh_uuid);
         }
         self.interrupt = CancellationToken::new();
-        self.context.host.forget_grants();
+        self.context.permissions.forget_grants();
         let mut context = self.context.clone();
         context.cx.cancelled = self.interrupt.clone();
         context.answering = self.answering.as_slice().into();
@@ -538,12 +530,11 @@ impl Session {
     /// Tells hooks that a prompt is awaited.
     fn tell_idle(&mut self) {
         self.idle_since = None;
-        let TurnContext { host, cx, .. } = &self.context;
         let fields = json!({
             "message": "Your next prompt is awaited",
             "notification_type": "idle_prompt",
         });
-        host.hooks().tell(host, &cx.cwd, Event::new(HookEvent::Notification, fields));
+        self.context.hooks.tell(Event::new(HookEvent::Notification, fields));
     }
 
     async fn end(&mut self, finished: Result<TurnOutcome, tokio::task::JoinError>) {
@@ -551,10 +542,10 @@ impl Session {
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
-                // A bug in the engine or in code of the host. The session goes on with what was said so far.
+                // A bug in the engine or in code of the host. The session continues with what was said so far.
                 self.conversation = self.rescue.take();
-                let result = self.totals.broken(&self.context.host, &error.to_string());
-                self.context.host.send(result).await;
+                let result = self.totals.broken(&self.context, &error.to_string());
+                self.context.outbox.send(result).await;
                 return self.tell_of_end().await;
             }
         };
@@ -577,7 +568,7 @@ impl Session {
     async fn tell_result(&mut self) {
         let waits = self.context.delegation.holds_results && self.context.cx.tasks.have_agents();
         if !waits && let Some(result) = self.held.take() {
-            self.context.host.send(result).await;
+            self.context.outbox.send(result).await;
         }
     }
 }

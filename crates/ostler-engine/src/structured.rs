@@ -24,7 +24,7 @@ impl StructuredOutput {
     /// The tool for a schema.
     ///
     /// # Errors
-    /// In words, when it is not a schema, or not one of an object.
+    /// When it is not a schema, or not one of an object.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
         // A tool's input is always an object, so an answer of another shape could never be given.
         let kind = schema.get("type").and_then(Value::as_str);

@@ -60,7 +60,7 @@ pub struct ToolCx {
     pub cancelled: CancellationToken,
     /// Where what is too long for the conversation is kept.
     pub scratch: Scratch,
-    /// What goes on in the background.
+    /// The background tasks.
     pub tasks: Tasks,
     /// The environment of what it starts.
     pub env: Arc<Environment>,
@@ -86,7 +86,7 @@ pub trait ToolSession: fmt::Debug + Send + Sync {
     /// `model` is not looked at.
     fn ask_model(&self, request: Request) -> BoxFuture<'static, Result<Message, ModelError>>;
 
-    /// Tells hooks of something that a tool does. An objection is an error, in words for the model.
+    /// Notifies hooks of something that a tool does. An objection is an error, as text for the model.
     fn announce(&self, _: ToolEvent) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async { Ok(()) })
     }
@@ -96,7 +96,7 @@ pub trait ToolSession: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolEvent {
-    /// The shell has gone somewhere else. Nobody can object.
+    /// The shell is in another directory. Hooks cannot object.
     Moved {
         /// Where it was.
         from: PathBuf,
@@ -109,7 +109,7 @@ pub enum ToolEvent {
     TaskCompleted(TaskEntry),
 }
 
-/// An entry of the list of tasks, as hooks are told of it.
+/// An entry of the list of tasks, for the input of hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskEntry {
     /// Its number.
@@ -134,7 +134,7 @@ impl ToolCx {
     /// Tells hooks of something the tool does.
     ///
     /// # Errors
-    /// Their objection, in words for the model.
+    /// Their objection, as text for the model.
     pub async fn announce(&self, happening: ToolEvent) -> Result<(), String> {
         match &self.session {
             Some(session) => session.announce(happening).await,
@@ -178,7 +178,7 @@ pub trait AnyTool: Send + Sync {
     /// Reads the arguments of a call.
     ///
     /// # Errors
-    /// In words for the model when the input does not fit the schema.
+    /// As text for the model when the input does not fit the schema.
     fn prepare(self: Arc<Self>, cx: &ToolCx, input: &Value) -> Result<Prepared, String>;
 }
 

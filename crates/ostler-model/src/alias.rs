@@ -51,7 +51,7 @@ impl Aliases {
         }
     }
 
-    /// The full name of a model that somebody wants in place of `inherited`. `sonnet[1m]` is the same model with the large
+    /// The full name of a requested model, in place of `inherited`. `sonnet[1m]` is the same model with the large
     /// context window; [`OPUSPLAN`] stays as it is: which model it means depends on the mode.
     pub fn full_name(&self, wanted: Option<&str>, inherited: &str) -> String {
         let wanted = wanted.map(str::trim).filter(|it| !matches!(*it, "" | "inherit" | "default"));
@@ -62,7 +62,7 @@ impl Aliases {
         };
         let inherited = without_suffix(inherited);
         let full = match self.names.iter().find(|(short, _)| *short == name) {
-            // Whoever works with one of that family has chosen which.
+            // A session with a model of that family has chosen which.
             Some((short, _)) if is_family(inherited, short) => inherited,
             Some((_, full)) => full,
             None => name,

@@ -153,7 +153,7 @@ impl RetriedResponse {
         Ok(())
     }
 
-    /// Prepares the next attempt, or says why there is none.
+    /// Prepares the next attempt, or says why there is no other.
     fn failed(&mut self, failure: FailedAttempt) -> Result<(), ModelError> {
         if self.begun {
             let is_final = failure.error.status().is_some_and(|status| status < 429)

@@ -54,7 +54,7 @@ pub(crate) struct CacheControl {
 /// How many messages are marked; with the tools and the system prompt these are the four the API allows.
 const MARKED_MESSAGES: usize = 2;
 
-/// The messages with our marks, and with nobody else's: too many are an error.
+/// The messages with our marks and no others: too many are an error.
 pub(crate) fn marked(
     messages: &[ChatMessage],
     mark: Option<CacheControl>,

@@ -160,7 +160,7 @@ pub enum ConfigError {
         /// The smallest that makes sense.
         least: u64,
     },
-    /// A line that is no header.
+    /// A line that is not a header.
     #[error("line {line} of ANTHROPIC_CUSTOM_HEADERS is not of the form `Name: value`")]
     Header {
         /// Which line, from 1.
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_and_a_token_are_both_used_and_empty_is_none() {
+    fn a_key_and_a_token_are_both_used_and_an_empty_one_is_missing() {
         assert!(read(&[]).unwrap().is_none());
         assert!(
             read(&[("ANTHROPIC_API_KEY", " "), ("ANTHROPIC_AUTH_TOKEN", "")]).unwrap().is_none()

@@ -16,7 +16,7 @@ pub enum Credential {
     Key(String),
     /// `Authorization: Bearer`.
     Token(String),
-    /// Both; whoever reads the request takes the one they know.
+    /// Both; the server takes the one it knows.
     Both {
         /// `x-api-key`.
         key: String,
@@ -145,13 +145,13 @@ impl Keyring {
         }
     }
 
-    /// Asks for a fresh credential, because this one was refused. Somebody else may have done so meanwhile.
+    /// Asks for a fresh credential, because this one was refused. Another request may have done so meanwhile.
     pub(crate) async fn renew(&self, number: u64) {
         let Some(renewal) = self.renewal.clone().filter(|_| self.current().number == number) else {
             return;
         };
         let given = tokio::task::spawn_blocking(move || (renewal.give)()).await;
-        // Without a fresh one the old one is tried again, and what the API says about it is what the user hears.
+        // Without a fresh one the old one is tried again, and the user reads the API's error about it.
         if let Ok(Ok(credential)) = given {
             let _ = self.replace(&credential);
         }

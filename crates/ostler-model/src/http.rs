@@ -39,7 +39,7 @@ impl Api {
     /// Prepares a client; nothing is sent yet.
     ///
     /// # Errors
-    /// When the address is none, a credential or header cannot stand in a request, or the system's certificates
+    /// When the address is not valid, a credential or header cannot stand in a request, or the system's certificates
     /// cannot be read.
     pub(crate) fn new(config: ApiConfig) -> Result<Self, ModelError> {
         let mut url = read_base_url(&config.base_url)

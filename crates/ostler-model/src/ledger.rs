@@ -121,7 +121,7 @@ pub fn count_tokens(total: &AtomicU64, usage: &Usage) {
     let _ = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
 }
 
-/// Adds what one response used to what a turn has used. What is no number is as the last response says it.
+/// Adds what one response used to what a turn has used. Fields that are not numbers are those of the last response.
 pub fn add_usage(total: &mut Usage, one: &Usage) {
     // The numbers are the API's, which may be anybody's: they must not overflow.
     let sum = |left: Option<u64>, right: Option<u64>| {

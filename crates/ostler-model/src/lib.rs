@@ -1,6 +1,6 @@
 //! What the engine needs of a model: answer a conversation with a stream of events.
 //!
-//! The events are those of the Messages API, also for models that speak to no network: whoever reads them
+//! The events are those of the Messages API, also for models without a network: the reader
 //! (partial messages, the accumulator, record and replay) need not know where they come from. To read the client,
 //! begin with `attempts` (one answer out of several attempts), then `http` (one attempt); `retry`, `sse`, `cache`,
 //! `thinking` and [`pricing`] are pure.

@@ -51,7 +51,7 @@ pub struct Surcharge {
     pub output: f64,
 }
 
-/// How a model can be told to think.
+/// How thinking is requested of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingSupport {
     /// It cannot.
@@ -60,13 +60,13 @@ pub(crate) enum ThinkingSupport {
     Budget,
     /// With a budget or as it likes.
     Both,
-    /// As it likes, when told.
+    /// As it likes, if requested.
     Adaptive,
-    /// As it likes, unless told not to.
+    /// As it likes, unless disabled.
     OnByDefault,
-    /// As it likes; told not to, it still does between tool calls.
+    /// As it likes; if disabled, it still thinks between tool calls.
     BetweenTools,
-    /// As it likes, whatever it is told.
+    /// As it likes; requests have no effect.
     Always,
 }
 

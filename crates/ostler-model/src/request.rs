@@ -18,7 +18,7 @@ use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
 /// hits: the fields stand in the order in which they change. Only the marks that say where the cache ends move;
 /// the vendor does not count them as content.
 ///
-/// What can be large is shared with whoever asks, so that a request costs no copy of the conversation.
+/// What can be large is shared with the caller, so that a request costs no copy of the conversation.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The model to ask.
@@ -150,7 +150,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// A tool, whoever runs it.
+/// A tool, run by the client or by the API.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum OfferedTool<'a> {

@@ -16,7 +16,7 @@ fn retry(milliseconds: u64) -> RetryDecision {
     RetryDecision::Retry { delay: Duration::from_millis(milliseconds) }
 }
 
-/// The verdicts on the same failure again and again, to the first that is no retry.
+/// The verdicts on the same failure again and again, to the first that is not a retry.
 fn run(mut tries: AttemptCounter, failure: &FailedAttempt) -> (usize, RetryDecision) {
     let verdicts = std::iter::repeat_with(|| tries.failed(failure, 0.0));
     let (n, last) = verdicts
@@ -96,7 +96,7 @@ fn the_third_overload_in_a_row_brings_the_fallback() {
 }
 
 #[test]
-fn a_model_that_goes_on_failing_is_replaced_and_a_bad_request_is_not() {
+fn a_model_that_keeps_failing_is_replaced_and_a_bad_request_is_not() {
     let with_fallback = |max_retries| {
         AttemptCounter::new(RetryPolicy { max_retries, ..RetryPolicy::default() }, true)
     };

@@ -11,10 +11,10 @@ use super::ModelError;
 /// The most bytes of text, thoughts, arguments and other content of one response.
 pub const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most bytes of a stream that carry it. A delta of a few letters is wrapped into a hundred bytes and more.
+/// The most bytes of a stream that carry it. A delta of a few characters is wrapped into a hundred bytes and more.
 const MAX_STREAM_BYTES: u64 = 32 * MAX_RESPONSE_BYTES as u64;
 
-/// What a content block costs beside its content: otherwise millions of empty ones would fit.
+/// What a content block costs in addition to its content: otherwise millions of empty ones would fit.
 const BLOCK_BYTES: usize = 512;
 
 /// Counts what has come of a response.
@@ -43,7 +43,7 @@ impl ResponseSize {
             },
             StreamEvent::ContentBlockStart(_) => n_data.saturating_add(BLOCK_BYTES),
             StreamEvent::MessageStart(_) | StreamEvent::MessageDelta(_) => n_data,
-            // Nobody holds on to the others.
+            // The others are not kept.
             _ => 0,
         };
         self.add_content(n_content)

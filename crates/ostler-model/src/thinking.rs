@@ -51,7 +51,7 @@ pub(crate) fn fit(
     let thinking = match (wishes.thinking, support) {
         (_, Some(ThinkingSupport::None)) => None,
         (None, Some(ThinkingSupport::Budget)) => None,
-        // Such a model does not think unless told to. Who wants to see its thinking wants it to think; who wants to see
+        // Such a model does not think unless requested. Who wants to see its thinking wants it to think; who wants to see
         // nothing of it has that already.
         (None, Some(ThinkingSupport::Both | ThinkingSupport::Adaptive)) => {
             (wishes.display == Some(ThinkingDisplay::Summarized)).then_some(adaptive)
@@ -164,11 +164,11 @@ mod tests {
             // They think by themselves.
             ("claude-opus-5-5", summarized, adaptive(summarized)),
             ("claude-opus-5-5", omitted, adaptive(omitted)),
-            // They think when told: to be seen they have to, to be hidden they need not.
+            // They think when requested: shown thinking needs the request, hidden thinking does not.
             ("claude-opus-4-7", summarized, adaptive(summarized)),
             ("claude-opus-4-6", summarized, adaptive(summarized)),
             ("claude-opus-4-6", omitted, None),
-            // Only a budget makes it think, and nobody named one.
+            // Only a budget makes it think, and there is none.
             ("claude-opus-4-1", summarized, None),
         ] {
             assert_eq!(fit(&wishes(display), model, 9000).0, expected, "{model} {display:?}");

@@ -26,7 +26,7 @@ impl ToolOutput {
     }
 }
 
-/// Why a tool did not work. Both are told to the model, which may try something else.
+/// Why a tool did not work. The model reads both, and may try something else.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// The call makes no sense as it is: the model can correct it.

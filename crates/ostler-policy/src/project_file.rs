@@ -1,7 +1,7 @@
 //! Opens the files that a project or the user brings to a session: instructions, commands, skills, agents, styles, settings.
 //!
 //! A project is written by strangers. Until the user trusts it, a file of it counts only if it really lies inside the
-//! project: a link may lead to another file of the project and nowhere else. Nobody's file may be a device, a pipe or
+//! project: a link may lead to another file of the project and nowhere else. No file may be a device, a pipe or
 //! part of `/proc` and its like. Paths are resolved first and then opened name by name without following links, so
 //! that nothing can be swapped in between.
 

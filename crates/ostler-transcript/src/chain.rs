@@ -92,7 +92,7 @@ impl<'a> Tree<'a> {
 
     fn parent(&self, at: usize) -> Option<usize> {
         let parent = self.nodes[at]?.parent?;
-        // A line may be lost, and with it the way further up. Files are written in order: go on with the one before.
+        // A line may be lost, and with it the way further up. Files are written in order: continue with the one before.
         self.position(parent).or_else(|| (0..at).rev().find(|before| self.is_ours(*before)))
     }
 

@@ -1,4 +1,4 @@
-//! Small lines beside the conversation (queue, titles, tags), and what can be done to a session from outside.
+//! Small lines next to the conversation (queue, titles, tags), and what can be done to a session from outside.
 
 use ostler_proto::transcript::{
     CustomTitle, LastPrompt, QueueOperation, Summary, TagLine, TranscriptLine,
@@ -12,7 +12,7 @@ impl TranscriptWriter {
     /// Notes that a prompt was queued (`enqueue`), taken up (`dequeue`) or withdrawn (`remove`).
     ///
     /// # Errors
-    /// When the disk says no; the session can go on.
+    /// When the write fails; the session can continue.
     pub fn queue(&mut self, operation: &str, prompt: Option<&str>) -> Result<(), StoreError> {
         let line = QueueOperation {
             operation: operation.to_owned(),
@@ -27,7 +27,7 @@ impl TranscriptWriter {
     /// Notes at the end of a turn which prompt it answered, for listings.
     ///
     /// # Errors
-    /// When the disk says no; the session can go on.
+    /// When the write fails; the session can continue.
     pub fn turn_ended(&mut self) -> Result<(), StoreError> {
         let Some(prompt) = self.last_prompt.take().map(|prompt| short(&prompt)) else {
             return Ok(());
@@ -104,7 +104,7 @@ impl Projects {
     }
 }
 
-/// Titles and tags are single lines without what nobody can see.
+/// Titles and tags are single lines without invisible characters.
 pub(super) fn not_empty(what: &'static str, text: &str) -> Result<String, StoreError> {
     let visible = |c: &char| {
         !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

@@ -37,8 +37,8 @@ impl LineFile {
             Some(file) => file,
             None if self.is_new => {
                 let file = create_private(&self.path)?;
-                // Shows others that somebody writes here, for as long as the file is open. Where locks are not possible,
-                // nobody is warned.
+                // Shows other processes that this one writes here, for as long as the file is open. Where locks are not possible,
+                // there is no warning.
                 let _ = file.try_lock();
                 file
             }
@@ -52,7 +52,7 @@ impl LineFile {
         written
     }
 
-    /// Shows others that a file that exists is in use, and says whether somebody else has it open for writing.
+    /// Shows other processes that an existing file is in use, and returns whether another one has it open for writing.
     pub(super) fn claim(&mut self) -> io::Result<bool> {
         // A handle of its own: the file is opened for writing with the first line.
         let lock = ostler_files::open(&self.path)?;

@@ -64,7 +64,7 @@ impl Projects {
         is_uuid(id.as_str()).then_some(())?;
         let here = cwd.map(|cwd| self.folder(cwd));
         let folders = here.into_iter().chain(self.folders());
-        // An empty file is no session: something died before its first line.
+        // An empty file is not a session: something died before its first line.
         folders
             .map(|folder| session_file(&folder, id))
             .find(|file| fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() > 0))

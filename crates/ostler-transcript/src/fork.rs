@@ -31,7 +31,7 @@ pub(super) fn write(
     title: &str,
     clock: &mut Clock,
 ) -> Result<ForkedSession, StoreError> {
-    // Progress is only for whoever watched.
+    // Progress is only for the host of that run.
     let lines: Vec<_> =
         lines.iter().filter(|line| !matches!(line, TranscriptLine::Progress(_))).collect();
     let uuids: HashMap<&str, String> = lines

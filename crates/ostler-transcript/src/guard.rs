@@ -49,7 +49,7 @@ pub(super) fn check(
     Err(StoreError::DropsMore(format!("prompt {dropped} is not among what would be dropped")))
 }
 
-/// What in the turn itself is somebody else's.
+/// What in the turn itself belongs to another process.
 fn not_of_the_turn(line: &TranscriptLine) -> Option<&'static str> {
     let is_result = answers(line).next().is_some();
     (as_user(line).is_some() && !is_result && !is_marker(line)).then_some("a later message")

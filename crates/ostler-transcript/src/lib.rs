@@ -89,7 +89,7 @@ pub enum StoreError {
     /// A title or tag has nothing in it.
     #[error("a {0} must not be empty")]
     Empty(&'static str),
-    /// Nobody says where the files are.
+    /// The folder of the files is unknown.
     #[error("neither CLAUDE_CONFIG_DIR nor HOME is set")]
     NoHome,
     /// The disk said no.

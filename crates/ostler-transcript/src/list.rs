@@ -19,7 +19,7 @@ pub struct SessionInfo {
     pub path: PathBuf,
     /// The best there is to recognise it by: title, latest prompt, summary or first prompt.
     pub summary: String,
-    /// The title somebody or the model gave.
+    /// The title from the user or the model.
     pub title: Option<String>,
     /// The first prompt, shortened.
     pub first_prompt: Option<String>,
@@ -66,7 +66,7 @@ impl Projects {
     /// anything else only in its working directory.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// When it is missing, or there is more than one.
     pub fn find(&self, cwd: &Path, key: &str) -> Result<SessionId, StoreError> {
         let id = SessionId::from(key.to_ascii_lowercase());
         if self.file(Some(cwd), &id).is_some() {
@@ -92,7 +92,7 @@ impl Projects {
 }
 
 impl SessionInfo {
-    /// Reads what a listing shows; `None` for what is no session or has nothing to show.
+    /// Reads what a listing shows; `None` for a file that is not a session or has nothing to show.
     pub(super) fn read(path: &Path) -> Option<Self> {
         let id = path.file_stem()?.to_str()?;
         if path.extension()? != "jsonl" || !is_uuid(id) {

@@ -1,6 +1,6 @@
 //! [`Transcript`]: the lines of a session file, read with patience.
 //!
-//! A line that is not JSON, or not what its type promises, is counted and skipped; the conversation goes on around
+//! A line that is not JSON, or not what its type promises, is counted and skipped; the conversation continues around
 //! it. Half a line at the end, which a crash leaves behind, is not even counted.
 
 use std::io::{self, BufRead, BufReader};

@@ -60,7 +60,7 @@ fn look_through(file: &std::fs::File) -> io::Result<Option<BoundaryPosition>> {
     Ok(last.map(|offset| BoundaryPosition { offset, snapshots }))
 }
 
-/// Whether a line is where the conversation begins again, and not one that only speaks of it.
+/// Whether a line is where the conversation begins again, and not one that only mentions it.
 fn is_boundary(line: &[u8]) -> bool {
     matches!(serde_json::from_slice(line), Ok(TranscriptLine::System(entry))
         if entry.subtype == "compact_boundary" && entry.is_sidechain != Some(true) && entry.parent_uuid.is_none())
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_conversation_that_reaches_behind_the_boundary_is_read_whole() {
         let never = &compacted()[..3];
-        // Somebody went on from before the compaction.
+        // A session was resumed from before the compaction.
         let rewound = [compacted(), vec![said("user", "e1", Some("a2"), "another way")]].concat();
         let bare = &compacted()[..7];
         for lines in [never, &rewound, bare, &[]] {

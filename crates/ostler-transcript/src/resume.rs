@@ -23,7 +23,7 @@ use ostler_model::ChatMessage;
 pub struct SessionStart {
     /// With which conversation.
     pub begin: StartFrom,
-    /// Whether to leave the old session as it is and go on in a copy.
+    /// Whether to leave the old session as it is and continue in a copy.
     pub fork: bool,
     /// The last message to keep.
     pub at: Option<Uuid>,
@@ -58,7 +58,7 @@ pub struct OpenedSession {
     pub n_skipped: usize,
     /// How files were before each of its prompts. A copy has backups of its own.
     pub snapshots: Vec<FileSnapshot>,
-    /// Somebody else writes to the same file: it will have the messages of both.
+    /// Another process writes to the same file: it will have the messages of both.
     pub is_in_use: bool,
 }
 

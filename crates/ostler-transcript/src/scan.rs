@@ -61,7 +61,7 @@ impl FileEnds {
         has_flag(first, "isSidechain")
     }
 
-    /// The first thing somebody asked, or the first command.
+    /// The first prompt, or the first command.
     pub(super) fn first_prompt(&self) -> Option<String> {
         let mut command = None;
         for line in self.head.lines().filter(|line| may_be_prompt(line)) {

@@ -15,7 +15,7 @@ pub struct SharedTranscript(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     writer: TranscriptWriter,
-    /// A write failed, and that was told.
+    /// A write failed, and that was reported.
     lost: bool,
 }
 
@@ -24,7 +24,7 @@ impl SharedTranscript {
         Self(Arc::new(Mutex::new(State { writer, lost: false })))
     }
 
-    /// Writes. The first failure is returned; the session goes on without its file after that.
+    /// Writes. The first failure is returned; the session continues without its file after that.
     pub fn write(
         &self,
         write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
@@ -64,7 +64,7 @@ impl SharedTranscript {
         state.writer.another(id.clone()).ok().map(Self::new)
     }
 
-    /// The file of a subagent, beside this one; `None` when it cannot be made.
+    /// The file of a subagent, next to this one; `None` when it cannot be made.
     pub fn subagent(&self, agent: &AgentId, meta: &AgentMeta) -> Option<Self> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.writer.subagent(agent.clone(), meta).ok().map(Self::new)

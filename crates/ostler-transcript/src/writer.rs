@@ -2,7 +2,7 @@
 //!
 //! A line that was written survives the death of the process at once, and a power cut as soon as the system has
 //! flushed its cache: there is no `fsync` per line, because readers cope with a lost or torn end and a turn should
-//! not wait for the disk. The file appears with the first line, so sessions nobody spoke in leave nothing behind.
+//! not wait for the disk. The file appears with the first line, so empty sessions leave nothing behind.
 //!
 //! Lines hang under one another in the order in which they are written. The vendor lets results hang under their
 //! calls, but its old level then forgets all but one of several calls when it resumes; a plain chain it reads whole.
@@ -56,7 +56,7 @@ pub struct TranscriptWriter {
     prompt: Option<Uuid>,
     pub(super) last_prompt: Option<String>,
     pub(super) clock: Clock,
-    /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if nobody does.
+    /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if it is not taken.
     mirrored: Option<Vec<Value>>,
 }
 
@@ -64,7 +64,7 @@ impl TranscriptWriter {
     /// A writer for a new session in a folder of [`super::Projects::folder`].
     ///
     /// # Errors
-    /// When the id is taken, or is none.
+    /// When the id is taken, or is not valid.
     pub fn create(
         folder: &Path,
         session_id: SessionId,
@@ -80,7 +80,7 @@ impl TranscriptWriter {
         Ok(Self::new(LineFile::new(path), session_id, scene))
     }
 
-    /// A writer that goes on in an existing file, under a leaf.
+    /// A writer that continues an existing file, under a leaf.
     pub(super) fn go_on(
         path: PathBuf,
         id: SessionId,
@@ -91,7 +91,7 @@ impl TranscriptWriter {
         Self { leaf, clock, ..Self::new(LineFile::existing(path), id, scene) }
     }
 
-    /// Shows others that the session is in use; whether it was already. A file that cannot be opened is told of with the
+    /// Shows others that the session is in use; whether it was already. A file that cannot be opened is reported with the
     /// first line.
     pub(super) fn claim(&mut self) -> bool {
         self.file.claim().unwrap_or(false)
@@ -118,7 +118,7 @@ impl TranscriptWriter {
     /// A writer for another new session of the same project.
     ///
     /// # Errors
-    /// When the id is taken, or is none.
+    /// When the id is taken, or is not valid.
     pub fn another(&self, session_id: SessionId) -> Result<Self, StoreError> {
         let folder = self.path().parent().unwrap_or(Path::new("."));
         let writer = Self::create(folder, session_id, self.scene.clone())?;
@@ -180,8 +180,8 @@ impl TranscriptWriter {
         self.prompt.as_ref()
     }
 
-    /// A response was stopped as unsafe: what follows hangs under what was there before it, so that nobody who resumes
-    /// the session brings it back. Its lines stay in the file, beside the conversation.
+    /// A response was stopped as unsafe: what follows hangs under what was there before it, so that a resumed session does not
+    /// bring it back. Its lines stay in the file, next to the conversation.
     fn leave_out(&mut self, refused: Option<&str>) {
         if let Some((_, before)) = self.response.take_if(|(id, _)| Some(id.as_str()) == refused) {
             self.leaf = before;
@@ -191,7 +191,7 @@ impl TranscriptWriter {
     /// Writes down a prompt as its turn begins.
     ///
     /// # Errors
-    /// When the disk says no; the session can go on.
+    /// When the write fails; the session can continue.
     pub fn prompt(&mut self, prompt: &User, mode: &PermissionMode) -> Result<(), StoreError> {
         self.git_branch = git_branch(&self.scene.cwd);
         self.calls.clear();
@@ -205,7 +205,7 @@ impl TranscriptWriter {
     /// Writes down a frame on its way to the host, if it is part of this conversation. Its uuid becomes the line's.
     ///
     /// # Errors
-    /// When the disk says no; the session can go on.
+    /// When the write fails; the session can continue.
     pub fn frame(&mut self, frame: &ToHost) -> Result<(), StoreError> {
         let ours = |parent: &Option<ToolUseId>| self.agent.is_some() || parent.is_none();
         match frame {
@@ -235,7 +235,7 @@ impl TranscriptWriter {
     /// Writes down the summary that takes the place of what was compacted.
     ///
     /// # Errors
-    /// When the disk says no; the session can go on.
+    /// When the write fails; the session can continue.
     pub fn compact_summary(&mut self, summary: &User) -> Result<(), StoreError> {
         let mut entry = self.user(summary);
         entry.place.is_meta = None;
@@ -247,7 +247,7 @@ impl TranscriptWriter {
     /// Writes any line. Lines of the conversation are also what the next one hangs under.
     ///
     /// # Errors
-    /// When the disk says no; the session can go on.
+    /// When the write fails; the session can continue.
     pub fn append(&mut self, line: &TranscriptLine) -> Result<(), StoreError> {
         let written = match serde_json::to_vec(line) {
             Ok(bytes) => self.file.append(&bytes),
@@ -349,7 +349,7 @@ impl TranscriptWriter {
     }
 }
 
-/// What is known about a subagent beside its transcript.
+/// What is known about a subagent in addition to its transcript.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMeta {

@@ -91,7 +91,7 @@
 //!
 //! **Show dialogs** ([`Options::on_dialog`]) of engines that have some of their own.
 //!
-//! **Look at every call** ([`Hook`], `hooks`). A hook hears of an event, can add to what the model knows, change a call
+//! **Look at every call** ([`Hook`], `hooks`). A hook is notified of an event, can add to what the model knows, change a call
 //! or stop it. A hook that fails stops what it guards.
 //!
 //! **Give it tools of your own** ([`mcp`], [`Options::server`], `custom_tools`): functions with typed arguments, as an MCP
@@ -112,7 +112,7 @@
 //! **Let it delegate** (`subagents`, [`Options::agent`]). A subagent has the permissions of its parent and its own
 //! conversation; its messages come with [`Message::parent_tool_use_id`], its questions with the agent's id.
 //!
-//! **Go on later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are kept
+//! **Continue later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are kept
 //! on disk, in the format of Claude Code.
 //!
 //! **Stop it** ([`Client::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
@@ -122,7 +122,7 @@
 //! **Test it offline** ([`Options::record`], [`Options::replay`], `offline_test`). A run is recorded once, and answered
 //! from the recording ever after: no key, no network, the same every time.
 //!
-//! **Let work go on in the background** (`background`). [`query`] ends when all of it has ended.
+//! **Let work continue in the background** (`background`). [`query`] ends when all of it has ended.
 //!
 //! **Leave it alone with a task** (feature `prompts`, crate `ostler-prompt`): prompts as checked values, typed answers,
 //! deadlines, budgets that several runs share, copies of folders to work in, and events on the way.
@@ -173,12 +173,12 @@
 //! | `Api` | the API said no; [`Error::api_status`] | if [`Error::is_retryable`], try again later |
 //! | `MaxTurns`, `Budget` | a limit was reached | resume with a higher one |
 //! | `Answer` | the answer is not of the type asked for | ask again, or loosen the type |
-//! | `Turn` | the turn was interrupted, or failed otherwise | the session goes on |
+//! | `Turn` | the turn was interrupted, or failed otherwise | the session continues |
 //! | `Timeout` | something took longer than its limit | try again, or set another limit |
 //! | `Session` | a stored session is missing or cannot be changed | list the sessions ([`Sessions`]) |
 //!
 //! A tool that fails, a call that is denied and a hook that panics are no errors of the session: the model reads about
-//! them and goes on.
+//! them and continues.
 #![warn(missing_docs)]
 
 #[cfg(not(unix))]

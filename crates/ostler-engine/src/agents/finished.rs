@@ -1,4 +1,4 @@
-//! Subagents that have finished: they can be asked to go on where they stopped.
+//! Subagents that have finished: they can be resumed where they stopped.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ impl FinishedSubagents {
         }
     }
 
-    /// Takes one out: nobody else can go on with it meanwhile.
+    /// Takes one out, so that it is resumed only once.
     pub(crate) fn take(&self, id: &str) -> Option<FinishedSubagent> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|finished| finished.id.as_str() == id)?;

@@ -2,11 +2,10 @@
 //!
 //! A subagent is a turn in a conversation that begins with its task. Its kind says which model, tools and system
 //! prompt it has; its permissions are its parent's or less (`narrow.rs` of `permission/`), and it has no tool to make
-//! further subagents. Every one is a task (`tasks/`): the conversation waits for it or goes on without it, and the host
+//! further subagents. Every one is a task (`tasks/`): the conversation waits for it or continues without it, and the host
 //! can stop it either way.
 
 mod finished;
-mod identity;
 mod report;
 mod run;
 mod tool;
@@ -16,7 +15,7 @@ use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::AgentInfo;
 
 pub(crate) use self::finished::FinishedSubagents;
-pub(crate) use self::identity::SubagentIdentity;
+
 pub(crate) use self::run::{context_of, has_tool};
 pub(crate) use self::tool::Agent;
 use crate::call::Tools;
@@ -46,11 +45,11 @@ pub(crate) fn by_name(call: &ToolUseBlock, tools: &Tools) -> ToolUseBlock {
 /// How work is handed to subagents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delegation {
-    /// Whether the conversation goes on without waiting for them, where nobody says otherwise.
+    /// Whether the conversation continues without waiting for them, unless the call says otherwise.
     pub in_background: bool,
     /// Whether the result of a turn waits for those in the background, for hosts that stop listening at a result.
     pub holds_results: bool,
-    /// Whether the host sees what they say, beside what they do.
+    /// Whether the host sees their text in addition to their calls.
     pub forwards_text: bool,
 }
 

@@ -5,14 +5,14 @@ use ostler_proto::api::{ContentBlock, Usage};
 use ostler_proto::message::system::TaskOutcome;
 use serde_json::json;
 
-use super::identity::SubagentIdentity;
 use crate::drive::TurnOutcome;
 use crate::model::ledger::whole_usage;
+use crate::outbox::SubagentIdentity;
 use crate::tasks::TaskResult;
 use crate::tool::{ToolError, ToolOutput};
 use crate::turn::Ending;
 
-/// How a subagent ended, for whoever gave it its work.
+/// How a subagent ended, for its parent.
 pub(super) struct Report {
     pub(super) outcome: TaskOutcome,
     pub(super) text: String,

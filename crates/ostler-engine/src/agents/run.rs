@@ -1,4 +1,4 @@
-//! What a subagent runs with: its parent's world, made smaller by its kind.
+//! What a subagent runs with: its parent's context, reduced by its kind.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::permission::{Narrowing, Rule};
 const NOT_BELOW: &[&str] =
     &[NAME, OLD_NAME, "AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "StructuredOutput"];
 
-/// What the caller of a subagent may choose beside its kind.
+/// What the caller of a subagent may choose in addition to its kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SubagentOverrides {
     pub(super) model: Option<String>,
@@ -27,7 +27,7 @@ pub(super) struct SubagentOverrides {
     pub(super) max_turns: Option<u64>,
 }
 
-/// The world of a subagent. Waits for servers that still connect.
+/// The context of a subagent. Waits for servers that still connect.
 pub(super) async fn below(
     parent: &TurnContext,
     kind: &AgentKind,
@@ -47,16 +47,16 @@ pub(super) async fn below(
     }
     let limits = [parent.limits.max_turns, kind.definition.max_turns, wishes.max_turns];
     context.limits.max_turns = limits.into_iter().flatten().min();
-    let mut narrowing = (*context.host.narrowing).clone();
+    let mut narrowing = (*context.permissions.narrowing).clone();
     narrowing.mode = wishes.mode.clone().or_else(|| kind.definition.permission_mode.clone());
-    context.host.narrowing = Arc::new(narrowing);
+    context.set_permissions(context.permissions.with_narrowing(narrowing));
     context.context_usage = ContextUsage::default();
-    // Its caller has told the host what it answers.
+    // The frames of its parent name the prompts that are answered.
     context.answering = Arc::default();
     context
 }
 
-/// The world as a kind of agent has it, whoever it works for: system prompt, tools, effort, hooks.
+/// The context of a kind of agent, as a subagent or as the main agent: system prompt, tools, effort, hooks.
 pub(crate) fn context_of(parent: &TurnContext, kind: &AgentKind) -> TurnContext {
     let AgentKind { definition, origin, hooks, .. } = kind;
     let mut context = parent.clone();
@@ -69,11 +69,12 @@ pub(crate) fn context_of(parent: &TurnContext, kind: &AgentKind) -> TurnContext 
     if let Some(window) = definition.auto_compact_window.filter(|window| *window > 0) {
         context.compaction.window = Some(window);
     }
-    // Malformed hooks have been told of when the file was read, or come from a host that can look.
+    // Malformed hooks were reported when the file was read, or come from a host that can check them.
     if let Some(Ok(hooks)) = hooks.as_ref().map(registry::commands_of_agent) {
-        context.host = context.host.with_hooks(hooks);
+        context.hooks = context.hooks.with(hooks);
     }
-    context.host.narrowing = Arc::new(narrowed(&parent.host.narrowing, definition));
+    let narrowing = narrowed(&parent.permissions.narrowing, definition);
+    context.set_permissions(context.permissions.with_narrowing(narrowing));
     without_tools(&context, |name| !has_tool(definition, name))
 }
 

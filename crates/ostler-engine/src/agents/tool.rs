@@ -1,4 +1,4 @@
-//! `Agent`: hand a piece of work to a subagent, and wait for its report or go on without.
+//! `Agent`: hand a piece of work to a subagent, and wait for its report or continue without.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::finished::FinishedSubagent;
-use super::identity::SubagentIdentity;
 use super::report::{Author, Report, output};
 use super::run::{SubagentOverrides, below};
 use super::{GENERAL, kind, kinds};
@@ -24,6 +23,7 @@ use crate::drive::{TurnContext, drive};
 use crate::hooks::Event;
 use crate::library::{AgentKind, Library};
 use crate::model::ChatMessage;
+use crate::outbox::SubagentIdentity;
 use crate::rescue::{LentConversation, Rescue};
 use crate::store::AgentMeta;
 use crate::tasks::{AgentTask, Task, TaskResult};
@@ -126,11 +126,11 @@ impl Agent {
             })?;
         let (conversation, transcript) =
             earlier.map_or_else(Default::default, |it| (it.conversation, it.transcript));
-        let host = &mut context.host;
         let shows_text = in_background || parent.delegation.forwards_text;
-        host.subagent = Some(Arc::new(SubagentIdentity::new(
-            &kind.name,
-            &args.description,
+        let mut outbox = context.outbox.clone();
+        outbox.subagent = Some(Arc::new(SubagentIdentity::new(
+            (id.clone(), cx.call.clone()),
+            (&kind.name, &args.description),
             in_background,
             shows_text,
             task.output_file.clone(),
@@ -142,10 +142,10 @@ impl Agent {
             spawn_depth: 1,
             parent_agent_id: None,
         };
-        host.transcript = transcript
-            .or_else(|| host.transcript.as_ref().and_then(|main| main.subagent(&id, &meta)));
-        (host.parent, host.agent) = (Some(cx.call.clone()), Some(id.clone()));
-        // What goes on in the background goes on when the turn is interrupted. What is waited for ends with the call
+        outbox.transcript = transcript
+            .or_else(|| outbox.transcript.as_ref().and_then(|main| main.subagent(&id, &meta)));
+        context.set_outbox(outbox);
+        // What runs in the background continues when the turn is interrupted. What is waited for ends with the call
         // that waits, and may be put into the background.
         context.cx.cancelled = CancellationToken::new();
         Ok(SubagentRun { id, context, kind, prompt, conversation, task })
@@ -178,7 +178,7 @@ struct SubagentRun {
 
 impl SubagentRun {
     fn subagent(&self) -> &SubagentIdentity {
-        self.context.host.subagent.as_ref().expect("a subagent speaks as one")
+        self.context.outbox.subagent.as_ref().expect("a subagent speaks as one")
     }
 
     /// What the conversation reads that does not wait.
@@ -211,19 +211,19 @@ impl SubagentRun {
         Ok(launched)
     }
 
-    /// Begins, and waits for the end, unless the host wants it to go on in the background. Dropping the future stops
+    /// Begins, and waits for the end, unless the host moves it to the background. Dropping the future stops
     /// the subagent, which then says no more.
     async fn carry_out(self) -> Result<ToolOutput, ToolError> {
         let (stop, tasks) = (self.context.cx.cancelled.clone(), self.context.cx.tasks.clone());
         let guard = stop.clone().drop_guard();
-        // Dropped before the guard: what it says about being stopped is for nobody.
-        let mut hush = Hush(self.context.host.subagent.clone());
+        // Dropped before the guard: the host is not sent what it says about being stopped.
+        let mut hush = Hush(self.context.outbox.subagent.clone());
         let (task, launched) = (self.task.clone(), self.launched());
         let promotion = tasks.promotion(&task.call);
         let (answer, answered) = oneshot::channel();
         let work = async move {
             let (ended, output) = self.work().await;
-            // Whoever waited may have been interrupted.
+            // The call may have been interrupted.
             let _ = answer.send(output);
             ended
         };
@@ -248,21 +248,21 @@ impl SubagentRun {
 
     async fn work(self) -> (TaskResult, Result<ToolOutput, ToolError>) {
         let Self { id, context, kind, prompt, conversation, .. } = self;
-        let host = &context.host;
+        let TurnContext { outbox, hooks, .. } = &context;
         let mut blocks = match conversation.is_empty() {
             true => preloaded(&context.library, &kind).await,
             false => Vec::new(),
         };
         blocks.push(ContentBlock::text(prompt.as_str()));
-        let subagent = host.subagent.clone().expect("a subagent speaks as one");
-        // Hosts that wait see what was asked; the others have been told with the task.
+        let subagent = outbox.subagent.clone().expect("a subagent speaks as one");
+        // A host that waits sees the prompt; for background tasks it is in `task_started`.
         match subagent.is_in_background() {
-            true => host.note_prompt(blocks.clone()).await,
-            false => host.say_as_user(blocks.clone()).await,
+            true => outbox.record_prompt(blocks.clone()).await,
+            false => outbox.send_user(blocks.clone()).await,
         }
-        let fields = json!({"agent_id": host.agent, "agent_type": subagent.kind});
+        let fields = json!({"agent_id": subagent.id, "agent_type": subagent.kind});
         let event = Event::new(HookEvent::SubagentStart, fields);
-        let verdict = host.hooks().run(host, &context.cx.cwd, event).await;
+        let verdict = hooks.run(event).await;
         blocks.extend(verdict.context.into_iter().map(ContentBlock::text));
         // The type of this future would contain itself without the box.
         let conversation = LentConversation::new(conversation, Rescue::default());
@@ -274,7 +274,7 @@ impl SubagentRun {
             Author { id: &id, subagent: &subagent, prompt: &prompt, model: &context.model_name };
         let output = output(report, &author, &finished.usage);
         if ended.outcome != TaskOutcome::Failed {
-            let transcript = host.transcript.clone();
+            let transcript = outbox.transcript.clone();
             let kind = kind.name;
             context.finished_subagents.remember(FinishedSubagent {
                 id,
@@ -306,7 +306,7 @@ async fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
     on_disk(move || skills.into_iter().filter_map(read).collect()).await
 }
 
-/// Silences a subagent once nobody waits for it.
+/// Silences a subagent once its call no longer waits for it.
 struct Hush(Option<Arc<SubagentIdentity>>);
 
 impl Drop for Hush {

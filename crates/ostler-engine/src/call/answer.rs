@@ -1,14 +1,14 @@
 //! The answer to a permission question, and what becomes of a call that the answer changed.
 //!
 //! An answer may change the input. The changed call is decided again before anything that came with the answer takes
-//! effect: a deny refuses it, whoever said yes. A host, a person or the permission prompt tool has been asked and may
+//! effect: a deny refuses it in spite of the yes. A host, a person or the permission prompt tool has been asked and may
 //! say yes to everything else. A hook stands in for a permission only: where its changed call needs a person, the
 //! person is asked.
 //!
 //! PreToolUse hooks see the call as it would run: where an answer changed it, they run again. What they change then is
 //! decided like what they change before a question, and asked about if need be.
 
-use ostler_proto::control::{CanUseTool, DecisionReasonType};
+use ostler_proto::control::{AskHost, CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
 use ostler_proto::launch::Answerer;
 use ostler_proto::permission::{Allow, Deny, PermissionResult, PermissionUpdate};
@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use super::decision_source::DecisionSource;
 use super::permit::{self, CallContext, Refusal, needs_person};
 use super::{prompt_tool, question};
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::hooks::verdict::HookPermission;
-use crate::host::Host;
 use crate::permission::{Decision, Outcome};
 use crate::tool::{Effect, Prepared};
 
@@ -121,7 +121,7 @@ pub(super) async fn ask_until_settled(
                 if let Some(HookReaction::Changed) = hook {
                     judge = DecisionSource::hook();
                 }
-                apply_updates(at.host, updates.as_deref().unwrap_or_default()).await;
+                apply_updates(at.context, updates.as_deref().unwrap_or_default()).await;
                 return Ok(ApprovedCall { input, prepared, by: judge, remarks });
             }
         }
@@ -182,7 +182,7 @@ async fn refuse_answer(
     at.refuse(input, effect, Decision { reason, ..decision }, by).await
 }
 
-/// Asks whoever answers questions, and at the same time the hooks that answer in their place. The first answer wins.
+/// Asks the host or the permission prompt tool, and at the same time the hooks that answer in their place. The first answer wins.
 async fn ask(
     at: &CallContext<'_>,
     request: &CanUseTool,
@@ -196,19 +196,19 @@ async fn ask(
             false => None,
         }
     };
-    let answer = match &*at.host.answerer {
+    let answer = match &*at.context.permissions.answerer {
         Answerer::NoOne => match hooks.await {
             Some(answer) => return Ok((answer, AnsweredBy::Hook)),
             None => return Err(refuse_unasked(at, request, effect, decision).await),
         },
         Answerer::Tool(name) => tokio::select! {
-            answer = prompt_tool::ask(at.tools, at.cx, name, request) => answer,
+            answer = prompt_tool::ask(&at.context.tools, &at.context.cx, name, request) => answer,
             Some(answer) = hooks => return Ok((answer, AnsweredBy::Hook)),
         },
         _ => {
             tell_of_question(at, &request.tool_name);
             tokio::select! {
-                answer = at.host.may_use(request.clone()) => answer,
+                answer = may_use(at, request.clone()) => answer,
                 Some(answer) = hooks => return Ok((answer, AnsweredBy::Hook)),
             }
         }
@@ -216,16 +216,21 @@ async fn ask(
     match answer {
         Ok(answer) => Ok((answer, AnsweredBy::Host)),
         Err(error) => {
-            // The model reads it as a refusal; whoever wrote the host must learn that its answer does not arrive.
+            // The model reads it as a refusal; the author of the host must learn that its answer does not arrive.
             let call = request.tool_use_id.clone().unwrap_or_default();
             let tool = &request.tool_name;
-            let told = format!(
+            let text = format!(
                 "The permission request for {tool} ({call}) failed: {error}. The call was denied."
             );
-            at.host.inform(told, "warning", Some("permission_request_failed")).await;
+            at.context.outbox.inform(text, "warning", Some("permission_request_failed")).await;
             Err(unanswered(&error))
         }
     }
+}
+
+/// Asks the host whether a tool may run.
+async fn may_use(at: &CallContext<'_>, request: CanUseTool) -> Result<PermissionResult, String> {
+    at.context.outbox.ask::<CanUseTool>(AskHost::CanUseTool(Box::new(request))).await
 }
 
 /// The yes in an answer.
@@ -245,7 +250,7 @@ fn allowed(answer: PermissionResult, by: AnsweredBy) -> Result<Allow, Refusal> {
     }
 }
 
-/// Nobody answers questions: what would have to be asked does not run.
+/// No one answers questions: a call that requires approval does not run.
 async fn refuse_unasked(
     at: &CallContext<'_>,
     request: &CanUseTool,
@@ -258,17 +263,17 @@ async fn refuse_unasked(
         at.call.name, decision.reason
     );
     let decision = Decision { reason, ..decision.clone() };
-    at.refuse(&request.input, effect, decision, DecisionSource::nobody()).await
+    at.refuse(&request.input, effect, decision, DecisionSource::no_one()).await
 }
 
-/// Tells hooks that somebody has to answer. They are not waited for: the question is there already.
+/// Notifies hooks that a question is open. They are not waited for: the question is there already.
 fn tell_of_question(at: &CallContext<'_>, tool: &str) {
     let fields = json!({
         "message": format!("Your permission is needed to use {tool}"),
         "title": "Permission needed",
         "notification_type": "permission_prompt",
     });
-    at.host.hooks().tell(at.host, &at.cx.cwd, Event::new(HookEvent::Notification, fields));
+    at.context.hooks.tell(Event::new(HookEvent::Notification, fields));
 }
 
 /// What hooks answer to a permission question; `None` when they leave it to the host.
@@ -282,7 +287,7 @@ async fn ask_hooks(
         fields["permission_suggestions"] = json!(suggestions);
     }
     let event = at.event(HookEvent::PermissionRequest, effect, fields);
-    let verdict = at.host.hooks().run(at.host, &at.cx.cwd, event).await;
+    let verdict = at.context.hooks.run(event).await;
     let deny = |message: String, interrupt| {
         PermissionResult::Deny(Deny { message, interrupt, ..Deny::default() })
     };
@@ -309,15 +314,18 @@ fn unanswered(why: &str) -> Refusal {
     Refusal::Denied { message, interrupt: false, by }
 }
 
-/// Applies what came along with a yes. A change that cannot be made is told and left out, which means being asked
+/// Applies what came along with a yes. A change that cannot be made is reported and left out, which means being asked
 /// again.
-async fn apply_updates(host: &Host, updates: &[PermissionUpdate]) {
+async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
+    let TurnContext { outbox, permissions, .. } = context;
     for update in updates {
-        match host.change_policy(update).await {
-            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => host.tell_mode().await,
+        match context.change_permissions(update).await {
+            Ok(()) if matches!(update, PermissionUpdate::SetMode(_)) => {
+                outbox.send_mode(permissions.mode()).await;
+            }
             Ok(()) => {}
             Err(error) => {
-                host.inform(error.to_string(), "warning", Some("permission_update_failed")).await
+                outbox.inform(error.to_string(), "warning", Some("permission_update_failed")).await;
             }
         }
     }

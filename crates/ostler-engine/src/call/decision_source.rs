@@ -8,10 +8,10 @@ use ostler_proto::permission::{Allow, DecisionClassification};
 /// Who decided on a call, and what kind of reason there was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DecisionSource {
-    /// `None` where the wire names nobody: the turn was stopped.
+    /// `None` where the protocol has no name for it: the turn was stopped.
     source: Option<String>,
     reason_type: Option<String>,
-    /// Nobody has judged the call by itself.
+    /// The call itself was not decided on.
     is_given_up: bool,
 }
 
@@ -25,24 +25,24 @@ impl DecisionSource {
         Self::named("hook", Some(&DecisionReasonType::Hook))
     }
 
-    /// Whoever was asked said yes, for this once unless they said otherwise.
+    /// The host said yes, for this once unless it said otherwise.
     pub(super) fn host(allow: &Allow) -> Self {
         let said = allow.decision_classification.as_ref();
         Self::named(said.map_or("user_temporary", DecisionClassification::as_str), None)
     }
 
-    /// Whoever was asked said no.
+    /// The host said no.
     pub(super) fn refusing_host() -> Self {
         Self::named("user_reject", None)
     }
 
-    /// Whoever was asked wants no more of the whole turn.
+    /// The host said no and stopped the turn.
     pub(super) fn stopping_host() -> Self {
         Self { is_given_up: true, ..Self::default() }
     }
 
-    /// There was nobody to ask.
-    pub(super) fn nobody() -> Self {
+    /// No one could be asked.
+    pub(super) fn no_one() -> Self {
         Self { is_given_up: true, ..Self::named("config", None) }
     }
 
@@ -57,8 +57,8 @@ impl DecisionSource {
     /// The call may run.
     pub(super) fn accepts(self, call: &ToolUseId) -> ToolResultMeta {
         // That there is no particular reason for a yes goes without saying.
-        let is_told = |kind: &String| *kind != DecisionReasonType::Unspecified.to_string();
-        let reason_type = self.reason_type.clone().filter(is_told);
+        let is_known = |kind: &String| *kind != DecisionReasonType::Unspecified.to_string();
+        let reason_type = self.reason_type.clone().filter(is_known);
         Self { reason_type, ..self }.meta(call, "accept", None)
     }
 

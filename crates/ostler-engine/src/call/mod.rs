@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use self::decision_source::DecisionSource;
 use self::permit::{Permit, Refusal};
 use self::recorded::PermittedCall;
-use crate::hooks::Event;
+use crate::drive::TurnContext;
 use crate::hooks::verdict::Verdict;
-use crate::host::Host;
+use crate::hooks::{Event, Hooks};
 use crate::permission::reduced_environment;
 use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
 use crate::turn::{INTERRUPTED_CALL, StopAfter};
@@ -39,7 +39,7 @@ pub(crate) struct CallResult {
     pub(crate) block: ToolResultBlock,
     pub(crate) structured: Option<Value>,
     pub(crate) denied: bool,
-    /// Somebody wants the whole turn to end.
+    /// The host or a hook wants the whole turn to end.
     pub(crate) stop: Option<StopAfter>,
     /// Why a hook wants it to; the reason may be empty.
     pub(crate) stop_reason: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) struct CallResult {
     pub(crate) meta: Option<ToolResultMeta>,
 }
 
-/// Whether a call may run beside others. A call that cannot be read, or whose tool panics, runs alone, and fails.
+/// Whether a call may run in parallel with others. A call that cannot be read, or whose tool panics, runs alone, and fails.
 pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bool {
     let is_read_only = || {
         prepare(tools, cx, &call.name, &call.input)
@@ -58,10 +58,10 @@ pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bo
 
 /// Runs a call to its result. A panic on the way, wherever it happens, is that result too: a call whose permission
 /// was not decided does not run.
-pub(crate) async fn run(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> CallResult {
+pub(crate) async fn run(context: &TurnContext, call: ToolUseBlock) -> CallResult {
     let (id, name) = (call.id.clone(), call.name.clone());
     // On the heap: the future of a call is large, and this one is polled from deep within.
-    match AssertUnwindSafe(Box::pin(perform(tools, cx, host, call))).catch_unwind().await {
+    match AssertUnwindSafe(Box::pin(perform(context, call))).catch_unwind().await {
         Ok(result) => result,
         Err(panic) => broken_call(id, &name, &*panic),
     }
@@ -77,8 +77,8 @@ pub(crate) fn broken_call(
     failed(&call, broken(name, panic).to_string())
 }
 
-async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> CallResult {
-    let permit = match permit::permit(tools, &cx, host, &call).await {
+async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
+    let permit = match permit::permit(context, &call).await {
         Ok(permit) => permit,
         Err(Refusal::Mistake(message)) => {
             return failed(&call, format!("<tool_use_error>{message}</tool_use_error>"));
@@ -95,31 +95,32 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
             return CallResult { denied: true, stop, stop_reason: Some(reason), meta, ..result };
         }
     };
-    let Permit { prepared, input, context, stop, by, is_harmless } = permit;
-    let mut cx = cx;
+    let Permit { prepared, input, added_context, stop, by, is_harmless } = permit;
+    let TurnContext { outbox, hooks, records, .. } = context;
+    let mut cx = context.cx.clone();
     if is_harmless {
         cx.env = Arc::new(reduced_environment(&cx.env));
     }
     if let Effect::Write(path) = &prepared.effect {
-        host.checkpoint_file(path).await;
+        records.checkpoint_file(outbox, path).await;
     }
     let effect = prepared.effect.clone();
     let begun = Instant::now();
     let permitted =
         PermittedCall { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
     let run = prepared.run;
-    let running = recorded::run(host.recording.as_ref(), permitted, || run(cx.clone()));
+    let running = recorded::run(records.recording.as_ref(), permitted, || run(cx.clone()));
     let running = AssertUnwindSafe(running).catch_unwind();
     let outcome = tokio::select! {
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
         // Dropping the future stops the tool; the turn has answered the call by then.
         () = cx.cancelled.cancelled() => return failed(&call, INTERRUPTED_CALL.to_owned()),
-        never = progress::tell(host, &call, progress::pause(&cx.env)) => match never {},
+        never = progress::tell(outbox, &call, progress::pause(&cx.env)) => match never {},
     };
     let mut result = match outcome {
         Ok(output) => {
             if let Some(structured) = &output.structured {
-                host.ledger.add_lines(structured);
+                records.ledger.add_lines(structured);
             }
             succeeded(&call, output)
         }
@@ -127,9 +128,9 @@ async fn perform(tools: &Tools, cx: ToolCx, host: &Host, call: ToolUseBlock) -> 
     };
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let ran = FinishedCall { input: &input, effect: &effect, duration };
-    let verdict = tell_hooks(&cx, host, &call, ran, &result).await;
+    let verdict = tell_hooks(hooks, &call, ran, &result).await;
     let stop_reason = verdict.stop.clone().or(stop);
-    remark(&mut result, &call.name, context, verdict);
+    remark(&mut result, &call.name, added_context, verdict);
     let meta = Some(by.accepts(&call.id));
     let stop = stop_reason.as_ref().map(|_| StopAfter::Hook);
     CallResult { stop, stop_reason, meta, ..result }
@@ -145,8 +146,7 @@ struct FinishedCall<'a> {
 
 /// Tells hooks what came of the call.
 async fn tell_hooks(
-    cx: &ToolCx,
-    host: &Host,
+    hooks: &Hooks,
     call: &ToolUseBlock,
     ran: FinishedCall<'_>,
     result: &CallResult,
@@ -166,7 +166,7 @@ async fn tell_hooks(
     };
     let (tool, call, effect) = (Some(call.name.as_str()), Some(&call.id), Some(effect));
     let event = Event { event, tool, call, effect, fields };
-    host.hooks().run(host, &cx.cwd, event).await
+    hooks.run(event).await
 }
 
 /// Adds what hooks want the model to read.

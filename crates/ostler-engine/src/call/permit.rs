@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use super::answer::{self, PendingCall};
 use super::decision_source::DecisionSource;
-use super::{Tools, prepare};
+use super::prepare;
 use crate::disk::on_disk;
+use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::hooks::verdict::{HookPermission, Verdict};
-use crate::host::Host;
 use crate::permission::{CallFacts, Decision, Outcome, Policy, Step};
-use crate::tool::{Effect, Prepared, ToolCx};
+use crate::tool::{Effect, Prepared};
 
 /// A call that may run.
 pub(super) struct Permit {
@@ -25,7 +25,7 @@ pub(super) struct Permit {
     /// The input it runs with.
     pub(super) input: Value,
     /// What hooks want the model to read with the result.
-    pub(super) context: Vec<String>,
+    pub(super) added_context: Vec<String>,
     /// Why a hook wants the turn to end after it; the reason may be empty.
     pub(super) stop: Option<String>,
     /// Who said that it may run.
@@ -38,7 +38,7 @@ pub(super) struct Permit {
 pub(super) enum Refusal {
     /// The call itself is wrong.
     Mistake(String),
-    /// Somebody said no.
+    /// A rule, the host or a hook said no.
     Denied { message: String, interrupt: bool, by: DecisionSource },
     /// A hook said no, and that the turn is to end with it.
     Stopped { message: String, reason: String },
@@ -47,21 +47,20 @@ pub(super) enum Refusal {
 /// A call, and those who are asked about it.
 #[derive(Clone, Copy)]
 pub(super) struct CallContext<'a> {
-    pub(super) tools: &'a Tools,
-    pub(super) cx: &'a ToolCx,
-    pub(super) host: &'a Host,
+    pub(super) context: &'a TurnContext,
     pub(super) call: &'a ToolUseBlock,
 }
 
 impl CallContext<'_> {
     /// Reads an input of the call.
     pub(super) fn read(&self, input: &Value) -> Result<Prepared, Refusal> {
-        prepare(self.tools, self.cx, &self.call.name, input).map_err(Refusal::Mistake)
+        prepare(&self.context.tools, &self.context.cx, &self.call.name, input)
+            .map_err(Refusal::Mistake)
     }
 
     /// An input of the call without what only the host may fill in.
     pub(super) fn without_host_only(&self, input: &Value) -> Value {
-        let tool = self.tools.get(&self.call.name);
+        let tool = self.context.tools.get(&self.call.name);
         tool.map_or_else(|| input.clone(), |tool| tool.without_host_only(input))
     }
 
@@ -77,7 +76,7 @@ impl CallContext<'_> {
         effect: &Effect,
         ask: fn(&Policy, &CallFacts<'_>) -> T,
     ) -> T {
-        let (policy, tool) = (self.host.policy(), self.call.name.clone());
+        let (policy, tool) = (self.context.permissions.policy(), self.call.name.clone());
         let (input, effect) = (input.clone(), effect.clone());
         on_disk(move || ask(&policy, &CallFacts { tool: &tool, input: &input, effect: &effect }))
             .await
@@ -102,14 +101,14 @@ impl CallContext<'_> {
         decision: Decision,
         by: DecisionSource,
     ) -> Refusal {
-        self.host.denied(self.call, &decision).await;
+        self.context.outbox.send_denied(self.call, &decision).await;
         let reason = decision.reason;
         let fields = json!({
             "tool_name": self.call.name, "tool_input": input, "tool_use_id": self.call.id,
             "reason": reason,
         });
         let event = self.event(HookEvent::PermissionDenied, effect, fields);
-        let verdict = self.host.hooks().run(self.host, &self.cx.cwd, event).await;
+        let verdict = self.context.hooks.run(event).await;
         let message = match verdict.may_retry {
             true => format!("{reason}\nA hook says that you may try this call again."),
             false => reason,
@@ -119,13 +118,9 @@ impl CallContext<'_> {
 }
 
 /// Decides on a call. Everything but a clear yes is a no.
-pub(super) async fn permit(
-    tools: &Tools,
-    cx: &ToolCx,
-    host: &Host,
-    call: &ToolUseBlock,
-) -> Result<Permit, Refusal> {
-    let at = CallContext { tools, cx, host, call };
+pub(super) async fn permit(context: &TurnContext, call: &ToolUseBlock) -> Result<Permit, Refusal> {
+    let at = CallContext { context, call };
+    let TurnContext { tools, permissions, records, .. } = context;
     let mut input =
         tools.get(&call.name).map_or(Value::Null, |tool| tool.without_host_only(&call.input));
     let mut prepared = at.read(&input)?;
@@ -139,24 +134,24 @@ pub(super) async fn permit(
         prepared = at.read(&updated)?;
         input = updated;
     }
-    let (mut context, mut stop) = (verdict.context, verdict.stop);
+    let (mut added_context, mut stop) = (verdict.context, verdict.stop);
     let decision = at.decide(&input, &prepared.effect).await;
     let is_harmless = decision.outcome == Outcome::Allow && decision.is_harmless;
     let decision = match settle(&at, &input, &prepared.effect, decision, hook).await? {
         PreliminaryDecision::Runs(by) => {
-            return Ok(Permit { prepared, input, context, stop, by, is_harmless });
+            return Ok(Permit { prepared, input, added_context, stop, by, is_harmless });
         }
         PreliminaryDecision::Asks(decision) => decision,
     };
-    if !matches!(*host.answerer, Answerer::NoOne) {
-        host.ledger.ask();
+    if !matches!(*permissions.answerer, Answerer::NoOne) {
+        records.ledger.ask();
     }
     let permitted =
         answer::ask_until_settled(&at, PendingCall { input, prepared, decision }).await?;
     let answer::ApprovedCall { input, prepared, by, remarks } = permitted;
-    context.extend(remarks.context);
+    added_context.extend(remarks.context);
     stop = remarks.stop.or(stop);
-    Ok(Permit { prepared, input, context, stop, by, is_harmless: false })
+    Ok(Permit { prepared, input, added_context, stop, by, is_harmless: false })
 }
 
 /// What rules, mode and PreToolUse hooks say together.
@@ -172,7 +167,7 @@ async fn settle(
     decision: Decision,
     hook: Option<(HookPermission, String)>,
 ) -> Result<PreliminaryDecision, Refusal> {
-    let host = at.host;
+    let ledger = &at.context.records.ledger;
     Ok(match (decision.outcome, hook) {
         (Outcome::Deny, _) => {
             let by = DecisionSource::config(&decision.reason_type);
@@ -193,12 +188,12 @@ async fn settle(
             })
         }
         (Outcome::Ask, Some((HookPermission::Allow, _))) if !needs_person(&decision, effect) => {
-            host.ledger.spare();
+            ledger.spare();
             PreliminaryDecision::Runs(DecisionSource::hook())
         }
         (Outcome::Allow, hook) => {
             if at.ask_policy(input, effect, Policy::would_ask_by_default).await {
-                host.ledger.spare();
+                ledger.spare();
             }
             PreliminaryDecision::Runs(match hook {
                 Some((HookPermission::Allow, _)) => DecisionSource::hook(),
@@ -223,7 +218,7 @@ pub(super) async fn ask_hooks(at: &CallContext<'_>, input: &Value, effect: &Effe
     let call = at.call;
     let fields = json!({"tool_name": call.name, "tool_input": input, "tool_use_id": call.id});
     let event = at.event(HookEvent::PreToolUse, effect, fields);
-    at.host.hooks().run(at.host, &at.cx.cwd, event).await
+    at.context.hooks.run(event).await
 }
 
 pub(super) fn denied_by_hook(call: &ToolUseBlock, verdict: &Verdict, reason: &str) -> Refusal {

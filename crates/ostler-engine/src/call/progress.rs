@@ -8,8 +8,8 @@ use ostler_proto::api::ToolUseBlock;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::ToolProgress;
 
-use crate::host::Host;
 use crate::ids::fresh_uuid;
+use crate::outbox::Outbox;
 
 /// Between two signs of life, unless `OSTLER_HEARTBEAT_MS` says otherwise.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -20,22 +20,23 @@ pub(super) fn pause(env: &Environment) -> Duration {
 }
 
 /// Tells the host from time to time that a call still runs, until it is dropped.
-pub(super) async fn tell(host: &Host, call: &ToolUseBlock, pause: Duration) -> Infallible {
+pub(super) async fn tell(outbox: &Outbox, call: &ToolUseBlock, pause: Duration) -> Infallible {
     let mut n_told = 0_u64;
     loop {
         tokio::time::sleep(pause).await;
         let elapsed = pause.as_secs_f64() * (n_told + 1) as f64;
-        host.send(ToHost::ToolProgress(ToolProgress {
-            tool_use_id: format!("{}-heartbeat-{n_told}", call.id).into(),
-            tool_name: call.name.clone(),
-            parent_tool_use_id: Some(call.id.clone()),
-            elapsed_time_seconds: elapsed.into(),
-            heartbeat: Some(true),
-            session_id: host.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..ToolProgress::default()
-        }))
-        .await;
+        outbox
+            .send(ToHost::ToolProgress(ToolProgress {
+                tool_use_id: format!("{}-heartbeat-{n_told}", call.id).into(),
+                tool_name: call.name.clone(),
+                parent_tool_use_id: Some(call.id.clone()),
+                elapsed_time_seconds: elapsed.into(),
+                heartbeat: Some(true),
+                session_id: outbox.session_id.clone(),
+                uuid: fresh_uuid(),
+                ..ToolProgress::default()
+            }))
+            .await;
         n_told += 1;
     }
 }

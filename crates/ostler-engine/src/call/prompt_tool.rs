@@ -13,7 +13,7 @@ use crate::tool::ToolCx;
 /// Asks the tool.
 ///
 /// # Errors
-/// In words, when it does not answer, or not in the right way.
+/// When it does not answer, or not in the right way.
 pub(super) async fn ask(
     tools: &Tools,
     cx: &ToolCx,

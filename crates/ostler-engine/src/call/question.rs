@@ -17,7 +17,7 @@ pub(super) fn request(
     effect: &Effect,
 ) -> CanUseTool {
     let call = at.call;
-    let tool = at.tools.get(&call.name);
+    let tool = at.context.tools.get(&call.name);
     let mcp_server = tool.and_then(|tool| tool.provenance());
     let shown = tool.and_then(|tool| tool.shown()).and_then(|it| it.tool_name);
     let display_name = shown.map_or_else(|| call.name.clone(), |name| for_people(&name));
@@ -36,7 +36,7 @@ pub(super) fn request(
         permission_suggestions: Some(decision.suggestions.clone()).filter(|list| !list.is_empty()),
         // Without a suggestion no rule would answer the next question of this kind.
         suppress_always_allow_rule: decision.suggestions.is_empty().then_some(true),
-        agent_id: at.host.agent.clone(),
+        agent_id: at.context.outbox.agent().cloned(),
         requires_user_interaction: (*effect == Effect::AskUser).then_some(true),
         mcp_server,
         extra,

@@ -68,7 +68,7 @@ impl CallRecorder<'_> {
 
 impl Drop for CallRecorder<'_> {
     fn drop(&mut self) {
-        // Whoever stopped the call does not want to hear of a full disk either.
+        // A stopped call does not report a full disk either.
         let _ = self.write(CallOutcome::Abandoned);
     }
 }

@@ -87,7 +87,7 @@ pub(crate) async fn obey(
 ) -> TurnOutcome {
     let text = match command {
         BuiltIn::Compact => return manual::run(context, conversation, arguments).await,
-        // The session does it once the turn is over: nothing of the old conversation may go on then.
+        // The session does it once the turn is over: nothing of the old conversation may run then.
         BuiltIn::Clear => {
             drop(conversation.take());
             return finished(command, String::new(), Vec::new());
@@ -96,7 +96,7 @@ pub(crate) async fn obey(
         BuiltIn::Cost => cost(context),
         BuiltIn::Help => help(context),
     };
-    context.host.send(report::init(context)).await;
+    context.outbox.send(report::init(context)).await;
     show(context, command, arguments, &text).await;
     finished(command, text, conversation.take())
 }
@@ -122,14 +122,14 @@ async fn show(context: &TurnContext, command: BuiltIn, arguments: &str, text: &s
     let source = format!("<local-command-stdout>{text}</local-command-stdout>");
     let said = Assistant {
         message,
-        session_id: context.host.session_id.clone(),
+        session_id: context.outbox.session_id.clone(),
         uuid: fresh_uuid(),
         local_command_source: Some(json!(source)),
         local_command_run: Some(json!({"command": command.name(), "args": arguments})),
         ..Assistant::default()
     };
     // A host that is gone misses nothing it could use.
-    let _ = context.host.frames.send(ToHost::Assistant(Box::new(said))).await;
+    let _ = context.outbox.frames.send(ToHost::Assistant(Box::new(said))).await;
 }
 
 fn context_report(context: &TurnContext, conversation: &[ChatMessage]) -> String {
@@ -145,7 +145,7 @@ fn context_report(context: &TurnContext, conversation: &[ChatMessage]) -> String
 }
 
 fn cost(context: &TurnContext) -> String {
-    let ledger = &context.host.ledger;
+    let ledger = &context.records.ledger;
     let mut text = format!(
         "Cost so far: ${:.4}, {:.1} s of waiting for models",
         ledger.dollars(),

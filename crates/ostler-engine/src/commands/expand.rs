@@ -15,7 +15,6 @@ use crate::ids::fresh_uuid;
 use crate::interpolate;
 use crate::library::{Command, Origin, Sort};
 use crate::permission::Rule;
-use crate::tool::ToolCx;
 
 /// A command that has become a prompt.
 #[derive(Debug, Default, PartialEq)]
@@ -76,7 +75,7 @@ async fn hear(
         "command_source": source(&command.origin),
         "prompt": prompt,
     });
-    context.host.hooks().expanding(&context.host, &context.cx.cwd, fields).await
+    context.hooks.expanding(fields).await
 }
 
 /// Where a command comes from, in the words of the wire.
@@ -88,14 +87,14 @@ fn source(origin: &Origin) -> &'static str {
     }
 }
 
-/// Lets run without approval, for this turn, what the command says. Files of a project nobody trusts say nothing here.
+/// Lets run without approval, for this turn, what the command says. Files of an untrusted project have no rules here.
 pub(super) async fn grant(context: &TurnContext, command: &Command) {
     for text in &command.allowed_tools {
         match text.parse::<Rule>() {
-            Ok(rule) => context.host.grant(rule),
+            Ok(rule) => context.permissions.grant(rule),
             Err(error) => {
                 let words = format!("/{}: {error}", command.name);
-                context.host.inform(words, "warning", Some("command_rule")).await;
+                context.outbox.inform(words, "warning", Some("command_rule")).await;
             }
         }
     }
@@ -225,9 +224,7 @@ async fn output(context: &TurnContext, line: &str) -> Result<String, String> {
 pub(super) async fn run(context: &TurnContext, tool: &str, input: Value) -> (String, bool) {
     let id = format!("command_{}", fresh_uuid());
     let call = ToolUseBlock { id: id.into(), name: tool.to_owned(), input, ..Default::default() };
-    let session = Some(crate::drive::tool_session::EngineToolSession::of(context));
-    let cx = ToolCx { call: call.id.clone(), session, ..context.cx.clone() };
-    let result = call::run(&context.tools, cx, &context.host, call).await;
+    let result = call::run(&context.for_call(&call), call).await;
     let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();
     (text, result.denied)
 }

@@ -17,7 +17,7 @@ pub(super) async fn files(context: &TurnContext, text: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for name in mentioned(text).into_iter().take(MOST_FILES) {
         let path = context.cx.resolve(Path::new(name));
-        let (policy, file) = (context.host.policy(), path.clone());
+        let (policy, file) = (context.permissions.policy(), path.clone());
         if on_disk(move || file.is_file() && may_read(&policy, &file)).await {
             let input = json!({"file_path": path});
             let (content, denied) = run(context, "Read", input).await;
@@ -54,7 +54,7 @@ mod tests {
     use super::mentioned;
 
     #[test]
-    fn names_end_where_the_sentence_goes_on() {
+    fn names_end_where_the_sentence_continues() {
         assert_eq!(mentioned("See @a.txt, (@b/c.rs) and @a.txt."), ["a.txt", "b/c.rs"]);
         assert_eq!(mentioned("mail me@example.com or @ nobody"), [""; 0]);
     }

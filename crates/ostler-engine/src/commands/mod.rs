@@ -17,7 +17,7 @@ pub(crate) use self::expand::{ExpandedCommand, expand};
 pub(crate) use self::skill::{Skill, skill_text};
 use crate::library::{Command, Library, Sort};
 
-/// A command that somebody called.
+/// A command in a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CommandCall {
     /// One of the engine's own, and what followed it.
@@ -39,7 +39,7 @@ pub(crate) fn read(library: &Library, prompt: &User) -> Option<CommandCall> {
     let line = text.trim_start().strip_prefix('/')?;
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let arguments = arguments.trim().to_owned();
-    // The engine's own cannot be taken over by a file that somebody put somewhere.
+    // A file cannot replace a command of the engine.
     if let Some(own) = BuiltIn::named(name) {
         return Some(CommandCall::BuiltIn(own, arguments));
     }
@@ -47,7 +47,7 @@ pub(crate) fn read(library: &Library, prompt: &User) -> Option<CommandCall> {
     Some(CommandCall::File(Box::new(command.clone()), arguments))
 }
 
-/// Whether a prompt calls a command, as far as that can be told before MCP servers are connected.
+/// Whether a prompt calls a command, as far as that is known before MCP servers are connected.
 pub(crate) fn is_call(library: &Library, prompt: &User) -> bool {
     let of_server = |content: &Content| content.text().trim_start().starts_with("/mcp__");
     read(library, prompt).is_some()

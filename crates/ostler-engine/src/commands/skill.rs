@@ -81,10 +81,10 @@ impl Tool for Skill {
     }
 }
 
-/// The instructions of a skill for somebody who begins with them; its command lines stay as they are.
+/// The instructions of a skill for an agent that begins with them; its command lines stay as they are.
 ///
 /// # Errors
-/// In words, when its file cannot be read.
+/// When its file cannot be read.
 pub(crate) fn skill_text(skill: &Command) -> Result<String, String> {
     let body = skill.body()?;
     let folder = skill.folder().map(|folder| folder.display().to_string()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The end of a compaction: what the host sees of it, what is written down, who is told.
+//! The end of a compaction: what the host sees of it, what is written down, which hooks run.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) async fn keep(
     context.context_usage.forget();
     let tokens = (before, context.context_usage.tokens(context, &conversation));
     if job.trigger == Trigger::Manual {
-        context.host.send(report::init(context)).await;
+        context.outbox.send(report::init(context)).await;
     }
     mark(context, job.trigger, tokens, took).await;
     write(context, beginning).await;
@@ -56,7 +56,7 @@ async fn mark(
     (before, after): (u64, u64),
     took: Duration,
 ) {
-    let host = &context.host;
+    let outbox = &context.outbox;
     let boundary = CompactBoundary {
         compact_metadata: CompactMetadata {
             trigger: trigger.as_str().to_owned(),
@@ -65,43 +65,43 @@ async fn mark(
             duration_ms: Some(Num::from(took.as_millis() as u64)),
             ..CompactMetadata::default()
         },
-        logical_parent_uuid: host.transcript.as_ref().and_then(|transcript| transcript.leaf()),
-        session_id: host.session_id.clone(),
+        logical_parent_uuid: outbox.transcript.as_ref().and_then(|transcript| transcript.leaf()),
+        session_id: outbox.session_id.clone(),
         uuid: fresh_uuid(),
         ..CompactBoundary::default()
     };
     let frame = ToHost::System(System::CompactBoundary(boundary));
-    let lost = host.record(|writer| writer.frame(&frame));
+    let lost = outbox.record(|writer| writer.frame(&frame));
     show(context, lost.into_iter().chain([frame])).await;
 }
 
 /// The summary itself.
 async fn write(context: &TurnContext, beginning: String) {
-    let host = &context.host;
+    let outbox = &context.outbox;
     let summary = User {
         uuid: Some(fresh_uuid()),
         timestamp: Some(timestamp()),
         is_synthetic: Some(true),
         is_replay: Some(false),
-        ..User::new(Content::Text(beginning), Some(host.session_id.clone()))
+        ..User::new(Content::Text(beginning), Some(outbox.session_id.clone()))
     };
-    let lost = host.record(|writer| writer.compact_summary(&summary));
+    let lost = outbox.record(|writer| writer.compact_summary(&summary));
     show(context, lost.into_iter().chain([ToHost::User(Box::new(summary))])).await;
 }
 
-/// Writes down what the conversation also begins with, for whoever resumes it. Hosts have seen it, or are not to.
+/// Writes down what the conversation also begins with, for a resumed session. Hosts have seen it, or are not to.
 async fn write_quietly(context: &TurnContext, blocks: &[ContentBlock], is_synthetic: bool) {
     if blocks.is_empty() {
         return;
     }
-    let host = &context.host;
+    let outbox = &context.outbox;
     let user = User {
         uuid: Some(fresh_uuid()),
         is_synthetic: is_synthetic.then_some(true),
-        ..User::new(blocks.to_vec().into(), Some(host.session_id.clone()))
+        ..User::new(blocks.to_vec().into(), Some(outbox.session_id.clone()))
     };
     let frame = ToHost::User(Box::new(user));
-    if let Some(lost) = host.record(|writer| writer.frame(&frame)) {
+    if let Some(lost) = outbox.record(|writer| writer.frame(&frame)) {
         show(context, [lost]).await;
     }
 }
@@ -109,25 +109,24 @@ async fn write_quietly(context: &TurnContext, blocks: &[ContentBlock], is_synthe
 /// Shows the host what is written down already. It sees nothing of the conversations of subagents.
 async fn show(context: &TurnContext, frames: impl IntoIterator<Item = ToHost>) {
     for frame in frames {
-        if context.host.agent.is_none() {
-            let _ = context.host.frames.send(frame).await;
+        if context.outbox.subagent.is_none() {
+            let _ = context.outbox.frames.send(frame).await;
         }
     }
 }
 
 /// Tells hooks what came of it, and that the conversation begins again. Returns what they want the model to read.
 async fn tell_hooks(context: &TurnContext, trigger: Trigger, summary: &str) -> Vec<ContentBlock> {
-    let TurnContext { host, cx, .. } = context;
-    let hooks = host.hooks();
+    let TurnContext { outbox, hooks, cx, .. } = context;
     let all = async {
         let fields = json!({"trigger": trigger.as_str(), "compact_summary": summary});
-        hooks.run(host, &cx.cwd, Event::new(HookEvent::PostCompact, fields)).await;
-        if host.agent.is_some() {
+        hooks.run(Event::new(HookEvent::PostCompact, fields)).await;
+        if outbox.subagent.is_some() {
             return Vec::new();
         }
         let fields = json!({"source": "compact", "model": context.model_name.as_ref()});
         let event = Event::new(HookEvent::SessionStart, fields);
-        let verdict = hooks.run(host, &cx.cwd, event).await;
+        let verdict = hooks.run(event).await;
         let words = verdict.first_words.into_iter().chain(verdict.context);
         words.filter(|text| !text.trim().is_empty()).map(ContentBlock::text).collect()
     };

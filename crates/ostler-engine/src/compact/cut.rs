@@ -96,7 +96,7 @@ mod tests {
         ContentBlock::ToolResult(ToolResultBlock { tool_use_id, ..ToolResultBlock::default() })
     }
 
-    /// A valid conversation out of rounds: how many calls each response makes, and whether the user speaks after it.
+    /// A valid conversation out of rounds: how many calls each response makes, and whether a prompt follows it.
     fn conversation(rounds: &[(usize, bool)], ends_with_answer: bool) -> Vec<ChatMessage> {
         let mut messages =
             vec![ChatMessage { role: Role::User, content: vec![ContentBlock::text("go")] }];

@@ -25,7 +25,7 @@ pub(crate) async fn run(
     instructions: &str,
 ) -> TurnOutcome {
     if conversation.is_empty() {
-        context.host.send(report::init(context)).await;
+        context.outbox.send(report::init(context)).await;
         return finished(Ok(EMPTY.to_owned()), Vec::new());
     }
     let job = CompactJob {
@@ -44,7 +44,7 @@ pub(crate) async fn run(
             finished(Ok(String::new()), compacted)
         }
         Err(why) => {
-            context.host.send(report::init(context)).await;
+            context.outbox.send(report::init(context)).await;
             match &why {
                 CompactError::Stopped => {
                     TurnOutcome::new(Ending::Interrupted { in_tools: false }, conversation.take())
@@ -69,7 +69,7 @@ async fn say(context: &TurnContext, words: &str) {
         uuid: Some(fresh_uuid()),
         timestamp: Some(timestamp()),
         is_replay: Some(true),
-        ..User::new(Content::Text(text), Some(context.host.session_id.clone()))
+        ..User::new(Content::Text(text), Some(context.outbox.session_id.clone()))
     };
-    context.host.send(ToHost::User(Box::new(user))).await;
+    context.outbox.send(ToHost::User(Box::new(user))).await;
 }

@@ -28,8 +28,8 @@ use serde_json::json;
 pub use self::context_usage::Compaction;
 pub(crate) use self::context_usage::ContextUsage;
 use self::cut::CutPoint;
+use crate::ask_model::ask_model;
 use crate::drive::TurnContext;
-use crate::drive::tool_session;
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
 use crate::model::{ChatMessage, ModelError};
@@ -59,7 +59,7 @@ impl Trigger {
 pub(crate) struct CompactJob<'a> {
     pub(crate) trigger: Trigger,
     pub(crate) conversation: &'a [ChatMessage],
-    /// Where the prompt begins that is kept as it is; the end of the conversation when there is none.
+    /// Where the prompt begins that is kept as it is; the end of the conversation without one.
     pub(crate) to: CutPoint,
     /// The request that is being worked on, when it is not behind `to`.
     pub(crate) request: Option<&'a str>,
@@ -86,12 +86,12 @@ pub(crate) enum CompactError {
     Blocked(String),
     /// It did not work out.
     Failed(String),
-    /// Whoever wanted it does not wait any more.
+    /// It was cancelled.
     Stopped,
 }
 
 impl CompactError {
-    /// In words for people.
+    /// The reason, for users.
     pub(crate) fn reason(&self) -> String {
         match self {
             Self::Blocked(reason) if reason.is_empty() => "a hook does not want it".to_owned(),
@@ -198,7 +198,7 @@ async fn summarise(context: &TurnContext, job: &CompactJob<'_>) -> Result<Summar
     let mut refused = "there is nothing to summarise".to_owned();
     for place in places {
         let messages = cut::asking(job.conversation, place, &question);
-        match ask_model(context, messages).await {
+        match ask_for_summary(context, messages).await {
             Ok(text) => return Ok(Summary { text, covered: place.0 }),
             Err(SummaryError::TooLong(why)) => refused = why,
             Err(SummaryError::Other(why)) => return Err(CompactError::Failed(why)),
@@ -214,7 +214,7 @@ async fn ask_hooks(
 ) -> Result<Vec<String>, CompactError> {
     let fields = json!({"trigger": job.trigger.as_str(), "custom_instructions": job.instructions});
     let event = Event::new(HookEvent::PreCompact, fields);
-    let verdict = context.host.hooks().run(&context.host, &context.cx.cwd, event).await;
+    let verdict = context.hooks.run(event).await;
     match verdict.block.or(verdict.stop) {
         Some(reason) => Err(CompactError::Blocked(reason)),
         None => {
@@ -232,18 +232,20 @@ enum SummaryError {
 
 /// Asks for the summary, with the same beginning as every request of the conversation. Calls in the answer are not
 /// run: forbidding them in the request would change its beginning.
-async fn ask_model(
+async fn ask_for_summary(
     context: &TurnContext,
     messages: Vec<ChatMessage>,
 ) -> Result<String, SummaryError> {
     let asked = Instant::now();
     let request = context.request(messages.into(), false);
-    let mut answer = tool_session::ask(&*context.model, &context.host, request.clone()).await;
+    let TurnContext { model, outbox, records, .. } = context;
+    let ledger = &records.ledger;
+    let mut answer = ask_model(&**model, outbox, ledger, request.clone()).await;
     if answer.as_ref().is_err_and(ModelError::is_broken_stream) {
         let whole = crate::model::Request { stream: false, ..request };
-        answer = tool_session::ask(&*context.model, &context.host, whole).await;
+        answer = ask_model(&**model, outbox, ledger, whole).await;
     }
-    context.host.ledger.add_time(asked.elapsed());
+    context.records.ledger.add_time(asked.elapsed());
     let message = match answer {
         Ok(message) => message,
         Err(error) if error.is_prompt_too_long() => {
@@ -263,10 +265,10 @@ async fn ask_model(
 
 /// Tells the host how the compaction stands. Those of subagents are their own affair.
 async fn tell(context: &TurnContext, status: Status) {
-    let host = &context.host;
-    if host.agent.is_none() {
-        let session_id = host.session_id.clone();
+    let outbox = &context.outbox;
+    if outbox.subagent.is_none() {
+        let session_id = outbox.session_id.clone();
         let status = Status { session_id, uuid: fresh_uuid(), ..status };
-        host.send(ToHost::System(System::Status(status))).await;
+        outbox.send(ToHost::System(System::Status(status))).await;
     }
 }

@@ -7,7 +7,7 @@ use ostler_proto::api::{Content, ContentBlock, Role};
 
 use crate::model::ChatMessage;
 
-/// Asks for the summary. Everything a headline names is what somebody needs who goes on without the conversation.
+/// Asks for the summary. The headings name what is needed to continue without the conversation.
 const QUESTION: &str = "The conversation up to here will be replaced by a summary, because the context window is \
 nearly full. Write that summary now. Whoever goes on will have nothing else: what you leave out is gone.
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_messages_are_told_with_calls_and_results() {
+    fn the_last_messages_are_quoted_with_calls_and_results() {
         let messages = [
             text(Role::User, "long ago"),
             text(Role::Assistant, "yes"),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_summary_does_not_cover_is_told_as_far_as_there_is_room() {
+    fn what_the_summary_does_not_cover_is_quoted_as_far_as_there_is_room() {
         let messages: Vec<_> =
             (0..30).map(|n| text(Role::User, &format!("{n} {}", "é".repeat(3000)))).collect();
         let words = beginning("Short.", &messages, 10, None);

@@ -97,7 +97,7 @@ pub fn load(lookup: &Lookup<'_>) -> Memory {
         let own = ["CLAUDE.local.md"].into_iter().filter(|_| sources.local);
         for name in shared.chain(own) {
             let path = folder.join(name);
-            // Anybody can put instructions into a folder such as /tmp, above the projects of everybody.
+            // Every user can put instructions into a folder such as /tmp, above the projects of all users.
             if !trusts_project && folder != *cwd && is_for_everybody(folder) && path.exists() {
                 loader.problem(&path, format!(
                     "the instructions are left out: every user can write to {}; pass --trust-project to use them",
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_every_user_can_write_to_instructs_nobody_below_it() {
+    fn instructions_in_a_folder_that_every_user_can_write_to_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let (shared, cwd) = (root.path().join("shared"), root.path().join("shared/mine"));
         write(&shared, "CLAUDE.md", "from anybody");

@@ -1,4 +1,4 @@
-//! What the model is told before the conversation begins: who it is, where it works, what the user wants in general.
+//! What the model reads before the conversation begins: who it is, where it works, what the user wants in general.
 
 mod imports;
 pub mod memory;

@@ -1,4 +1,4 @@
-//! What the model is told while it plans. It goes with the prompt: the system prompt stays the same for the whole session.
+//! The instructions for plan mode. They go with the prompt: the system prompt stays the same for the whole session.
 
 /// Our own words; a host may have others.
 pub(crate) const OWN_PLANNING: &str = "Plan mode is on: change nothing, whatever the tools would let you do. Look at \

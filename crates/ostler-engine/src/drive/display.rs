@@ -15,7 +15,7 @@ use crate::ids::fresh_uuid;
 
 /// Whether hooks see the model's words before the user does. Those of subagents are not shown to the user.
 pub(crate) fn is_judged(context: &TurnContext) -> bool {
-    context.host.agent.is_none() && context.host.hooks().any_for(&HookEvent::MessageDisplay)
+    context.outbox.subagent.is_none() && context.hooks.any_for(&HookEvent::MessageDisplay)
 }
 
 /// Whether an event is a piece of text.
@@ -42,10 +42,10 @@ pub(crate) async fn ask(
     let fields = json!({
         "turn_id": turn, "message_id": fresh_uuid(), "index": 0, "final": true, "delta": text,
     });
-    let hooks = context.host.hooks();
+    let hooks = &context.hooks;
     let event = Event::new(HookEvent::MessageDisplay, fields);
     tokio::select! {
-        verdict = hooks.run(&context.host, &context.cx.cwd, event) => verdict.display,
+        verdict = hooks.run(event) => verdict.display,
         () = context.cx.cancelled.cancelled() => None,
     }
 }

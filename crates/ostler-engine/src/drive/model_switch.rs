@@ -1,4 +1,4 @@
-//! What hooks are told when a session gets another model: which, who wants it, and what it costs to read everything
+//! What hooks receive when a session gets another model: which, who wants it, and what it costs to read everything
 //! again.
 
 use ostler_proto::api::Usage;
@@ -17,7 +17,7 @@ const ASSUMED: &str = "claude-opus-5-5";
 pub(crate) struct ModelSwitch {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// The words it was asked for with; none for the usual model, and where nobody asked.
+    /// The name in the request; `None` for the usual model, and for a fallback.
     pub(crate) requested: Option<String>,
     /// Who wants it.
     pub(crate) source: &'static str,
@@ -29,7 +29,7 @@ impl ModelSwitch {
         let Self { from, to, requested, source } = self;
         let cache = context.sampling.cache;
         let tokens = context.context_usage.last();
-        let prices = context.host.ledger.prices();
+        let prices = context.records.ledger.prices();
         let (dollars, pricing) = match written(prices, to, tokens, cache) {
             Some(dollars) => (dollars, "catalog"),
             None => (written(prices, ASSUMED, tokens, cache).unwrap_or_default(), "default"),
@@ -58,14 +58,14 @@ fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f6
     }
 }
 
-/// Tells hooks that another model took over by itself. Nobody is asked, and nobody waits.
+/// Notifies hooks that another model took over by itself. They cannot object, and are not waited for.
 pub(crate) fn tell_of_fallback(context: &TurnContext, fallback: &Fallback) {
-    let TurnContext { host, cx, .. } = context;
-    if host.agent.is_some() || !host.hooks().any_for(&HookEvent::PostModelSwitch) {
+    let TurnContext { outbox, hooks, .. } = context;
+    if outbox.subagent.is_some() || !hooks.any_for(&HookEvent::PostModelSwitch) {
         return;
     }
     let Fallback { from, to } = fallback.clone();
     let switch = ModelSwitch { from, to, requested: None, source: "auto" };
     let event = Event::new(HookEvent::PostModelSwitch, switch.fields(context));
-    host.hooks().tell(host, &cx.cwd, event);
+    hooks.tell(event);
 }

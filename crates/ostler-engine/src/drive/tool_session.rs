@@ -1,85 +1,95 @@
 //! What a tool sees of the session around it: little, and only to ask.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use ostler_proto::api::{Accumulator, Folded, Message};
+use ostler_proto::api::Message;
 use ostler_proto::hook::HookEvent;
 use serde_json::json;
 
+use crate::ask_model::ask_model;
 use crate::drive::TurnContext;
-use crate::host::Host;
-use crate::model::{Model, ModelError, ModelEvent, Request};
+use crate::hooks::Hooks;
+use crate::model::ledger::Ledger;
+use crate::model::{Model, ModelError, Request};
+use crate::outbox::Outbox;
 use crate::permission::ReadGuard;
+use crate::permissions::Permissions;
 use crate::tool::{TaskEntry, ToolEvent, ToolSession};
 
-/// The inside of a session, for one call.
+/// What one call may use of its session.
 pub(crate) struct EngineToolSession {
     model: Arc<dyn Model>,
     /// The model that answers in this conversation, by its full name.
     model_name: String,
-    host: Host,
-    /// What the model is told while it plans.
+    outbox: Outbox,
+    permissions: Permissions,
+    hooks: Hooks,
+    ledger: Ledger,
+    /// The instructions for plan mode.
     planning: Arc<str>,
-    cwd: PathBuf,
     /// The rules as they were when the call first looked, so that a search judges all files alike.
     guard: OnceLock<ReadGuard>,
 }
 
 impl EngineToolSession {
     pub(crate) fn of(context: &TurnContext) -> Arc<dyn ToolSession> {
-        let guard = OnceLock::new();
-        let (model, host, cwd) =
-            (Arc::clone(&context.model), context.host.clone(), context.cx.cwd.clone());
-        let planning = Arc::clone(&context.planning);
-        let model_name = context.asked_model();
-        Arc::new(Self { model, model_name, host, planning, cwd, guard })
+        Arc::new(Self {
+            model: Arc::clone(&context.model),
+            model_name: context.asked_model(),
+            outbox: context.outbox.clone(),
+            permissions: context.permissions.clone(),
+            hooks: context.hooks.clone(),
+            ledger: context.records.ledger.clone(),
+            planning: Arc::clone(&context.planning),
+            guard: OnceLock::new(),
+        })
     }
 }
 
 impl fmt::Debug for EngineToolSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EngineToolSession")
-            .field("session_id", &self.host.session_id)
+            .field("session_id", &self.outbox.session_id)
             .finish_non_exhaustive()
     }
 }
 
 impl ToolSession for EngineToolSession {
     fn may_show(&self, path: &Path) -> bool {
-        self.guard.get_or_init(|| self.host.policy().read_guard()).may_show(path)
+        self.guard.get_or_init(|| self.permissions.policy().read_guard()).may_show(path)
     }
 
     fn names_host(&self, host: &str) -> bool {
-        self.host.policy().names_host(host)
+        self.permissions.policy().names_host(host)
     }
 
     fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {
-        let (host, words) = (self.host.clone(), Arc::clone(&self.planning));
+        let (outbox, permissions) = (self.outbox.clone(), self.permissions.clone());
+        let instructions = self.planning.as_ref().to_owned();
         Box::pin(async move {
-            if host.set_planning(is_on) {
-                host.tell_mode().await;
+            if permissions.set_planning(is_on) {
+                outbox.send_mode(permissions.mode()).await;
             }
-            words.as_ref().to_owned()
+            instructions
         })
     }
 
     fn ask_model(&self, mut request: Request) -> BoxFuture<'static, Result<Message, ModelError>> {
         self.model_name.clone_into(&mut request.model);
-        let (model, host) = (Arc::clone(&self.model), self.host.clone());
-        Box::pin(async move { ask(&*model, &host, request).await })
+        let (model, outbox) = (Arc::clone(&self.model), self.outbox.clone());
+        let ledger = self.ledger.clone();
+        Box::pin(async move { ask_model(&*model, &outbox, &ledger, request).await })
     }
 
     fn announce(&self, event: ToolEvent) -> BoxFuture<'static, Result<(), String>> {
-        let (host, cwd) = (self.host.clone(), self.cwd.clone());
+        let hooks = self.hooks.clone();
         Box::pin(async move {
-            let hooks = host.hooks();
             let (event, task) = match event {
                 ToolEvent::Moved { from, to } => {
-                    hooks.moved(&host, &cwd, &from, &to).await;
+                    hooks.moved(&from, &to).await;
                     return Ok(());
                 }
                 ToolEvent::TaskCreated(task) => (HookEvent::TaskCreated, task),
@@ -88,39 +98,7 @@ impl ToolSession for EngineToolSession {
             let TaskEntry { id, subject, description } = task;
             let fields =
                 json!({"task_id": id, "task_subject": subject, "task_description": description});
-            hooks.task(&host, &cwd, event, fields).await
+            hooks.task(event, fields).await
         })
     }
-}
-
-/// Asks a model outside of a turn, and waits for the whole answer. It counts for the session's costs.
-pub(crate) async fn ask(
-    model: &dyn Model,
-    host: &Host,
-    request: Request,
-) -> Result<Message, ModelError> {
-    let mut events = model.respond(request);
-    let mut response = Accumulator::default();
-    while let Some(event) = events.next().await {
-        let message = match event? {
-            ModelEvent::Stream(event) => match response.push(&event) {
-                Ok(Folded::Message(message)) => *message,
-                Ok(Folded::Nothing | Folded::Block(_)) => continue,
-                Err(error) => return Err(ModelError::Broken(error.to_string())),
-            },
-            ModelEvent::Whole(message) => message,
-            ModelEvent::Named(_) => continue,
-            ModelEvent::Retry(retry) => {
-                host.retrying(&retry).await;
-                continue;
-            }
-            ModelEvent::Fallback(fallback) => {
-                host.fell_back(fallback).await;
-                continue;
-            }
-        };
-        host.ledger.add(&message.model, &message.usage.clone().unwrap_or_default());
-        return Ok(message);
-    }
-    Err(ModelError::Broken("it has no end".to_owned()))
 }

@@ -3,19 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use ostler_process::Environment;
 use ostler_proto::Uuid;
+use ostler_proto::api::ToolUseBlock;
 use ostler_proto::launch::Launch;
-use ostler_proto::permission::PermissionMode;
+use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
+use super::tool_session::EngineToolSession;
 use crate::agents::{Delegation, FinishedSubagents};
 use crate::call::Tools;
 use crate::compact::{Compaction, ContextUsage};
 use crate::context::memory::MemoryFile;
-use crate::host::Host;
+use crate::hooks::{HookScope, Hooks};
 use crate::library::Library;
 use crate::limits::Limits;
 use crate::mcp::Servers;
 use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec};
+use crate::outbox::Outbox;
+use crate::permissions::Permissions;
+use crate::session_records::SessionRecords;
+use crate::settings::KeepError;
 use crate::tool::ToolCx;
 
 /// Enough for long files, and what the models of today all allow.
@@ -35,7 +42,12 @@ pub(crate) struct TurnContext {
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
     pub(crate) system: Arc<str>,
-    pub(crate) host: Host,
+    /// What the host receives of this conversation.
+    pub(crate) outbox: Outbox,
+    pub(crate) permissions: Permissions,
+    /// Bound to the two above, see [`Self::set_outbox`].
+    pub(crate) hooks: Hooks,
+    pub(crate) records: SessionRecords,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
     pub(crate) sampling: Sampling,
@@ -50,13 +62,13 @@ pub(crate) struct TurnContext {
     pub(crate) library: Arc<Library>,
     /// Standing instructions, for agents that have a system prompt of their own.
     pub(crate) memory: Arc<Vec<MemoryFile>>,
-    /// What the model is told while it plans.
+    /// The instructions for plan mode.
     pub(crate) planning: Arc<str>,
     /// The name of the output style.
     pub(crate) style: Arc<str>,
     /// How work is handed to subagents.
     pub(crate) delegation: Delegation,
-    /// Subagents that have finished and can be asked to go on.
+    /// Subagents that have finished and can be resumed.
     pub(crate) finished_subagents: FinishedSubagents,
     /// The prompts that the turn answers, as far as the host has given them names.
     pub(crate) answering: Arc<[Uuid]>,
@@ -65,6 +77,56 @@ pub(crate) struct TurnContext {
 }
 
 impl TurnContext {
+    /// Sends frames elsewhere; hooks do the same.
+    pub(crate) fn set_outbox(&mut self, outbox: Outbox) {
+        self.outbox = outbox;
+        self.bind_hooks();
+    }
+
+    /// Decides by other permissions; hooks do the same.
+    pub(crate) fn set_permissions(&mut self, permissions: Permissions) {
+        self.permissions = permissions;
+        self.bind_hooks();
+    }
+
+    /// Runs commands with another environment; hooks do the same.
+    pub(crate) fn set_environment(&mut self, env: Environment) {
+        self.cx.env = Arc::new(env);
+        self.permissions.set_environment(&self.cx.env);
+        self.bind_hooks();
+    }
+
+    fn bind_hooks(&mut self) {
+        self.hooks = self.hooks.bound_to(self.hook_scope());
+    }
+
+    /// What hooks of this conversation need.
+    pub(crate) fn hook_scope(&self) -> HookScope {
+        HookScope {
+            outbox: self.outbox.clone(),
+            permissions: self.permissions.clone(),
+            ledger: self.records.ledger.clone(),
+            env: Arc::clone(&self.cx.env),
+        }
+    }
+
+    /// The same for one call of a tool.
+    pub(crate) fn for_call(&self, call: &ToolUseBlock) -> Self {
+        let session = Some(EngineToolSession::of(self));
+        let cx = ToolCx { call: call.id.clone(), session, ..self.cx.clone() };
+        Self { cx, ..self.clone() }
+    }
+
+    /// Changes the permissions, in settings files too if the update says so, and notifies hooks of added directories.
+    pub(crate) async fn change_permissions(
+        &self,
+        update: &PermissionUpdate,
+    ) -> Result<(), KeepError> {
+        let added = self.permissions.change(update).await?;
+        self.hooks.directories_added(&added);
+        Ok(())
+    }
+
     /// A request to the model, which begins like every other one.
     pub(crate) fn request(&self, messages: Arc<Vec<ChatMessage>>, whole: bool) -> Request {
         Request {
@@ -81,7 +143,7 @@ impl TurnContext {
 
     /// The model that answers the next request; with `opusplan` it depends on the mode.
     pub(crate) fn asked_model(&self) -> String {
-        let is_planning = self.host.policy().effective_mode() == PermissionMode::Plan;
+        let is_planning = self.permissions.policy().effective_mode() == PermissionMode::Plan;
         self.aliases.for_mode(&self.model_name, is_planning)
     }
 
@@ -102,10 +164,10 @@ impl TurnContext {
             Arc::make_mut(&mut library).take_more(prompts);
         }
         let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
-        let policy = self.host.policy();
+        let policy = self.permissions.policy();
         for tool in more {
             let spec = tool.spec();
-            // One of ours is not replaced by somebody else's; one that may never run is not offered.
+            // A built-in tool is not replaced by a server's; a tool that is denied altogether is not offered.
             if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
                 tools.insert(spec.name.clone(), tool);
                 specs.push(spec);

@@ -1,10 +1,10 @@
-//! Hooks that nobody waits for. They end with the session at the latest.
+//! Hooks in the background. They end with the session at the latest.
 
 use std::sync::{Mutex, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// Hooks that work on by themselves, and what they had to say.
+/// Hooks that run in the background, and their text for the model.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     tasks: Mutex<JoinSet<()>>,

@@ -3,8 +3,8 @@
 //! Exit code 0: the output is the answer, as JSON if it begins with `{`, else as text for the model where the event
 //! takes some. Exit code 2: an objection where the event takes objections, with the reason in the JSON or the error output.
 //! Any other code: JSON on the output is the answer all the same; without, the hook failed, which by the contract of
-//! command hooks is told to the user and otherwise ignored.
-//! A first line `{"async":true}` means that the hook works on and nobody need wait.
+//! command hooks is reported to the user and otherwise ignored.
+//! A first line `{"async":true}` means that the hook continues in the background.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -55,7 +55,7 @@ pub(super) enum CommandProgress {
 
 impl RunningHook {
     /// # Errors
-    /// In words, when it cannot be started.
+    /// When it cannot be started.
     pub(super) fn start(program: &Program<'_>, input: String) -> Result<Self, String> {
         let mut command = match program.args {
             Some(args) => {
@@ -81,7 +81,7 @@ impl RunningHook {
         let stdin = group.stdin();
         let write = async move {
             if let Some(mut stdin) = stdin {
-                // A hook need not read what it is told.
+                // A hook need not read its input.
                 let _ = stdin.write_all(input.as_bytes()).await;
                 let _ = stdin.write_all(b"\n").await;
             }
@@ -98,7 +98,7 @@ impl RunningHook {
     /// Waits for what happens next. Safe to drop and call again.
     ///
     /// # Errors
-    /// In words, when the system does not tell how it ended.
+    /// When the system does not tell how it ended.
     pub(super) async fn step(&mut self) -> Result<CommandProgress, String> {
         let status = tokio::select! {
             () = self.stdout.more(), if self.stdout.is_open() => return Ok(CommandProgress::Output),
@@ -129,7 +129,7 @@ impl RunningHook {
         }
         let bytes = &self.stdout.bytes;
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-            // A line that does not end soon is none of these.
+            // A line that does not end soon is not one of these.
             self.is_known = bytes.len() > FIRST_LINE;
             return None;
         };
@@ -168,7 +168,7 @@ pub(super) enum CommandReply {
 /// What an end and its output mean; `objects`: exit code 2 is an objection.
 ///
 /// # Errors
-/// In words, when the answer makes no sense.
+/// When the answer makes no sense.
 pub(super) fn read(
     event: &HookEvent,
     objects: bool,
@@ -210,7 +210,7 @@ fn objection(said: HookOutput, stderr: &str) -> HookOutput {
 /// What the output of a hook that went well says.
 ///
 /// # Errors
-/// In words, when it looks like an answer and is none.
+/// When it looks like an answer and is not valid.
 pub(super) fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String> {
     if text.starts_with('{') {
         return serde_json::from_str(text)
@@ -252,7 +252,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         self.pipe.is_some()
     }
 
-    /// Reads on. What is too much is read and forgotten, or the hook would wait for ever for somebody to read it.
+    /// Reads on. What is too much is read and forgotten, or the hook would block for ever on a full pipe.
     async fn more(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut piece = [0; 8 * 1024];
@@ -280,7 +280,7 @@ mod tests {
     }
 
     /// The events at which exit code 2 objects, as documented. At a permission question the documentation says that
-    /// nothing comes of it; here it is a no, since whoever objects to a permission does not want to give it.
+    /// nothing comes of it; here it is a no, since a hook that objects to a permission does not want to give it.
     const OBJECTIONS: &[HookEvent] = &[
         HookEvent::PreToolUse,
         HookEvent::PostToolUse,
@@ -303,7 +303,7 @@ mod tests {
     ];
 
     #[test]
-    fn exit_code_2_objects_only_where_somebody_listens() {
+    fn exit_code_2_is_an_objection_only_for_events_that_take_one() {
         for event in HookEvent::ALL {
             let objects = exit(event, 2, "") == CommandReply::Answer(HookOutput::block("why"));
             assert_eq!(objects, OBJECTIONS.contains(event), "{event}");

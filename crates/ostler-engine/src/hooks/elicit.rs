@@ -1,26 +1,23 @@
 //! A question of an MCP server to the user, on its way there and back: hooks may answer in the user's place, and have
 //! the last word about what is sent. Everything but a clear answer declines.
 
-use std::path::Path;
-
 use ostler_proto::control::{AskHost, Elicitation, ElicitationReply};
 use ostler_proto::hook::{ElicitationAction, HookEvent};
 use serde_json::{Map, Value, json};
 
-use super::Event;
 use super::verdict::Verdict;
-use crate::host::Host;
+use super::{Event, Hooks};
+use crate::outbox::Outbox;
 
 /// Gets an answer: from hooks, else from the host.
-pub(crate) async fn elicit(host: &Host, cwd: &Path, question: Elicitation) -> ElicitationReply {
-    let hooks = host.hooks();
+pub(crate) async fn elicit(hooks: &Hooks, question: Elicitation) -> ElicitationReply {
     let event = Event::new(HookEvent::Elicitation, fields(&question));
-    let answer = match instead(hooks.run(host, cwd, event).await) {
+    let answer = match instead(hooks.run(event).await) {
         Some(answer) => answer,
-        None => ask_host(host, question.clone()).await,
+        None => ask_host(&hooks.scope.outbox, question.clone()).await,
     };
     let event = Event::new(HookEvent::ElicitationResult, result_fields(&question, &answer));
-    match instead(hooks.run(host, cwd, event).await) {
+    match instead(hooks.run(event).await) {
         // Another word for the same answer does not take away what was filled in.
         Some(other) if other.action == "accept" && other.content.is_none() => {
             ElicitationReply { content: answer.content, ..other }
@@ -30,8 +27,8 @@ pub(crate) async fn elicit(host: &Host, cwd: &Path, question: Elicitation) -> El
     }
 }
 
-async fn ask_host(host: &Host, question: Elicitation) -> ElicitationReply {
-    let asked = host.ask::<Elicitation>(AskHost::Elicitation(question)).await;
+async fn ask_host(outbox: &Outbox, question: Elicitation) -> ElicitationReply {
+    let asked = outbox.ask::<Elicitation>(AskHost::Elicitation(question)).await;
     let is_answer =
         |reply: &ElicitationReply| matches!(reply.action.as_str(), "accept" | "decline" | "cancel");
     let answer = asked.ok().filter(is_answer);

@@ -50,7 +50,7 @@ pub(super) fn is_guarded(event: &HookEvent) -> bool {
     )
 }
 
-/// Whether an objection (exit code 2) can change anything. Elsewhere it is only told to the user.
+/// Whether an objection (exit code 2) can change anything. Elsewhere it is only reported to the user.
 pub(super) fn takes_objections(event: &HookEvent) -> bool {
     !matches!(
         event,
@@ -84,7 +84,7 @@ pub(super) fn takes_text(event: &HookEvent) -> bool {
     )
 }
 
-/// Whether a model can be asked whether to go on. Elsewhere there is nothing that a no could stop.
+/// Whether a model can be asked whether to continue. Elsewhere there is nothing that a no could stop.
 pub(super) fn can_be_judged(event: &HookEvent) -> bool {
     matches!(
         event,
@@ -104,7 +104,7 @@ pub(super) fn can_be_judged(event: &HookEvent) -> bool {
     )
 }
 
-/// Whether hooks are told the permission mode.
+/// Whether hooks receive the permission mode.
 pub(super) fn has_mode(event: &HookEvent) -> bool {
     !matches!(
         event,
@@ -130,7 +130,7 @@ pub(super) fn has_mode(event: &HookEvent) -> bool {
     )
 }
 
-/// How long a hook from settings may take unless it says otherwise. Somebody waits for a prompt to be taken and for
+/// How long a hook from settings may take unless it says otherwise. The user waits for a prompt to be accepted and for
 /// a program to end; tests and linters around a tool call take their time.
 pub(super) fn default_timeout(event: &HookEvent, kind: &str) -> Duration {
     Duration::from_secs(match event {

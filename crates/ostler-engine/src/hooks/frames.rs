@@ -8,12 +8,12 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{HookOutcome, HookProgress, HookResponse, HookStarted};
 
-use crate::host::Host;
 use crate::ids::fresh_uuid;
+use crate::outbox::Outbox;
 
 /// One run of a hook, as the host sees it. Dropped before its response it was cancelled, and says so.
 pub(super) struct HookRunFrames {
-    host: Host,
+    outbox: Outbox,
     is_shown: bool,
     id: String,
     name: String,
@@ -34,7 +34,7 @@ pub(super) struct HookOutputText {
 
 impl HookRunFrames {
     pub(super) async fn start(
-        host: &Host,
+        outbox: &Outbox,
         event: &HookEvent,
         subject: Option<&str>,
         is_shown: bool,
@@ -42,7 +42,7 @@ impl HookRunFrames {
         let name =
             subject.map_or_else(|| event.to_string(), |subject| format!("{event}:{subject}"));
         let shown = Self {
-            host: host.clone(),
+            outbox: outbox.clone(),
             is_shown: is_shown || *event == HookEvent::SessionStart,
             id: fresh_uuid().to_string(),
             name,
@@ -56,7 +56,7 @@ impl HookRunFrames {
             hook_id: shown.id.clone(),
             hook_name: shown.name.clone(),
             hook_event: shown.event.clone(),
-            session_id: host.session_id.clone(),
+            session_id: outbox.session_id.clone(),
             uuid: fresh_uuid(),
             ..HookStarted::default()
         };
@@ -64,7 +64,7 @@ impl HookRunFrames {
         shown
     }
 
-    /// Whether somebody wants to see what it printed, and has not been asked about so much yet. `n_bytes` grows.
+    /// Whether the host wants to see what it printed, and there is more than before. `n_bytes` grows.
     pub(super) fn lags(&mut self, n_bytes: usize) -> bool {
         self.is_shown && std::mem::replace(&mut self.noted, n_bytes) != n_bytes
     }
@@ -89,7 +89,7 @@ impl HookRunFrames {
             output: format!("{stdout}{stderr}"),
             stdout: stdout.clone(),
             stderr: stderr.clone(),
-            session_id: self.host.session_id.clone(),
+            session_id: self.outbox.session_id.clone(),
             uuid: fresh_uuid(),
             ..HookProgress::default()
         };
@@ -121,7 +121,7 @@ impl HookRunFrames {
             stderr,
             exit_code: exit_code.map(i64::from),
             outcome,
-            session_id: self.host.session_id.clone(),
+            session_id: self.outbox.session_id.clone(),
             uuid: fresh_uuid(),
             extra: ostler_proto::Extra::default(),
         }
@@ -129,7 +129,7 @@ impl HookRunFrames {
 
     async fn send(&self, frame: System) {
         if self.is_shown {
-            self.host.send(ToHost::System(frame)).await;
+            self.outbox.send(ToHost::System(frame)).await;
         }
     }
 }
@@ -139,7 +139,7 @@ impl Drop for HookRunFrames {
         if self.is_shown && !self.is_done {
             let response = self.response(None, HookOutcome::Cancelled);
             // With a full line the host is too far behind to miss it.
-            let _ = self.host.frames.try_send(ToHost::System(System::HookResponse(response)));
+            let _ = self.outbox.frames.try_send(ToHost::System(System::HookResponse(response)));
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::model::is_loopback;
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// # Errors
-/// In words, when there is no answer or it makes no sense.
+/// When there is no answer or it makes no sense.
 pub(super) async fn ask(
     clients: &Clients,
     hook: &HttpHook,
@@ -37,7 +37,7 @@ pub(super) async fn ask(
         request = request.header(name, value);
     }
     let sent = request.send().await;
-    // The address may carry a secret, and whoever reads this has it in the settings.
+    // The address may carry a secret, and the reader has it in the settings.
     let mut response =
         sent.map_err(|error| format!("cannot reach its server: {}", error.without_url()))?;
     if !response.status().is_success() {

@@ -4,6 +4,7 @@ use ostler_proto::control::{HookEventInfo, HooksListingReply};
 use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
 
+use super::list::HookList;
 use super::registry::{Hook, Kind};
 use super::{Hooks, event};
 use crate::permission::Source;
@@ -11,8 +12,15 @@ use crate::permission::Source;
 impl Hooks {
     /// All hooks from settings and plugins, and the events there are.
     pub(crate) fn listing(&self) -> HooksListingReply {
+        self.list.listing()
+    }
+}
+
+impl HookList {
+    fn listing(&self) -> HooksListingReply {
+        let hooks = self.now();
         let written: Vec<&Hook> =
-            self.hooks.iter().filter(|hook| !matches!(hook.kind, Kind::Callback(_))).collect();
+            hooks.iter().filter(|hook| !matches!(hook.kind, Kind::Callback(_))).collect();
         let count = |event: &HookEvent| written.iter().filter(|hook| hook.event == *event).count();
         let events = HookEvent::ALL.iter().filter(|event| count(event) > 0).map(|event| {
             let HookEventInfo { name, summary, supports_matcher, .. } = info(event);
@@ -150,7 +158,7 @@ mod tests {
         });
         let mut hooks = registry::of_settings(&[(Source::User, written.clone())]).unwrap();
         hooks.extend(registry::of_plugin("kit", &written).unwrap());
-        let listing = Hooks::default().with(hooks).listing();
+        let listing = HookList::new(hooks).listing();
         assert_eq!(listing.events.len(), 2);
         assert_eq!(listing.events[0]["hookCount"], 2);
         assert_eq!(

@@ -14,11 +14,11 @@ pub(super) enum Matcher {
 }
 
 impl Matcher {
-    /// Nothing, an empty text and `*` mean all; names are separated by `|`; other letters make it a regular
+    /// Nothing, an empty text and `*` mean all; names are separated by `|`; other characters make it a regular
     /// expression.
     ///
     /// # Errors
-    /// In words, when it is not a regular expression: a guard must not be left out for a misspelling.
+    /// When it is not a regular expression: a guard must not be left out for a misspelling.
     pub(super) fn parse(event: &HookEvent, text: Option<&str>) -> Result<Self, String> {
         let text = match text.map(str::trim) {
             None | Some("" | "*") => return Ok(Self::All),
@@ -27,7 +27,8 @@ impl Matcher {
         // Files and errors may have any name, so of these two only the plainest words are taken as they stand.
         let is_narrow = matches!(event, HookEvent::FileChanged | HookEvent::StopFailure);
         let others: &[char] = if is_narrow { &['_', '|'] } else { &['_', '|', '-', ',', ' '] };
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || others.contains(&letter);
+        let is_plain =
+            |character: char| character.is_ascii_alphanumeric() || others.contains(&character);
         if text.chars().all(is_plain) {
             let names = text.split(['|', ',']).map(|name| name.trim().to_owned());
             return Ok(Self::Names(names.filter(|name| !name.is_empty()).collect()));

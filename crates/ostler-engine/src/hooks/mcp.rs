@@ -18,25 +18,25 @@ use crate::tool::ToolCx;
 pub(crate) struct McpHook {
     pub(super) server: String,
     pub(super) tool: String,
-    /// Its input; `${tool_input.file_path}` in a text stands for what the hook is told.
+    /// Its input; `${tool_input.file_path}` in a text stands for a field of the hook's input.
     pub(super) input: Map<String, Value>,
 }
 
 /// # Errors
-/// In words, when there is no answer or it makes no sense.
+/// When there is no answer or it makes no sense.
 pub(super) async fn call(
     hook: &McpHook,
     servers: &Servers,
     cwd: &Path,
     event: &HookEvent,
-    told: &Value,
+    hook_input: &Value,
 ) -> Result<(String, HookOutput), String> {
     let McpHook { server, tool, input } = hook;
     let connected = servers
         .find(server)
         .map_err(|_| format!("needs the MCP server {server}, which is not connected"))?;
     let input = Value::Object(input.clone());
-    let input = interpolate::map_texts(input, &mut |text| fill(text, told));
+    let input = interpolate::map_texts(input, &mut |text| fill(text, hook_input));
     let cx = ToolCx { cwd: cwd.to_owned(), ..ToolCx::default() };
     let called = connected.call(tool, input, &cx).await;
     let output = called.map_err(|error| format!("failed: {tool} of {server}: {error}"))?;
@@ -45,11 +45,11 @@ pub(super) async fn call(
     Ok((text, answer))
 }
 
-/// Puts what the hook is told into a text of the input.
-fn fill(text: &str, told: &Value) -> String {
+/// Puts fields of the hook's input into a text of the tool's.
+fn fill(text: &str, hook_input: &Value) -> String {
     interpolate::fill(text, Syntax::Braces, |path| {
         let pointer = format!("/{}", path.replace('.', "/"));
-        Some(match told.pointer(&pointer) {
+        Some(match hook_input.pointer(&pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
             None => String::new(),
@@ -64,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_hook_is_told_fills_the_texts_of_the_input() {
-        let told = json!({"tool_input": {"file_path": "/a/b", "n": 3}, "cwd": "/a"});
+    fn fields_of_the_hooks_input_fill_the_texts_of_the_tools_input() {
+        let hook_input = json!({"tool_input": {"file_path": "/a/b", "n": 3}, "cwd": "/a"});
         let input = json!({"path": "${tool_input.file_path}", "all": ["${cwd}: ${tool_input}"],
             "n": 4, "odd": "${ and ${nothing}."});
         let filled = json!({"path": "/a/b", "all": [r#"/a: {"file_path":"/a/b","n":3}"#],
             "n": 4, "odd": "."});
-        assert_eq!(interpolate::map_texts(input, &mut |text| fill(text, &told)), filled);
-        assert_eq!(fill("5 ${ and", &told), "5 ${ and");
+        assert_eq!(interpolate::map_texts(input, &mut |text| fill(text, &hook_input)), filled);
+        assert_eq!(fill("5 ${ and", &hook_input), "5 ${ and");
     }
 }

@@ -38,12 +38,12 @@ pub(crate) struct Hook {
     /// Callbacks have no limit unless one was set.
     pub(super) timeout: Option<Duration>,
     pub(super) on_failure: FailurePolicy,
-    /// Nobody waits for it.
+    /// It runs in the background.
     pub(super) is_async: bool,
-    /// Nobody waits for it, and what it objects to the model hears at once.
+    /// It runs in the background, and its objection starts a turn.
     pub(super) wakes: bool,
     /// It has run, and is to run only once.
-    ledger: Option<Arc<AtomicBool>>,
+    has_run: Option<Arc<AtomicBool>>,
 }
 
 /// What of a hook is only to be shown.
@@ -88,7 +88,7 @@ pub(crate) struct HttpHook {
 pub(crate) enum FailurePolicy {
     /// An objection where it guards, except for the exit codes that only complain.
     Usual,
-    /// Nothing, but it is told.
+    /// Nothing, but it is reported.
     Continue,
     /// An objection where it guards, whatever the exit code.
     Block,
@@ -102,12 +102,12 @@ impl Hook {
 
     /// Whether it is to run only once.
     pub(super) fn runs_once(&self) -> bool {
-        self.ledger.is_some()
+        self.has_run.is_some()
     }
 
     /// Whether it may run now. Asking counts as running.
     pub(super) fn take_turn(&self) -> bool {
-        self.ledger.as_ref().is_none_or(|ledger| !ledger.swap(true, Ordering::Relaxed))
+        self.has_run.as_ref().is_none_or(|ledger| !ledger.swap(true, Ordering::Relaxed))
     }
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
             },
             is_async: false,
             wakes: false,
-            ledger: None,
+            has_run: None,
         })
     });
     hooks.collect()
@@ -181,7 +181,7 @@ struct HookConfig {
 /// The hooks of a settings file: `{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", …}]}]}`.
 ///
 /// # Errors
-/// In words, when the section is not of that shape: a guard that is misspelt must not be left out quietly.
+/// When the section is not of that shape: a guard that is misspelt must not be left out quietly.
 pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     let events = settings.as_object().ok_or("`hooks` is not an object")?;
     let mut hooks = Vec::new();
@@ -297,7 +297,7 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
         on_failure,
         is_async: written.r#async || written.async_rewake,
         wakes: written.async_rewake,
-        ledger: written.once.then(Arc::default),
+        has_run: written.once.then(Arc::default),
         kind: kind(event, written)?,
     })
 }

@@ -16,10 +16,11 @@ use super::command::{self, CommandProgress, CommandReply, Program, RunningHook};
 use super::frames::HookRunFrames;
 use super::registry::{FailurePolicy, Hook, Kind};
 use super::verdict::Verdict;
-use super::{HookServices, Shared};
+use super::{HookServices, Hooks};
 use super::{event, http, mcp, question};
-use crate::host::{Host, HostCall};
+use crate::host_calls::HostCall;
 use crate::ids::fresh_uuid;
+use crate::outbox::Outbox;
 
 /// How often a hook that takes its time shows what it prints.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -27,8 +28,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 /// What a hook is run with. Owned, because a hook may outlast what set it off.
 #[derive(Clone)]
 pub(super) struct HookCall {
-    pub(super) host: Host,
-    pub(super) shared: Shared,
+    pub(super) hooks: Hooks,
     pub(super) cwd: PathBuf,
     pub(super) event: HookEvent,
     /// What matchers are compared with.
@@ -37,7 +37,13 @@ pub(super) struct HookCall {
     pub(super) input: Value,
 }
 
-/// Runs a hook within its time, to its answer or to the words why there is none.
+impl HookCall {
+    pub(super) fn outbox(&self) -> &Outbox {
+        &self.hooks.scope.outbox
+    }
+}
+
+/// Runs a hook within its time, to its answer or to the reason why there is none.
 pub(super) async fn run(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String> {
     let answer = AssertUnwindSafe(answer(hook, hook_call)).catch_unwind();
     let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
@@ -50,8 +56,8 @@ pub(super) async fn run(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput,
     about(&hook_call.event, output?)
 }
 
-/// An answer that speaks of another event than the one it was asked about was not meant like this, and a guard that
-/// speaks of the wrong thing has not said yes.
+/// An answer about another event than the one in its input is a mistake, and a guard that answers about the wrong
+/// event has not said yes.
 fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
     match &output.hook_specific_output {
         Some(specific) if specific.tag() != Some(event.as_str()) => {
@@ -62,7 +68,7 @@ fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
     }
 }
 
-/// Runs a hook that nobody waits for: what it says reaches the model with the next prompt.
+/// Runs a hook in the background: its text reaches the model with the next prompt.
 pub(super) async fn run_apart(hook: Hook, hook_call: HookCall) {
     let outcome = run(&hook, &hook_call).await;
     let objection = outcome.as_ref().ok().filter(|output| output.decision.is_some());
@@ -70,7 +76,7 @@ pub(super) async fn run_apart(hook: Hook, hook_call: HookCall) {
         let words = objection.reason.clone().unwrap_or_default();
         let words = format!("{} hook feedback:\n{words}", hook_call.event);
         // A session that is over needs no waking.
-        hook_call.host.calls.send(HostCall::Wake(words)).await;
+        hook_call.outbox().calls.send(HostCall::Wake(words)).await;
         return;
     }
     report(&hook_call, outcome).await;
@@ -85,14 +91,14 @@ async fn answer(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String>
         }
         Kind::Http(server) => {
             let HookCall { event, input, .. } = hook_call;
-            let (clients, env) = (&hook_call.shared.http, &hook_call.host.env);
+            let (clients, env) = (&hook_call.hooks.shared.http, &hook_call.hooks.scope.env);
             let answer = http::ask(clients, server, event, input.to_string(), env);
             shown_whole(hook_call, answer).await
         }
         Kind::Prompt(hook) => {
-            let HookCall { host, event, input, .. } = hook_call;
+            let HookCall { hooks, event, input, .. } = hook_call;
             let judge = &helpers(hook_call)?.judge;
-            shown_whole(hook_call, question::ask(hook, judge, host, event, input)).await
+            shown_whole(hook_call, question::ask(hook, judge, &hooks.scope, event, input)).await
         }
         Kind::Mcp(hook) => {
             let HookCall { cwd, event, input, .. } = hook_call;
@@ -106,7 +112,12 @@ async fn answer(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String>
 }
 
 fn helpers(hook_call: &HookCall) -> Result<&HookServices, String> {
-    hook_call.shared.helpers.get().ok_or_else(|| "came before the session had begun".to_owned())
+    hook_call
+        .hooks
+        .shared
+        .helpers
+        .get()
+        .ok_or_else(|| "came before the session had begun".to_owned())
 }
 
 async fn callback(id: &str, hook_call: &HookCall) -> Result<HookOutput, String> {
@@ -118,12 +129,13 @@ async fn callback(id: &str, hook_call: &HookCall) -> Result<HookOutput, String> 
         tool_use_id: Some(call.unwrap_or_else(|| ToolUseId::from(fresh_uuid().as_str()))),
         extra: ostler_proto::Extra::default(),
     };
-    hook_call.host.ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
+    hook_call.outbox().ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
 }
 
 async fn show(hook_call: &HookCall) -> HookRunFrames {
-    let HookCall { host, event, subject, shared, .. } = hook_call;
-    HookRunFrames::start(host, event, subject.as_deref(), shared.shows_hooks).await
+    let HookCall { hooks, event, subject, .. } = hook_call;
+    let is_shown = hooks.shared.shows_hooks;
+    HookRunFrames::start(hook_call.outbox(), event, subject.as_deref(), is_shown).await
 }
 
 /// Shows a hook that answers in one piece: what was said, and what it means.
@@ -154,9 +166,9 @@ async fn run_command(
 ) -> Result<HookOutput, String> {
     let on_failure = hook.on_failure;
     let objects = hook.wakes || event::takes_objections(&hook_call.event);
-    let HookCall { cwd, shared, input, .. } = hook_call;
-    let env = &hook_call.host.env;
-    let program = Program { command, args, cwd, project: &shared.project, env };
+    let HookCall { hooks, cwd, input, .. } = hook_call;
+    let (project, env) = (&hooks.shared.project, &hooks.scope.env);
+    let program = Program { command, args, cwd, project, env };
     let mut running = RunningHook::start(&program, input.to_string())?;
     let mut shown = show(hook_call).await;
     let mut tick = tokio::time::interval_at(Instant::now() + PROGRESS, PROGRESS);
@@ -174,8 +186,8 @@ async fn run_command(
         match step {
             CommandProgress::Output => {
                 let Some(limit) = running.detaches() else { continue };
-                let apart = go_on_apart(running, shown, limit, hook_call.clone());
-                shared.background.spawn(apart);
+                let apart = continue_in_background(running, shown, limit, hook_call.clone());
+                hooks.shared.background.spawn(apart);
                 return Ok(HookOutput::none());
             }
             CommandProgress::Ended(status) => {
@@ -205,14 +217,14 @@ async fn ended(
         }
         CommandReply::Complaint(complaint) => {
             let text = format!("{} hook failed: {complaint}", hook_call.event);
-            hook_call.host.inform(text, "warning", Some("hook_failed")).await;
+            hook_call.outbox().inform(text, "warning", Some("hook_failed")).await;
             Ok(HookOutput::none())
         }
     }
 }
 
 /// The rest of a command that said it works on by itself.
-async fn go_on_apart(
+async fn continue_in_background(
     mut running: RunningHook,
     mut shown: HookRunFrames,
     limit: Duration,
@@ -243,18 +255,18 @@ async fn go_on_apart(
     report(&hook_call, outcome).await;
 }
 
-/// Passes on what a hook says that nobody waited for: to the user at once, to the model with the next prompt.
+/// Passes on the answer of a background hook: to the user at once, to the model with the next prompt.
 async fn report(hook_call: &HookCall, outcome: Result<HookOutput, String>) {
     let mut verdict = Verdict::default();
     match outcome {
         Ok(output) => verdict.add(output),
         Err(why) => verdict.warnings.push(format!("{} hook {why}", hook_call.event)),
     }
-    hook_call.shared.shorten(&mut verdict).await;
+    hook_call.hooks.shared.shorten(&mut verdict).await;
     // It is too late for a decision; the model may still want to know.
     let objection = verdict.block.filter(|reason| !reason.is_empty());
-    hook_call.shared.background.say(verdict.context.into_iter().chain(objection).collect());
+    hook_call.hooks.shared.background.say(verdict.context.into_iter().chain(objection).collect());
     for warning in verdict.warnings {
-        hook_call.host.inform(warning, "warning", None).await;
+        hook_call.outbox().inform(warning, "warning", None).await;
     }
 }

@@ -5,7 +5,7 @@ use super::verdict::Verdict;
 use crate::disk::on_disk;
 use crate::scratch::Scratch;
 
-/// The most letters of one text that the model or the user reads.
+/// The most characters of one text that the model or the user reads.
 const MAX: usize = 10_000;
 /// How many of a longer one.
 const SHOWN: usize = 2_000;

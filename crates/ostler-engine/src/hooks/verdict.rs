@@ -24,11 +24,11 @@ pub(crate) struct Verdict {
     pub(crate) context: Vec<String>,
     /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
-    /// The turn is to end, and what the user is told.
+    /// The turn is to end, and what the user reads.
     pub(crate) stop: Option<String>,
     /// An objection to the prompt, the result or the end of the turn.
     pub(crate) block: Option<String>,
-    /// Nobody objected; a guard gave no answer.
+    /// No hook objected; a guard gave no answer.
     pub(crate) unheard: bool,
     /// An answer to a permission question.
     pub(crate) permission: Option<PermissionRequestDecision>,
@@ -127,7 +127,7 @@ impl Verdict {
                 let reason = output.permission_decision_reason.unwrap_or_default();
                 match output.permission_decision {
                     Some(PermissionDecision::Allow) | None => {}
-                    // Nobody here can be asked about a model, so everything else is a no.
+                    // No one is asked about a model here, so everything else is a no.
                     Some(_) => self.object(reason),
                 }
                 None
@@ -176,7 +176,7 @@ impl Verdict {
         self.unheard = false;
     }
 
-    /// Notes that a guard gave no answer. What another one said in words says more.
+    /// Notes that a guard gave no answer. The reason of another guard is kept instead.
     pub(crate) fn fail(&mut self, why: String) {
         self.decide(HookPermission::Deny, why.clone());
         self.unheard |= self.block.is_none();

@@ -1,41 +1,24 @@
 //! Files that hooks want to hear of. Looked at every now and then; where nothing is watched, nothing is looked at.
 //!
 //! Which ones: those that a `FileChanged` matcher names, in the directory the session works in, and those that hooks
-//! ask for with `watchPaths`. What is new on the list is taken as it is, and only later changes are told.
+//! ask for with `watchPaths`. What is new on the list is taken as it is, and only later changes are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use crate::file_stamp::FileStamp;
+
 /// The most files that are watched: each costs a look at the disk, again and again.
 const MAX_FILES: usize = 1_000;
-
-/// What a file looked like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    inode: u64,
-    len: u64,
-    modified: (i64, i64),
-}
-
-impl Stamp {
-    /// A file as it is; `None` when there is none.
-    pub(crate) fn of(path: &Path) -> Option<Self> {
-        let data = fs::metadata(path).ok()?;
-        let modified = (data.mtime(), data.mtime_nsec());
-        data.is_file().then_some(Self { inode: data.ino(), len: data.len(), modified })
-    }
-}
 
 /// What happened to a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) path: PathBuf,
-    /// As hooks are told: `add`, `change` or `unlink`.
+    /// As in the hooks' input: `add`, `change` or `unlink`.
     pub(super) event: &'static str,
 }
 
@@ -50,7 +33,7 @@ pub(super) struct Watch {
 #[derive(Debug, Default)]
 struct State {
     asked_for: Vec<PathBuf>,
-    known: BTreeMap<PathBuf, Option<Stamp>>,
+    known: BTreeMap<PathBuf, Option<FileStamp>>,
 }
 
 impl Watch {
@@ -68,7 +51,8 @@ impl Watch {
     pub(super) fn note(&self, files: &BTreeSet<PathBuf>) {
         // Looked at before the lock is taken: code of the runtime takes it too, and must not wait for the disk.
         let is_new = |path: &&PathBuf| !self.lock().known.contains_key(*path);
-        let new: Vec<_> = files.iter().filter(is_new).map(|path| (path, Stamp::of(path))).collect();
+        let new: Vec<_> =
+            files.iter().filter(is_new).map(|path| (path, FileStamp::of(path))).collect();
         let mut state = self.lock();
         for (path, stamp) in new {
             state.known.entry(path.clone()).or_insert(stamp);
@@ -84,7 +68,7 @@ impl Watch {
     /// Looks at the files, and says what happened to those that were looked at before. Touches the disk.
     pub(super) fn look(&self, files: &BTreeSet<PathBuf>) -> Vec<Change> {
         // As above: the disk first, then the lock.
-        let stamps: Vec<_> = files.iter().map(|path| (path, Stamp::of(path))).collect();
+        let stamps: Vec<_> = files.iter().map(|path| (path, FileStamp::of(path))).collect();
         let mut state = self.lock();
         let mut changes = Vec::new();
         let mut seen = BTreeMap::new();
@@ -109,6 +93,8 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

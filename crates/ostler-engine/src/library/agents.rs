@@ -63,7 +63,7 @@ fn kind(path: &Path, document: Document, origin: &Origin) -> Result<AgentKind, S
     let mut definition: AgentDefinition =
         serde_json::from_value(Value::Object(head.0)).map_err(|error| error.to_string())?;
     if !origin.is_trusted() {
-        // A server is a program, and nobody has said that this project may start any.
+        // A server is a program, and the user has not allowed this project to start any.
         let servers = definition.mcp_servers.iter_mut().flatten();
         let names_own = servers.into_iter().any(|it| matches!(it, AgentMcpServer::Own(_)));
         definition.mcp_servers = definition.mcp_servers.filter(|_| !names_own);

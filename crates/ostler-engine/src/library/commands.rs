@@ -45,7 +45,7 @@ pub struct Command {
 pub enum Sort {
     /// A text.
     Command,
-    /// A text with a folder of material beside it.
+    /// A text with a folder of material next to it.
     Skill,
     /// A prompt that an MCP server fills in.
     Prompt,
@@ -102,7 +102,7 @@ impl Command {
     /// Its text, as it stands in the file.
     ///
     /// # Errors
-    /// In words, when the file cannot be read.
+    /// When the file cannot be read.
     pub fn body(&self) -> Result<String, String> {
         let document = read(&self.boundary, &self.file)
             .map_err(|reason| format!("{} cannot be used: {reason}", self.file.display()))?;

@@ -1,7 +1,7 @@
 //! What files offer a session: agents, commands, skills, output styles, and plugins that bundle them.
 //!
-//! Only the heads of files are read here; a body is read when somebody uses it. A file that makes no sense is left out
-//! and told of: none of them can make anything stricter, so leaving one out makes nothing wider.
+//! Only the heads of files are read here; a body is read when it is used. A malformed file is left out
+//! and reported: none of them can make anything stricter, so leaving one out makes nothing wider.
 
 mod agents;
 mod commands;
@@ -69,7 +69,7 @@ impl Origin {
         !matches!(self, Self::Project { is_trusted: false })
     }
 
-    /// As hosts are told.
+    /// The name in the protocol.
     pub fn word(&self) -> &'static str {
         match self {
             Self::BuiltIn => "built-in",
@@ -97,7 +97,7 @@ pub struct Library {
     pub agents: BTreeMap<String, AgentKind>,
     /// Commands and skills, in the order they are listed. No two have the same name.
     pub commands: Vec<Command>,
-    /// Output styles beside the built-in ones.
+    /// Output styles in addition to the built-in ones.
     pub styles: Vec<Style>,
     /// Plugins in use.
     pub plugins: Vec<Plugin>,

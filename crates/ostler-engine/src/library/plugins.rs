@@ -66,7 +66,7 @@ enum Paths {
 }
 
 impl Library {
-    /// Adds a plugin. One that makes no sense is left out and told of.
+    /// Adds a plugin. A malformed one is left out and reported.
     pub fn take_plugin(&mut self, folder: &Path) {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let folder = folder.as_path();

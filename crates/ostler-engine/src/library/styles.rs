@@ -26,10 +26,10 @@ enum Text {
 }
 
 impl Style {
-    /// What the model is told.
+    /// The text for the model.
     ///
     /// # Errors
-    /// In words, when the file cannot be read.
+    /// When the file cannot be read.
     pub fn text(&self) -> Result<String, String> {
         match &self.source {
             Text::BuiltIn(text) => Ok((*text).to_owned()),

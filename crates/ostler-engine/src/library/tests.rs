@@ -46,7 +46,7 @@ fn an_agent_is_a_head_and_a_prompt() {
 }
 
 #[test]
-fn the_project_wins_over_the_user_and_nonsense_is_told_of() {
+fn the_project_wins_over_the_user_and_malformed_files_are_reported() {
     let files = [
         ("home/.claude/agents/a.md", "---\ndescription: of the user\n---\nx"),
         ("project/.claude/agents/a.md", "---\ndescription: of the project\n---\nx"),

@@ -8,16 +8,16 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Inner;
-use crate::host::{self, Calls, HostCall};
+use crate::host_calls::{Calls, HostCall};
 
-/// How much a server inside the host may say before somebody listens.
+/// How many messages a server inside the host may send before they are read.
 const MESSAGES_AHEAD: usize = 256;
 
 /// A line to the host for one server.
 #[derive(Clone)]
 pub struct HostLine {
     server: String,
-    // Not the whole line to the host: whoever holds that keeps the session's frames flowing.
+    // Not the whole line to the host: a reference to that would keep the session's frames open.
     calls: Calls,
     servers: Weak<Inner>,
 }
@@ -34,12 +34,11 @@ impl HostLine {
     pub async fn send(&self, message: Value) -> Result<Value, String> {
         let server_name = self.server.clone();
         let request = McpMessage { server_name, message, extra: Extra::default() };
-        let reply =
-            host::ask::<McpMessage>(&self.calls, AskHost::McpMessage(request), false).await?;
+        let reply = self.calls.ask::<McpMessage>(AskHost::McpMessage(request), false).await?;
         Ok(reply.mcp_response.unwrap_or_default())
     }
 
-    /// What a server inside the host says by itself, from now on. Whoever listened before does not any more.
+    /// What a server inside the host says by itself, from now on. The receiver before gets no more.
     pub fn listen(&self) -> mpsc::Receiver<Value> {
         let (inbox, messages) = mpsc::channel(MESSAGES_AHEAD);
         if let Some(servers) = self.servers.upgrade() {

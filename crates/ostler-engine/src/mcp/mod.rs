@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 pub use self::line::HostLine;
 use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
-use crate::host::{Calls, Host};
+use crate::host_calls::Calls;
 use crate::model::ToolSpec;
 use crate::settings::ServerLists;
 use crate::tool::{AnyTool, RunFuture, ServerToolPolicy, ToolCx};
@@ -47,15 +47,15 @@ pub trait Connector: Send + Sync {
     ) -> BoxFuture<'static, Connected>;
 }
 
-/// A server, or why there is none.
+/// A server, or why it is missing.
 pub type Connected = Result<Arc<dyn Server>, NotConnected>;
 
 /// Why a server is not connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotConnected {
-    /// In words.
+    /// As text.
     pub reason: String,
-    /// Whether somebody has to log in first.
+    /// Whether the user has to log in first.
     pub needs_auth: bool,
 }
 
@@ -187,7 +187,7 @@ struct Inner {
     lists: Arc<ServerLists>,
     calls: Calls,
     state: Mutex<State>,
-    /// Counts changes, for whoever waits.
+    /// Counts changes, for waiting callers.
     changed: watch::Sender<u64>,
     /// Ways to the clients of servers inside the host.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Value>>>,
@@ -244,14 +244,13 @@ impl Servers {
     pub(crate) fn new(
         connector: Option<Arc<dyn Connector>>,
         lists: Arc<ServerLists>,
-        host: &Host,
+        calls: Calls,
     ) -> Self {
-        let calls = host.calls.clone();
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
         Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
     }
 
-    /// A list of its own for servers that only somebody in the session has.
+    /// A list of its own for servers that only one subagent has.
     pub(crate) fn apart(&self) -> Self {
         let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
         let lists = Arc::clone(&self.0.lists);
@@ -374,7 +373,7 @@ impl Servers {
         };
         let line = HostLine::new(name, self.0.calls.clone(), Arc::downgrade(&self.0));
         // A connector may come from the program around the engine. One that panics must not leave a server that
-        // everybody waits for.
+        // every turn waits for.
         let connector = Arc::clone(connector);
         let server = name.to_owned();
         let connecting = async move { connector.connect(server, place, line).await };
@@ -391,7 +390,7 @@ impl Servers {
         while state.connecting.try_join_next().is_some() {}
     }
 
-    /// Waits until nobody connects any more; the tools there are then, always in the same order.
+    /// Waits until no server connects any more; the tools there are then, always in the same order.
     pub(crate) async fn ready(&self) -> Vec<Arc<dyn AnyTool>> {
         self.settled(|_| true).await;
         for (_, server) in self.connected() {
@@ -450,7 +449,7 @@ impl Servers {
     /// One of them.
     ///
     /// # Errors
-    /// In words, when there is none of that name.
+    /// When there is none of that name.
     pub(crate) fn find(&self, name: &str) -> Result<Arc<dyn Server>, String> {
         let connected = self.connected().into_iter().find(|(known, _)| known == name);
         connected.map(|(_, server)| server).ok_or_else(|| format!("Server not found: {name}"))
@@ -481,7 +480,7 @@ impl Servers {
     /// Hands on what a server inside the host says by itself.
     ///
     /// # Errors
-    /// In words, when there is no such server.
+    /// When there is no such server.
     pub(crate) async fn deliver(&self, name: &str, message: Value) -> Result<(), String> {
         let inboxes = self.0.inboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let inbox = inboxes.get(name).ok_or_else(|| format!("Server not found: {name}"))?;
@@ -490,7 +489,7 @@ impl Servers {
         Ok(())
     }
 
-    /// The tools, unless somebody still connects.
+    /// The tools, unless a server still connects.
     fn tools(&self) -> Option<Vec<Arc<dyn AnyTool>>> {
         let state = self.lock();
         let mut tools: Vec<Arc<dyn AnyTool>> = Vec::new();

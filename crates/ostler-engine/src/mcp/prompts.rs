@@ -25,7 +25,7 @@ impl Servers {
     /// What a prompt that is called by its name as a command says.
     ///
     /// # Errors
-    /// In words, when its server has gone or arguments are missing.
+    /// When its server has gone or arguments are missing.
     pub(crate) async fn fill_in(
         &self,
         server: &str,

@@ -29,7 +29,7 @@ impl McpTool {
         server: Arc<dyn Server>,
         policy: ServerToolPolicy,
     ) -> Self {
-        // What the model is told is held once: a server may have thousands of tools.
+        // The description is held once: a server may have thousands of tools.
         let description = std::mem::take(&mut tool.description);
         let description: String = description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
@@ -53,13 +53,13 @@ impl McpTool {
 /// A name as people would write it: `get_weather` is Get Weather.
 pub(crate) fn for_people(name: &str) -> String {
     let mut begins = true;
-    let letter = |letter: char| {
-        let letter = if letter == '_' { ' ' } else { letter };
-        let shown = if begins { letter.to_ascii_uppercase() } else { letter };
-        begins = matches!(letter, ' ' | '-');
+    let character = |character: char| {
+        let character = if character == '_' { ' ' } else { character };
+        let shown = if begins { character.to_ascii_uppercase() } else { character };
+        begins = matches!(character, ' ' | '-');
         shown
     };
-    name.chars().map(letter).collect()
+    name.chars().map(character).collect()
 }
 
 /// How the names of a server's tools begin.
@@ -69,8 +69,9 @@ pub(crate) fn tools_of(server: &str) -> String {
 
 /// What the API takes as a name.
 pub(super) fn plain(name: &str) -> String {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    name.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect()
+    let fits =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    name.chars().map(|character| if fits(character) { character } else { '_' }).collect()
 }
 
 /// The API wants the schema of an object; a server may leave that unsaid.

@@ -1,6 +1,5 @@
 //! Calls of MCP tools that the host itself wants (`mcp_call`), and servers that it wants to be asked about.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::RequestId;
@@ -14,19 +13,16 @@ use super::Session;
 use super::control::{failure, success};
 use crate::call;
 use crate::drive::TurnContext;
-use crate::drive::tool_session::EngineToolSession;
-use crate::host::Host;
 use crate::ids::fresh_uuid;
 use crate::mcp::tools_of;
 use crate::permission::Rule;
-use crate::tool::ToolCx;
 
 impl Session {
-    /// Calls a tool beside the conversation: the model hears nothing of it.
+    /// Calls a tool outside of the conversation: the model does not see it.
     pub(super) fn call_tool(&mut self, request_id: Option<RequestId>, wanted: McpCall) {
         let context = self.context.clone();
         self.aside(async move {
-            let host = context.host.clone();
+            let outbox = context.outbox.clone();
             let limit = wanted.timeout_ms.as_ref().map(|ms| ms.get().max(0.0) as u64);
             let answer = match limit {
                 None => call_tool(&context, wanted).await,
@@ -40,7 +36,7 @@ impl Session {
                 Ok(payload) => success(request_id, payload),
                 Err(error) => failure(request_id, error, None),
             };
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
         });
     }
 
@@ -62,8 +58,7 @@ impl Session {
             }
         };
         {
-            let policy = &self.context.host.policy;
-            let mut policy = policy.lock().unwrap_or_else(|it| it.into_inner());
+            let mut policy = self.context.permissions.lock();
             let tools = tools_of(server);
             if is_pinned {
                 policy.pinned.insert(tools);
@@ -112,17 +107,15 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
     if context.servers.is_in_host(&of.name) {
         return Err(format!("MCP server {} lives in the host, which can call it itself", of.name));
     }
-    let mut host = context.host.clone();
-    if *check_permissions != Some(true) {
-        // The host wants it, so it need not be asked; rules and hooks that forbid it hold all the same.
-        host = wanting(&host, tool);
-    }
     let id = format!("host_{}", fresh_uuid());
     let input = arguments.clone().unwrap_or_else(|| json!({}));
     let call = ToolUseBlock { id: id.into(), name: tool.clone(), input, ..ToolUseBlock::default() };
-    let session = Some(EngineToolSession::of(&context));
-    let cx = ToolCx { call: call.id.clone(), session, ..context.cx.clone() };
-    let result = call::run(&context.tools, cx, &host, call).await;
+    let mut context = context.for_call(&call);
+    if *check_permissions != Some(true) {
+        // The host wants the call, so it is not asked; rules and hooks that forbid it hold all the same.
+        context.set_permissions(context.permissions.granting_only(Rule::whole(tool)));
+    }
+    let result = call::run(&context, call).await;
     if result.block.is_error == Some(true) {
         return Err(result.block.content.as_ref().map(Content::text).unwrap_or_default());
     }
@@ -134,12 +127,7 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
     Ok(answer)
 }
 
-/// The line to a host that has said that it wants this tool to run.
-fn wanting(host: &Host, tool: &str) -> Host {
-    Host { granted: Arc::new(Mutex::new(vec![Rule::whole(tool)])), ..host.clone() }
-}
-
-/// Whether a moment has passed. One that is none has.
+/// Whether a point in time has passed. A text that is not a timestamp counts as passed.
 fn is_over(time: &str) -> bool {
     time.parse::<jiff::Timestamp>().map_or(true, |time| time < jiff::Timestamp::now())
 }

@@ -21,6 +21,7 @@ use super::setup::HostOffers;
 use crate::agents;
 use crate::commands;
 use crate::disk::on_disk;
+use crate::drive::TurnContext;
 use crate::hooks::registry;
 use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
@@ -115,7 +116,7 @@ impl Session {
                     let subtype = other.tag().unwrap_or("none");
                     let error = format!("Unsupported control request subtype: {subtype}");
                     let response = failure(request.request_id, error, Some(UNSUPPORTED_REQUEST));
-                    return self.context.host.send(ToHost::ControlResponse(response)).await;
+                    return self.context.outbox.send(ToHost::ControlResponse(response)).await;
                 }
             },
         };
@@ -150,7 +151,7 @@ impl Session {
     async fn initialize(&mut self, id: Option<RequestId>, initialize: &Initialize) {
         let brought = self.offers_with(initialize);
         if !brought.plugins.is_empty() {
-            // Plugins are folders, and somebody has to look into them.
+            // Plugins are folders, which have to be read.
             return self.on_disk(id, AskEngine::Initialize(initialize.clone().into())).await;
         }
         let mut library = (*self.setup.base.library).clone();
@@ -171,13 +172,13 @@ impl Session {
             Ok(payload) => self.with_open_questions(success(id, payload)),
             Err(error) => failure(id, error, None),
         };
-        let (host, hooks) = (self.context.host.clone(), self.context.host.hooks());
+        let TurnContext { outbox, hooks, .. } = self.context.clone();
         if !hooks.watches_files() {
-            return host.send(ToHost::ControlResponse(response)).await;
+            return outbox.send(ToHost::ControlResponse(response)).await;
         }
         self.answers.spawn(async move {
             on_disk(move || hooks.note_watched()).await;
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
         });
     }
 
@@ -187,11 +188,11 @@ impl Session {
         initialize: &Initialize,
         offers: Offers,
     ) -> Result<Value, String> {
-        // All of it or nothing: a schema that is none must not leave half of the rest in force.
+        // All of it or nothing: an invalid schema must not leave half of the rest in force.
         let answer = initialize.json_schema.as_ref().map(StructuredOutput::new).transpose()?;
         self.take_offers(initialize, offers)?;
         if let Some(hooks) = &initialize.hooks {
-            self.context.host.replace_callbacks(registry::callbacks(hooks));
+            self.context.hooks.replace_callbacks(registry::callbacks(hooks));
         }
         let launch = Arc::make_mut(&mut self.setup.base.launch);
         if let Some(prompt) = &initialize.system_prompt {
@@ -217,7 +218,7 @@ impl Session {
             "pid": std::process::id(),
             "claude_code_version": env!("CARGO_PKG_VERSION"),
             "ostler_version": env!("CARGO_PKG_VERSION"),
-            "current_permission_mode": self.context.host.mode(),
+            "current_permission_mode": self.context.permissions.mode(),
             "hooks_applied": true,
             "hook_on_failure_supported": true,
             "sdk_mcp_manifests_parked": parked,
@@ -235,7 +236,7 @@ impl Session {
         brought
     }
 
-    /// Takes over what the host brings beside what files offer.
+    /// Takes over what the host offers in addition to files.
     fn take_offers(&mut self, initialize: &Initialize, offers: Offers) -> Result<(), String> {
         self.use_offers(offers)?;
         if let Some(words) = &initialize.plan_mode_instructions {
@@ -247,9 +248,9 @@ impl Session {
         Ok(())
     }
 
-    /// Stops the turn that runs. The host hears that its questions are void, then the answer, then how the turn ends.
+    /// Stops the turn that runs. The host receives the cancelled questions, then the answer, then the end of the turn.
     async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
-        // Kept until the turn knows: whoever waits must not take the silence for an answer.
+        // Kept until the turn knows: a waiting call must not take the closed channel for an answer.
         let mut waiting = Vec::new();
         let mut asked: Vec<_> = self.asked.iter().map(|(token, id)| (*token, id.clone())).collect();
         asked.sort_unstable_by_key(|(token, _)| *token);
@@ -257,7 +258,7 @@ impl Session {
             let Some((asker, cancel)) = self.peer.cancel(id) else { continue };
             self.asked_person.remove(&cancel.request_id);
             waiting.push(asker);
-            self.context.host.send(ToHost::ControlCancelRequest(cancel)).await;
+            self.context.outbox.send(ToHost::ControlCancelRequest(cancel)).await;
         }
         let mut cancelled = Vec::new();
         let payload = match interrupt.cancel_queued {
@@ -268,26 +269,27 @@ impl Session {
             _ => json!({"still_queued": self.queue.named()}),
         };
         let response = success(request_id, payload);
-        self.context.host.send(ToHost::ControlResponse(response)).await;
+        self.context.outbox.send(ToHost::ControlResponse(response)).await;
         self.tell_of_prompts(cancelled, CommandState::Cancelled).await;
         self.interrupt.cancel();
         drop(waiting);
     }
 
-    /// Changes the mode. Everybody who watches hears of it, after the answer.
+    /// Changes the mode. The `status` frame follows the answer.
     async fn set_mode(&mut self, request_id: Option<RequestId>, set: &SetPermissionMode) {
         let destination = PermissionDestination::Session;
         let update = SetModeUpdate { mode: set.mode.clone(), destination, extra: Extra::default() };
-        let host = self.context.host.clone();
-        match host.change_policy_here(&PermissionUpdate::SetMode(update)) {
-            Ok(()) => {
+        let outbox = self.context.outbox.clone();
+        let permissions = &self.context.permissions;
+        match permissions.change_session(&PermissionUpdate::SetMode(update)) {
+            Ok(_) => {
                 let response = success(request_id, json!({"mode": set.mode}));
-                host.send(ToHost::ControlResponse(response)).await;
-                host.tell_mode().await;
+                outbox.send(ToHost::ControlResponse(response)).await;
+                outbox.send_mode(permissions.mode()).await;
             }
             Err(error) => {
                 let response = failure(request_id, error.to_string(), error.code());
-                host.send(ToHost::ControlResponse(response)).await;
+                outbox.send(ToHost::ControlResponse(response)).await;
             }
         }
     }
@@ -311,7 +313,7 @@ impl Session {
     }
 }
 
-/// Ends a task, and waits until the host was told of its end.
+/// Ends a task, and waits until the host was notified of its end.
 async fn stop_task(tasks: Tasks, id: TaskId) -> Result<Value, String> {
     // Hosts stop what they see, and that may be over by now.
     if let Some((_, None)) = tasks.get(&id) {

@@ -118,7 +118,7 @@ impl Session {
                 self.reading_library(brought)
             }
             AskEngine::RewindFiles(rewind) => {
-                let rewind = self.context.host.rewinding(rewind)?;
+                let rewind = self.context.records.rewinding(rewind)?;
                 Ok(answering(move || rewind().map(|reply| json!(reply))))
             }
             AskEngine::UpdateSettings(update) => self.settings_update(update).map(answering),
@@ -151,22 +151,22 @@ impl Session {
             Ok(payload) => success(id, payload),
             Err(error) => failure(id, error, None),
         };
-        self.context.host.send(ToHost::ControlResponse(response)).await;
+        self.context.outbox.send(ToHost::ControlResponse(response)).await;
     }
 
-    /// Answers beside the session's task, as soon as the answer is there. The session does not end before.
+    /// Answers next to the session's task, as soon as the answer is there. The session does not end before.
     pub(super) fn answer_later(
         &mut self,
         id: Option<RequestId>,
         answer: impl Future<Output = Result<Value, String>> + Send + 'static,
     ) {
-        let host = self.context.host.clone();
+        let outbox = self.context.outbox.clone();
         self.answers.spawn(async move {
             let response = match answer.await {
                 Ok(payload) => success(id, payload),
                 Err(error) => failure(id, error, None),
             };
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
         });
     }
 }

@@ -1,7 +1,6 @@
-//! How far prompts have got, told to a host that has given them names.
+//! How far prompts have got, for a host that has given them names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::SessionState;
@@ -17,7 +16,7 @@ impl Session {
     pub(super) async fn enqueue(&mut self, prompt: User) {
         // A host that watches the state must not see a prompt in an idle session.
         if prompt.should_query != Some(false) && self.asked_person.is_empty() {
-            self.reported_state.tell(&self.context.host, SessionState::Running).await;
+            self.reported_state.tell(&self.context.outbox, SessionState::Running).await;
         }
         let named = prompt.uuid.clone();
         let is_command = commands::is_call(&self.context.library, &prompt);
@@ -33,25 +32,23 @@ impl Session {
 
     /// Tells how far prompts have got.
     pub(super) async fn tell_of_prompts(&self, named: Vec<Uuid>, state: CommandState) {
-        let host = &self.context.host;
+        let outbox = &self.context.outbox;
         for command_uuid in named {
             let frame = CommandLifecycle {
                 command_uuid,
                 state: state.clone(),
-                session_id: host.session_id.clone(),
+                session_id: outbox.session_id.clone(),
                 uuid: fresh_uuid(),
                 extra: Extra::default(),
             };
-            host.send(ToHost::CommandLifecycle(frame)).await;
+            outbox.send(ToHost::CommandLifecycle(frame)).await;
         }
     }
 
     /// Changes the variables of what tools and hooks start, from the next turn on.
     pub(super) fn update_environment(&mut self, variables: BTreeMap<String, String>) {
         let base = &mut self.setup.base;
-        base.host.env = Arc::new(base.host.env.with(variables));
-        base.cx.env = Arc::clone(&base.host.env);
-        base.host.judge_environment();
+        base.set_environment(base.cx.env.with(variables));
         self.context = self.setup.context();
     }
 }

@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 
 use super::{Compaction, Delegation, StateEvents};
 use crate::context::memory::MemoryFile;
-use crate::host::Notice;
 use crate::library::Library;
 use crate::mcp::{Connector, KnownServer};
 use crate::model::{Aliases, Model, Prices, Sampling};
+use crate::outbox::Notice;
 use crate::permission::Policy;
 use crate::record::Recording;
 use crate::settings::{Folders, ServerLists};

@@ -16,14 +16,14 @@ use serde_json::{Value, json};
 use super::report;
 use crate::commands::{self, BuiltIn, CommandCall, ExpandedCommand};
 use crate::drive::{TurnContext, TurnOutcome, drive};
+use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
-use crate::hooks::{Event, triggers};
 use crate::ids::fresh_uuid;
 use crate::model::ChatMessage;
 use crate::rescue::LentConversation;
 use crate::turn::{Ending, INTERRUPTED};
 
-/// What is told once, with the first prompt of a session.
+/// What is reported once, with the first prompt of a session.
 #[derive(Debug)]
 pub(crate) struct SessionStartInfo {
     /// Why the session begins.
@@ -82,27 +82,28 @@ pub(crate) async fn answer(
     if let Some(model) = model {
         context.model_name = context.aliases.full_name(Some(&model), &context.model_name).into();
     }
-    let (context, host) = (&context, &context.host);
-    let mode = host.mode();
+    let context = &context;
+    let TurnContext { outbox, permissions, records, .. } = context;
+    let mode = permissions.mode();
     let mut lost = None;
     for prompt in &kept {
-        lost = lost.or(host.record(|writer| writer.prompt(prompt, &mode)));
+        lost = lost.or(outbox.record(|writer| writer.prompt(prompt, &mode)));
     }
     if let Some(title) = title {
-        lost = lost.or(host.record(|writer| writer.title(&title)));
+        lost = lost.or(outbox.record(|writer| writer.title(&title)));
     }
     if let Some(lost) = lost {
-        host.send(lost).await;
+        outbox.send(lost).await;
     }
     for prompt in kept.iter().filter(|prompt| prompt.is_synthetic != Some(true)) {
         if let Some(uuid) = &prompt.uuid {
-            host.checkpoint(uuid).await;
+            records.checkpoint(outbox, uuid).await;
         }
     }
-    host.send(report::init(context)).await;
-    if host.replays {
+    outbox.send(report::init(context)).await;
+    if outbox.replays {
         for prompt in kept {
-            host.replay(prompt).await;
+            outbox.send_replay(prompt).await;
         }
     }
     drive(context, conversation, blocks).await
@@ -133,18 +134,18 @@ async fn obey(
             commands::obey(context, conversation, command, &arguments).await
         }
         Err(reason) => {
-            context.host.send(refusal(context, &reason)).await;
+            context.outbox.send(refusal(context, &reason)).await;
             TurnOutcome::new(Ending::Blocked(reason), conversation.take())
         }
     }
 }
 
-/// The turn ends before hooks have heard the prompts. What nobody has looked at does not go to the model, neither now
+/// The turn ends before hooks have heard the prompts. A prompt that hooks have not seen does not go to the model, neither now
 /// nor with the next prompt: all that is left is the marker.
 async fn interrupted(context: &TurnContext, mut conversation: Vec<ChatMessage>) -> TurnOutcome {
     let marker = ContentBlock::text(INTERRUPTED);
-    context.host.send(report::init(context)).await;
-    context.host.say_as_user(vec![marker.clone()]).await;
+    context.outbox.send(report::init(context)).await;
+    context.outbox.send_user(vec![marker.clone()]).await;
     match conversation.last_mut() {
         Some(last) if last.role == Role::User => last.content.push(marker),
         _ => conversation.push(ChatMessage { role: Role::User, content: vec![marker] }),
@@ -162,7 +163,7 @@ async fn hear(
     prompts: Vec<User>,
     start: Option<SessionStartInfo>,
 ) -> Result<AcceptedPrompts, String> {
-    triggers::look_around(&context.host, &context.cx.cwd, true).await;
+    context.hooks.look_around(true).await;
     let mut first = Verdict::default();
     let named = start.as_ref().and_then(|start| start.title.clone());
     if let Some(start) = start {
@@ -179,7 +180,7 @@ async fn hear(
                 heard.model = taken.model.or(heard.model);
             }
             Err(reason) => {
-                context.host.send(refusal(context, &reason)).await;
+                context.outbox.send(refusal(context, &reason)).await;
                 refused = Some(reason);
             }
         }
@@ -187,7 +188,7 @@ async fn hear(
     if let (true, Some(reason)) = (heard.blocks.is_empty(), refused) {
         return Err(reason);
     }
-    let said = context.host.hooks().take_said();
+    let said = context.hooks.take_said();
     heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
     let planning = planning_reminder(context);
     heard
@@ -196,9 +197,9 @@ async fn hear(
     Ok(AcceptedPrompts { title: heard.title.or(first.title).or(named), ..heard })
 }
 
-/// What the model is told about plan mode with this prompt; `None` when it is not planning.
+/// The instructions for plan mode with this prompt; `None` when it is not planning.
 fn planning_reminder(context: &TurnContext) -> Option<String> {
-    let is_planning = context.host.mode() == PermissionMode::Plan;
+    let is_planning = context.permissions.mode() == PermissionMode::Plan;
     is_planning.then(|| format!("<system-reminder>\n{}\n</system-reminder>", context.planning))
 }
 
@@ -216,7 +217,7 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     if prompt.is_synthetic == Some(true) {
         return Ok(AcceptedPrompt { blocks, kept: prompt, title: None, model: None });
     }
-    context.host.hooks().begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
+    context.hooks.begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let text: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
     let text = text.join("\n");
     let fields = json!({"prompt": text});
@@ -234,7 +235,7 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     }
     let added_context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
-        // Hidden from the model, it is hidden from a session that goes on from the file as well.
+        // Hidden from the model, it is hidden from a session that is resumed from the file as well.
         blocks = added_context.collect();
         prompt.message.content = Some(Content::Blocks(blocks.clone()));
     } else {
@@ -248,24 +249,24 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
 
 /// Tells hooks that the session begins and which instructions it begins with.
 pub(crate) async fn begin(context: &TurnContext, start: SessionStartInfo) -> Verdict {
-    let host = &context.host;
-    let idle = host.hooks().idle_events();
+    let TurnContext { outbox, permissions, hooks, .. } = context;
+    let idle = hooks.idle_events();
     if !idle.is_empty() {
         let text = format!("hooks for {} never run: nothing sets them off yet", idle.join(", "));
-        host.inform(text, "notice", Some("hooks_without_occasion")).await;
+        outbox.inform(text, "notice", Some("hooks_without_occasion")).await;
     }
     let fields = json!({"source": start.source, "model": context.model_name.as_ref()});
     let verdict = tell(context, HookEvent::SessionStart, fields).await;
-    if host.hooks().any_for(&HookEvent::InstructionsLoaded) {
+    if hooks.any_for(&HookEvent::InstructionsLoaded) {
         for file in &start.memory {
-            let fields = instructions(file, host.folders.user.as_deref());
+            let fields = instructions(file, permissions.folders.user.as_deref());
             tell(context, HookEvent::InstructionsLoaded, fields).await;
         }
     }
     verdict
 }
 
-/// What hooks are told of a file with instructions. Whose it is shows in where it lies and what it is called.
+/// The input of hooks about a file with instructions. Its folder and name show whose it is.
 fn instructions(file: &Path, user: Option<&Path>) -> Value {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let kind = match name {
@@ -286,12 +287,12 @@ fn refusal(context: &TurnContext, reason: &str) -> ToHost {
         prompt_submit_outcome: Some(
             json!({"kind": "blocked_by_hook", "prompt_kept": false, "reason": reason}),
         ),
-        session_id: context.host.session_id.clone(),
+        session_id: context.outbox.session_id.clone(),
         uuid: fresh_uuid(),
         ..Informational::default()
     }))
 }
 
 async fn tell(context: &TurnContext, event: HookEvent, fields: Value) -> Verdict {
-    context.host.hooks().run(&context.host, &context.cx.cwd, Event::new(event, fields)).await
+    context.hooks.run(Event::new(event, fields)).await
 }

@@ -12,9 +12,8 @@ use serde_json::json;
 use crate::agents;
 use crate::commands;
 use crate::drive::{CUT, REFUSED, TurnContext, TurnOutcome};
-use crate::host::Host;
 use crate::ids::fresh_uuid;
-use crate::model::ledger::whole_usage;
+use crate::model::ledger::{Ledger, whole_usage};
 use crate::model::{ModelError, pricing};
 use crate::response::ResponseTiming;
 use crate::session::queue::Answers;
@@ -24,11 +23,11 @@ use crate::turn::{Ending, Limit};
 pub(crate) fn init(context: &TurnContext) -> ToHost {
     ToHost::System(System::Init(Box::new(Init {
         cwd: context.cx.cwd.display().to_string(),
-        session_id: context.host.session_id.clone(),
+        session_id: context.outbox.session_id.clone(),
         mcp_servers: context.servers.summary(),
         tools: context.specs.iter().map(|spec| listed_name(&spec.name)).collect(),
         model: context.asked_model(),
-        permission_mode: context.host.mode(),
+        permission_mode: context.permissions.mode(),
         api_key_source: context.key_source.as_deref().map(str::to_owned),
         original_cwd: Some(context.cx.cwd.display().to_string()),
         additional_directories: Some(directories(context)),
@@ -51,7 +50,12 @@ pub(crate) fn init(context: &TurnContext) -> ToHost {
 }
 
 fn directories(context: &TurnContext) -> Vec<String> {
-    context.host.policy().directories().map(|directory| directory.display().to_string()).collect()
+    context
+        .permissions
+        .policy()
+        .directories()
+        .map(|directory| directory.display().to_string())
+        .collect()
 }
 
 /// What a tool is called in lists for hosts: the one for subagents has an older name there.
@@ -76,10 +80,10 @@ impl Totals {
     }
 
     /// A turn begins.
-    pub(crate) fn begin(&mut self, host: &Host, answers: Answers) {
+    pub(crate) fn begin(&mut self, ledger: &Ledger, answers: Answers) {
         self.answers = answers;
         self.begun = Some(Instant::now());
-        self.waited = host.ledger.time();
+        self.waited = ledger.time();
     }
 
     /// The prompt that is being answered, if the host gave it a name.
@@ -98,10 +102,10 @@ impl Totals {
             structured_output: finished.structured,
             hook_stop_reason: finished.hook_stop_reason,
             safety_stops: Some(finished.n_safety_stops.into()),
-            ..self.frame(&context.host)
+            ..self.frame(context)
         };
         // Ours: what a mode, rules and hooks save the user from.
-        let (asked, spared) = context.host.ledger.questions();
+        let (asked, spared) = context.records.ledger.questions();
         if asked + spared > 0 {
             let counted = json!({"asked": asked, "spared": spared});
             result.extra.insert("permission_questions", counted);
@@ -160,7 +164,7 @@ impl Totals {
                 result.terminal_reason = Some(TerminalReason::StructuredOutputRetryExhausted);
             }
             Ending::OverLimit(limit) => {
-                // The protocol knows one budget; which of ours it was is in a field of our own. Time is none at all.
+                // The protocol knows one budget; which of ours it was is in a field of our own. Time is not a budget there.
                 let (subtype, word) = match limit {
                     Limit::Dollars => (ResultSubtype::ErrorMaxBudgetUsd, "usd"),
                     Limit::Tokens => (ResultSubtype::ErrorMaxBudgetUsd, "tokens"),
@@ -180,14 +184,15 @@ impl Totals {
     }
 
     /// `result` for a turn that broke down inside the engine.
-    pub(crate) fn broken(&mut self, host: &Host, why: &str) -> ToHost {
-        let mut result = self.frame(host);
+    pub(crate) fn broken(&mut self, context: &TurnContext, why: &str) -> ToHost {
+        let mut result = self.frame(context);
         let text = format!("the engine broke down, which is a bug in it: {why}");
         fail(&mut result, ResultSubtype::ErrorDuringExecution, &text);
         ToHost::Result(Box::new(result))
     }
 
-    fn frame(&mut self, host: &Host) -> TurnResult {
+    fn frame(&mut self, context: &TurnContext) -> TurnResult {
+        let TurnContext { outbox, records, .. } = context;
         let elapsed = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
         let index = self.n_results;
         self.n_results += 1;
@@ -195,12 +200,12 @@ impl Totals {
         TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
             duration_api_ms: Num::from(
-                host.ledger.time().saturating_sub(self.waited).as_millis() as u64
+                records.ledger.time().saturating_sub(self.waited).as_millis() as u64,
             ),
             usage: whole_usage(Usage::default()),
-            session_id: host.session_id.clone(),
-            total_cost_usd: Num::from(host.ledger.dollars()),
-            model_usage: host.ledger.models(),
+            session_id: outbox.session_id.clone(),
+            total_cost_usd: Num::from(records.ledger.dollars()),
+            model_usage: records.ledger.models(),
             uuid: fresh_uuid(),
             result_index: Some(index),
             user_message_uuid: named.last().cloned(),
@@ -274,7 +279,7 @@ fn over(limit: Limit, context: &TurnContext) -> String {
     match limit {
         Limit::Dollars => {
             let limit = context.limits.max_budget_usd.unwrap_or_default();
-            match context.host.ledger.unpriced() {
+            match context.records.ledger.unpriced() {
                 Some(model) => pricing::no_price(&model, limit),
                 None => format!("Reached maximum budget (${limit})"),
             }

@@ -1,4 +1,4 @@
-//! What the host wants of MCP servers. Whatever waits for a server is answered beside the session's own work, which a
+//! What the host wants of MCP servers. Whatever waits for a server is answered next to the session's own work, which a
 //! server inside the host needs for its handshake.
 
 use std::collections::BTreeMap;
@@ -40,27 +40,27 @@ impl Session {
 
     /// Answers once a server is connected, or is not.
     pub(super) fn connect(&mut self, request_id: Option<RequestId>, name: String) {
-        let (servers, host) = (self.context.servers.clone(), self.context.host.clone());
+        let (servers, outbox) = (self.context.servers.clone(), self.context.outbox.clone());
         self.aside(async move {
             let mut failed = servers.settled(|known| known == name).await;
             let response = match failed.remove(&name) {
                 None => success(request_id, json!({})),
                 Some(reason) => failure(request_id, reason, None),
             };
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
         });
     }
 
     /// Replaces the servers that were added before. Those inside the host connect only after the answer.
     pub(super) fn set_servers(&mut self, request_id: Option<RequestId>, set: &McpSetServers) {
-        let (servers, host) = (self.context.servers.clone(), self.context.host.clone());
+        let (servers, outbox) = (self.context.servers.clone(), self.context.outbox.clone());
         let (added, removed) = servers.set(&set.servers);
         let is_awaited = |name: &&String| !servers.is_in_host(name);
         let awaited: Vec<String> = added.iter().filter(is_awaited).cloned().collect();
         self.aside(async move {
             let errors = servers.settled(|name| awaited.iter().any(|it| it == name)).await;
             let payload = json!({"added": added, "removed": removed, "errors": errors});
-            host.send(ToHost::ControlResponse(success(request_id, payload))).await;
+            outbox.send(ToHost::ControlResponse(success(request_id, payload))).await;
         });
     }
 
@@ -71,7 +71,7 @@ impl Session {
         server: Arc<dyn Server>,
         uri: &str,
     ) {
-        let (read, host) = (server.read_resource(uri), self.context.host.clone());
+        let (read, outbox) = (server.read_resource(uri), self.context.outbox.clone());
         self.aside(async move {
             let response = match read.await {
                 Ok(contents) => {
@@ -80,7 +80,7 @@ impl Session {
                 }
                 Err(error) => failure(request_id, error, None),
             };
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
         });
     }
 

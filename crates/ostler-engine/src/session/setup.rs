@@ -17,13 +17,14 @@ use crate::compact::ContextUsage;
 use crate::context;
 use crate::context::planning::OWN_PLANNING;
 use crate::drive::TurnContext;
-use crate::host::Host;
+use crate::hooks::{HookScope, Hooks};
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::limits::Limits;
 use crate::mcp::Servers;
 use crate::model::pricing;
 use crate::permission::{ActiveRule, Source};
 use crate::scratch::Scratch;
+use crate::session_records::SessionRecords;
 use crate::structured::StructuredOutput;
 use crate::tasks::Tasks;
 use crate::tool::{AnyTool, ToolCx};
@@ -44,7 +45,7 @@ pub(super) struct Setup {
     pub(super) withheld: Vec<String>,
     /// Reads again what files offer.
     pub(super) reload: Option<Reload>,
-    /// What the host brings beside what files offer.
+    /// What the host offers in addition to files.
     pub(super) brought: HostOffers,
     /// The permissions that the command line gave with the settings.
     pub(super) flag_rules: Vec<ActiveRule>,
@@ -52,7 +53,7 @@ pub(super) struct Setup {
     pub(super) applied: Map<String, Value>,
 }
 
-/// What a host brings beside what files offer.
+/// What a host offers in addition to files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HostOffers {
     pub(super) plugins: Vec<PluginConfig>,
@@ -90,16 +91,19 @@ impl HostOffers {
 impl Setup {
     pub(super) fn new(
         options: SessionOptions,
-        host: Host,
+        scope: HookScope,
+        hooks: Hooks,
+        records: SessionRecords,
         scratch: Scratch,
         answer: Option<StructuredOutput>,
     ) -> Self {
-        let tasks = Tasks::new(Arc::new(host.calls.clone()), !options.background_tasks);
-        let env = Arc::clone(&host.env);
+        let HookScope { outbox, permissions, env, .. } = scope;
+        let tasks = Tasks::new(Arc::new(outbox.calls.clone()), !options.background_tasks);
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-        let servers = Servers::new(options.connector, Arc::new(options.server_lists), &host);
+        let servers =
+            Servers::new(options.connector, Arc::new(options.server_lists), outbox.calls.clone());
         for (name, known) in options.mcp_servers {
             servers.add(&name, known);
         }
@@ -128,7 +132,10 @@ impl Setup {
             tools: Arc::new(tools),
             specs: Arc::new(specs),
             system: Arc::default(),
-            host,
+            outbox,
+            permissions,
+            hooks,
+            records,
             cx,
             limits,
             sampling: options.sampling,
@@ -136,7 +143,7 @@ impl Setup {
             context_usage: ContextUsage::default(),
         };
         let SessionOptions { withheld, output_style, settings, account, reload, .. } = options;
-        let flag_rules = base.host.policy().rules().to_vec();
+        let flag_rules = base.permissions.policy().rules().to_vec();
         let flag_rules = flag_rules.into_iter().filter(|kept| kept.source == Source::Flag);
         let answer = answer.map(Arc::new);
         Self {
@@ -158,7 +165,7 @@ impl Setup {
     pub(super) fn unpriced(&self, model: &str) -> Option<String> {
         let limit = self.base.limits.max_budget_usd?;
         let mut models = self.base.aliases.meant_by(model).into_iter();
-        let unpriced = models.find(|name| !self.base.host.ledger.prices().is_priced(name))?;
+        let unpriced = models.find(|name| !self.base.records.ledger.prices().is_priced(name))?;
         Some(pricing::no_price(&unpriced, limit))
     }
 

@@ -1,29 +1,29 @@
-//! What a session is doing, told to a host that wants to know.
+//! What a session is doing, for a host that wants to know.
 
 use ostler_proto::Extra;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{SessionState, SessionStateChanged};
 
-use crate::host::Host;
 use crate::ids::fresh_uuid;
+use crate::outbox::Outbox;
 
-/// Who hears what the session is doing.
+/// Who receives `session_state_changed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateEvents {
     /// The host, which keeps it to itself.
     ForHost,
-    /// Everybody who reads the host's messages.
+    /// Every reader of the host's messages.
     ForEverybody,
 }
 
-/// The state that was told last.
+/// The state that was sent last.
 #[derive(Debug)]
 pub(super) struct ReportedState {
     events: Option<StateEvents>,
     state: SessionState,
-    /// It is to be told again, although it may be the same.
+    /// It is to be sent again, although it may be the same.
     is_stale: bool,
 }
 
@@ -38,8 +38,8 @@ impl ReportedState {
     }
 
     /// Tells the state, if it is news.
-    pub(super) async fn tell(&mut self, host: &Host, state: SessionState) {
-        // Who waits for quiet has to hear of it again; that work goes on is no news.
+    pub(super) async fn tell(&mut self, outbox: &Outbox, state: SessionState) {
+        // A host that waits for `idle` has to receive it again; `running` is not repeated.
         let is_awaited = state == SessionState::Idle && std::mem::take(&mut self.is_stale);
         let is_news = is_awaited || self.state != state;
         let Some(events) = self.events.filter(|_| is_news) else { return };
@@ -47,10 +47,10 @@ impl ReportedState {
         let frame = SessionStateChanged {
             state,
             sdk_host_only: (events == StateEvents::ForHost).then_some(true),
-            session_id: host.session_id.clone(),
+            session_id: outbox.session_id.clone(),
             uuid: fresh_uuid(),
             extra: Extra::default(),
         };
-        host.send(ToHost::System(System::SessionStateChanged(frame))).await;
+        outbox.send(ToHost::System(System::SessionStateChanged(frame))).await;
     }
 }

@@ -11,7 +11,7 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::PromptSuggestion;
 
 use super::Session;
-use crate::drive::tool_session;
+use crate::ask_model::ask_model;
 use crate::ids::fresh_uuid;
 use crate::model::ChatMessage;
 
@@ -24,11 +24,11 @@ const MOST_LETTERS: usize = 200;
 impl Session {
     /// Ends the guess that is being made, if one is, and takes the conversation back.
     pub(super) async fn end_guess(&mut self) {
-        // Waited for, so that nobody else holds the conversation: to go on with it would copy it.
+        // Waited for, so that there is no other reference to the conversation: a second one would copy it.
         self.suggesting.shutdown().await;
         if let Some(conversation) = self.guessing.take() {
             self.conversation = Arc::unwrap_or_clone(conversation);
-            // The question is none of the user's.
+            // The question is not the user's.
             self.conversation.pop();
         }
     }
@@ -59,7 +59,8 @@ impl Session {
             let context = context.with_server_tools().await;
             let request = context.request(conversation, false);
             // A guess that fails is no loss.
-            let Ok(answer) = tool_session::ask(&*context.model, &context.host, request).await
+            let Ok(answer) =
+                ask_model(&*context.model, &context.outbox, &context.records.ledger, request).await
             else {
                 return;
             };
@@ -71,11 +72,11 @@ impl Session {
             if is_prompt {
                 let frame = PromptSuggestion {
                     suggestion,
-                    session_id: context.host.session_id.clone(),
+                    session_id: context.outbox.session_id.clone(),
                     uuid: fresh_uuid(),
                     extra: Extra::default(),
                 };
-                context.host.send(ToHost::PromptSuggestion(frame)).await;
+                context.outbox.send(ToHost::PromptSuggestion(frame)).await;
             }
         });
     }

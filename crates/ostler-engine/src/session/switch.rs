@@ -83,16 +83,15 @@ impl Session {
         {
             // An earlier request may have changed it.
             wanted.switch.from = self.setup.base.model_name.as_ref().to_owned();
-            let hooks = self.context.host.hooks();
+            let hooks = self.context.hooks.clone();
             let is_same = wanted.switch.from == wanted.switch.to;
             if is_same || !hooks.any_for(&HookEvent::PreModelSwitch) {
                 self.take_model(wanted, is_same).await;
                 continue;
             }
-            let (host, cwd) = (self.context.host.clone(), self.context.cx.cwd.clone());
             let event = Event::new(HookEvent::PreModelSwitch, wanted.switch.fields(&self.context));
             self.switches.spawn(async move {
-                let verdict = hooks.run(&host, &cwd, event).await;
+                let verdict = hooks.run(event).await;
                 let answer = match verdict.block.or(verdict.stop) {
                     Some(reason) => Err(reason),
                     None => Ok(()),
@@ -122,10 +121,10 @@ impl Session {
     /// The model stays, and the host reads why.
     async fn keep_model(&self, request_id: Option<RequestId>, is_silent: bool, error: String) {
         if is_silent {
-            self.context.host.inform(error, "warning", Some("model_kept")).await;
+            self.context.outbox.inform(error, "warning", Some("model_kept")).await;
         } else {
             let response = ToHost::ControlResponse(failure(request_id, error, None));
-            self.context.host.send(response).await;
+            self.context.outbox.send(response).await;
         }
     }
 
@@ -136,21 +135,20 @@ impl Session {
         self.context = self.setup.context();
         let words =
             format!("<local-command-stdout>Set model to `{}`</local-command-stdout>", switch.to);
-        let told = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
-        self.context.host.replay(told).await;
+        let notice = User { uuid: Some(fresh_uuid()), ..User::prompt(words.as_str()) };
+        self.context.outbox.send_replay(notice).await;
         if !is_silent {
             let payload: Value = json!({"model": switch.to});
             let response = success(request_id, payload);
-            self.context.host.send(ToHost::ControlResponse(response)).await;
+            self.context.outbox.send(ToHost::ControlResponse(response)).await;
         }
-        let hooks = self.context.host.hooks();
+        let hooks = self.context.hooks.clone();
         if is_same || !hooks.any_for(&HookEvent::PostModelSwitch) {
             return;
         }
-        let (host, cwd) = (self.context.host.clone(), self.context.cx.cwd.clone());
         self.switches.spawn(async move {
             let event = Event::new(HookEvent::PostModelSwitch, fields);
-            let verdict = hooks.run(&host, &cwd, event).await;
+            let verdict = hooks.run(event).await;
             // What they add is for the new model, which answers the next prompt.
             hooks.say(verdict.context);
             ModelHookResult::Notified

@@ -5,7 +5,7 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
 
 use super::Session;
-use crate::host::Host;
+use crate::outbox::Outbox;
 use crate::tasks::{TaskChange, TaskChangeKind, TaskEnd, Tasks};
 
 impl Session {
@@ -14,10 +14,10 @@ impl Session {
         match change.kind {
             TaskChangeKind::Ended => self.task_ended(&change.id).await,
             kind => {
-                let host = &self.context.host;
+                let outbox = &self.context.outbox;
                 let tasks = &self.context.cx.tasks;
-                let frames = tasks.change_frames(&change.id, kind, &host.session_id);
-                send_all(host, frames).await;
+                let frames = tasks.change_frames(&change.id, kind, &outbox.session_id);
+                send_all(outbox, frames).await;
             }
         }
         change.done();
@@ -25,7 +25,7 @@ impl Session {
 
     /// The host is notified of the end of a task, and the model too, unless it knows.
     pub(super) async fn task_ended(&mut self, id: &TaskId) {
-        let ended = notify_end(&self.context.host, &self.context.cx.tasks, id).await;
+        let ended = notify_end(&self.context.outbox, &self.context.cx.tasks, id).await;
         let Some(TaskEnd { in_background: true, notice, .. }) = ended else { return };
         self.reported_state.again();
         let Some(text) = notice else { return self.tell_result().await };
@@ -39,24 +39,24 @@ impl Session {
 }
 
 /// Ends everything, and notifies the host of each end.
-pub(super) async fn end_all(host: &Host, tasks: &Tasks) {
+pub(super) async fn end_all(outbox: &Outbox, tasks: &Tasks) {
     for id in tasks.end_all().await {
-        notify_end(host, tasks, &id).await;
+        notify_end(outbox, tasks, &id).await;
     }
 }
 
 /// Notifies the host of an end. What the model knows already is not in the notice for it.
-async fn notify_end(host: &Host, tasks: &Tasks, id: &TaskId) -> Option<TaskEnd> {
-    let mut end = tasks.end_of(id, &host.session_id)?;
-    send_all(host, std::mem::take(&mut end.frames)).await;
+async fn notify_end(outbox: &Outbox, tasks: &Tasks, id: &TaskId) -> Option<TaskEnd> {
+    let mut end = tasks.end_of(id, &outbox.session_id)?;
+    send_all(outbox, std::mem::take(&mut end.frames)).await;
     if tasks.host_knows_end(id) {
         end.notice = None;
     }
     Some(end)
 }
 
-async fn send_all(host: &Host, frames: Vec<ToHost>) {
+async fn send_all(outbox: &Outbox, frames: Vec<ToHost>) {
     for frame in frames {
-        host.send(frame).await;
+        outbox.send(frame).await;
     }
 }

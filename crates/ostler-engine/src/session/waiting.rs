@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::Session;
 use crate::drive::TurnContext;
 
-/// How long commands in the background may go on once the host has left. They may run for ever, as servers do;
+/// How long commands in the background may continue once the host has left. They may run for ever, as servers do;
 /// subagents come to an end and report, and get [`super::BACKGROUND_WAIT`].
 const COMMANDS_WAIT: Duration = Duration::from_secs(5);
 
@@ -37,7 +37,7 @@ impl Session {
     }
 }
 
-/// Waits for a moment; for ever if there is none.
+/// Waits until a point in time; for ever without one.
 pub(super) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,

@@ -20,13 +20,13 @@ pub(crate) trait TaskReporter: fmt::Debug + Send + Sync {
     fn report(&self, change: TaskChange) -> BoxFuture<'_, bool>;
 }
 
-/// A change of a task that the host is to be told of.
+/// A change of a task that the host is notified of.
 #[derive(Debug)]
 pub(crate) struct TaskChange {
     pub(crate) id: TaskId,
     pub(crate) kind: TaskChangeKind,
     /// Fires when the frames are sent.
-    told: oneshot::Sender<()>,
+    announced: oneshot::Sender<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,39 +43,39 @@ pub(crate) struct TaskEnd {
     pub(crate) frames: Vec<ToHost>,
     /// Whether the conversation went on without the task.
     pub(crate) in_background: bool,
-    /// What the model is to be told, unless it knows.
+    /// The notice for the model, unless it knows.
     pub(crate) notice: Option<String>,
 }
 
 impl Inner {
     /// Has the session tell of a change and waits until it has, so that what the caller sends next comes after it.
     pub(super) async fn report(&self, id: &TaskId, kind: TaskChangeKind) {
-        let (told, is_told) = oneshot::channel();
-        let change = TaskChange { id: id.clone(), kind, told };
+        let (announced, is_announced) = oneshot::channel();
+        let change = TaskChange { id: id.clone(), kind, announced };
         let sent = match &self.reporter {
             Some(reporter) => reporter.report(change).await,
             None => false,
         };
-        let is_told = sent && is_told.await.is_ok();
-        if !is_told && kind == TaskChangeKind::Ended {
-            // No session is left to tell of it: nobody is to wait for that.
-            self.mark_told(id);
+        let is_announced = sent && is_announced.await.is_ok();
+        if !is_announced && kind == TaskChangeKind::Ended {
+            // No session is left that could notify the host: callers must not wait for it.
+            self.mark_announced(id);
         }
     }
 
-    fn mark_told(&self, id: &TaskId) {
+    fn mark_announced(&self, id: &TaskId) {
         if let Some(entry) = self.lock().find_mut(id) {
             entry.phase.send_if_modified(|phase| match phase {
                 Phase::Ended(ended) => {
-                    *phase = Phase::Told(ended.clone());
+                    *phase = Phase::Announced(ended.clone());
                     true
                 }
-                Phase::Running | Phase::Told(_) => false,
+                Phase::Running | Phase::Announced(_) => false,
             });
         }
     }
 
-    /// The background tasks whose beginning the host has been told and whose end it has not, without `id`.
+    /// The background tasks whose start was sent to the host and whose end was not, without `id`.
     fn announced(&self, without: Option<&TaskId>) -> Vec<Task> {
         let state = self.lock();
         let open = state.entries.iter().filter(|entry| entry.is_announced && entry.is_open());
@@ -131,7 +131,7 @@ impl Tasks {
     /// The host has been notified of an end. Whether the model knows of it too.
     pub(crate) fn host_knows_end(&self, id: &TaskId) -> bool {
         let is_known = self.0.lock().find(id).is_none_or(|entry| entry.known);
-        self.0.mark_told(id);
+        self.0.mark_announced(id);
         is_known
     }
 
@@ -140,7 +140,7 @@ impl Tasks {
         self.shutdown().await;
         let open: Vec<TaskId> = {
             let state = self.0.lock();
-            let open = state.entries.iter().filter(|entry| !entry.phase.borrow().is_told());
+            let open = state.entries.iter().filter(|entry| !entry.phase.borrow().is_announced());
             open.map(|entry| entry.task.id.clone()).collect()
         };
         for id in &open {
@@ -152,8 +152,8 @@ impl Tasks {
 }
 
 impl TaskChange {
-    /// Lets whoever reported the change continue. It may have been dropped meanwhile.
+    /// Lets the task that reported the change continue. It may have been dropped meanwhile.
     pub(crate) fn done(self) {
-        let _ = self.told.send(());
+        let _ = self.announced.send(());
     }
 }

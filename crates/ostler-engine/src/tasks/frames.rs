@@ -1,4 +1,4 @@
-//! What the host hears of background tasks.
+//! The frames about background tasks.
 
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
@@ -67,7 +67,7 @@ pub(super) fn updated(session: &SessionId, task: &Task, ended: &TaskResult) -> T
     }))
 }
 
-/// A task goes on in the background.
+/// A task was moved to the background.
 pub(super) fn put_behind(session: &SessionId, task: &Task) -> ToHost {
     ToHost::System(System::TaskUpdated(TaskUpdated {
         task_id: task.id.clone(),

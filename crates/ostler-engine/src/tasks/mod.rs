@@ -1,6 +1,6 @@
-//! Background tasks: work that goes on while the conversation does.
+//! Background tasks: work that runs while the conversation continues.
 //!
-//! A tool starts one and returns at once. Whatever becomes of the task is told to the host in frames, and to the model
+//! A tool starts one and returns at once. Its changes are sent to the host as frames, and to the model
 //! in a turn of its own, unless the model has asked or has stopped the task itself. Tasks belong to the session and
 //! end with it.
 
@@ -40,10 +40,10 @@ pub struct Tasks(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The session; `None` where there is none, as in tests of tools.
+    /// The session; `None` without one, as in tests of tools.
     reporter: Option<Arc<dyn TaskReporter>>,
     state: Mutex<State>,
-    /// Nothing may go on in the background.
+    /// Background tasks are disabled.
     is_off: bool,
 }
 
@@ -64,7 +64,7 @@ struct Entry {
     phase: watch::Sender<Phase>,
     /// The model knows how it ended, or ended it itself.
     known: bool,
-    /// The host was told that it begins.
+    /// The host was notified of its start.
     is_announced: bool,
 }
 
@@ -72,22 +72,22 @@ struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// It has ended; the session has not told the host yet.
+    /// It has ended; the session has not notified the host yet.
     Ended(TaskResult),
-    /// It has ended, and the host was told.
-    Told(TaskResult),
+    /// It has ended, and the host was notified.
+    Announced(TaskResult),
 }
 
 impl Phase {
     fn ended(&self) -> Option<&TaskResult> {
         match self {
             Self::Running => None,
-            Self::Ended(ended) | Self::Told(ended) => Some(ended),
+            Self::Ended(ended) | Self::Announced(ended) => Some(ended),
         }
     }
 
-    fn is_told(&self) -> bool {
-        matches!(self, Self::Told(_))
+    fn is_announced(&self) -> bool {
+        matches!(self, Self::Announced(_))
     }
 }
 
@@ -96,9 +96,9 @@ impl Entry {
         *self.phase.borrow() == Phase::Running
     }
 
-    /// Whether the conversation goes on without it and the host does not know its end.
+    /// Whether it runs in the background and the host does not know its end.
     fn is_open(&self) -> bool {
-        self.task.is_in_background() && !self.phase.borrow().is_told()
+        self.task.is_in_background() && !self.phase.borrow().is_announced()
     }
 }
 
@@ -127,9 +127,9 @@ pub struct Task {
 pub struct AgentTask {
     /// Its kind.
     pub kind: String,
-    /// What it was told.
+    /// Its prompt.
     pub prompt: String,
-    /// Whether the conversation goes on without it.
+    /// Whether it runs in the background.
     pub in_background: bool,
 }
 
@@ -189,7 +189,7 @@ impl Task {
         }
     }
 
-    /// Whether the conversation goes on while it runs.
+    /// Whether it runs in the background.
     fn is_in_background(&self) -> bool {
         self.agent.as_ref().is_none_or(|agent| agent.in_background)
     }
@@ -207,7 +207,7 @@ pub struct TaskResult {
 }
 
 impl TaskResult {
-    /// An end whose effort nobody counted.
+    /// An end without a count of its cost.
     pub fn new(outcome: TaskOutcome, summary: impl Into<String>) -> Self {
         Self { outcome, summary: summary.into(), effort: None }
     }
@@ -224,7 +224,7 @@ pub struct TaskCost {
     pub duration: Duration,
 }
 
-/// Why a task does not start, in words for the model.
+/// Why a task does not start, as text for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskRefusal(pub String);
 
@@ -240,10 +240,10 @@ impl Tasks {
         Self(Arc::new(Inner { reporter, state, is_off: *is_off }))
     }
 
-    /// Fails where nothing may go on in the background.
+    /// Fails where background tasks are disabled.
     ///
     /// # Errors
-    /// In words for the model.
+    /// As text for the model.
     pub fn allowed(&self) -> Result<(), TaskRefusal> {
         match self.0.is_off {
             true => Err(TaskRefusal(
@@ -294,12 +294,12 @@ impl Tasks {
                 task: task.clone(),
                 stop: stop.clone(),
                 phase: watch::Sender::new(Phase::Running),
-                // Whoever waits for it hears of its end.
+                // Waiting callers see its end.
                 known: !task.is_in_background(),
                 is_announced: false,
             });
         }
-        // Told before it begins, so that its end cannot be told first.
+        // Announced before it begins, so that its end cannot be announced first.
         self.0.report(&task.id, TaskChangeKind::Started).await;
         Ok(())
     }
@@ -312,11 +312,11 @@ impl Tasks {
         Some((entry.task.clone(), ended))
     }
 
-    /// Waits until a task has ended and the host was told; at once `None` when there is no such task.
+    /// Waits until a task has ended and the host was notified; at once `None` when there is no such task.
     ///
     /// Not for the session itself, which is what tells the host.
     pub async fn wait(&self, id: &TaskId) -> Option<TaskResult> {
-        self.reached(id, Phase::is_told).await
+        self.reached(id, Phase::is_announced).await
     }
 
     async fn reached(&self, id: &TaskId, is_there: fn(&Phase) -> bool) -> Option<TaskResult> {
@@ -325,7 +325,7 @@ impl Tasks {
         phase.ended().cloned()
     }
 
-    /// The model has been told how a task ended: no turn is needed to tell it again.
+    /// The model has read how a task ended: no turn is needed to report it again.
     pub fn known(&self, id: &TaskId) {
         if let Some(entry) = self.0.lock().find_mut(id) {
             entry.known = true;
@@ -335,7 +335,7 @@ impl Tasks {
     /// Ends a task, and waits until it has.
     ///
     /// # Errors
-    /// In words, when there is no such task or it has ended already.
+    /// When there is no such task or it has ended already.
     pub async fn stop(&self, id: &TaskId) -> Result<Task, String> {
         let task = self.cancel(id)?;
         self.wait(id).await;
@@ -358,7 +358,7 @@ impl Tasks {
         self.0.lock().entries.iter().any(Entry::is_open)
     }
 
-    /// What goes on in the background, as hooks are told of it.
+    /// The background tasks, for the input of hooks.
     pub(crate) fn summary(&self) -> Vec<BackgroundTask> {
         let tasks = self.0.tasks();
         tasks.iter().filter(|task| task.is_in_background()).map(Task::summary).collect()
@@ -438,7 +438,7 @@ impl Inner {
         if let Some(entry) = state.find_mut(id).filter(|entry| entry.is_running()) {
             entry.phase.send_replace(match self.reporter {
                 Some(_) => Phase::Ended(ended),
-                None => Phase::Told(ended),
+                None => Phase::Announced(ended),
             });
         }
     }
@@ -462,7 +462,7 @@ impl State {
             )));
         }
         while self.entries.len() - n_running >= MOST_FINISHED {
-            let oldest = self.entries.iter().position(|entry| entry.phase.borrow().is_told());
+            let oldest = self.entries.iter().position(|entry| entry.phase.borrow().is_announced());
             let Some(oldest) = oldest else { break };
             self.entries.remove(oldest);
         }

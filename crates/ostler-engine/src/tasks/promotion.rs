@@ -15,7 +15,7 @@ pub struct Promotion {
 }
 
 impl Promotion {
-    /// Waits until the host wants the call to go on in the background; for ever if it never does.
+    /// Waits until the host moves the call to the background; for ever if it never does.
     pub async fn wanted(&self) {
         self.wanted.cancelled().await;
     }
@@ -37,14 +37,14 @@ impl Tasks {
         Promotion { tasks: self.clone(), call: call.clone(), wanted }
     }
 
-    /// Wants a call to go on in the background, or all calls; whether there is any that can.
+    /// Moves a call to the background, or all calls. Returns whether there is any that can.
     pub(crate) fn promote(&self, call: Option<&ToolUseId>) -> bool {
         let state = self.0.lock();
         let meant = state.waited_for.iter().filter(|(id, _)| call.is_none_or(|call| call == *id));
         meant.map(|(_, wanted)| wanted.cancel()).count() > 0
     }
 
-    /// A task that was waited for goes on in the background. Whether it does: it may have ended meanwhile.
+    /// Moves a task that was waited for to the background. Returns whether it does: it may have ended meanwhile.
     pub(crate) async fn put_behind(&self, id: &ostler_proto::TaskId) -> bool {
         {
             let mut state = self.0.lock();

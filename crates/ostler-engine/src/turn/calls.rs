@@ -25,7 +25,7 @@ pub(super) struct Calls {
 #[derive(Debug)]
 struct Call {
     id: ToolUseId,
-    /// It may run beside others that may.
+    /// It may run in parallel with others that may.
     parallel: bool,
     state: CallState,
 }

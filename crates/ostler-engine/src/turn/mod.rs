@@ -1,7 +1,7 @@
 //! [`Turn`]: from a prompt to its result, as a state machine without IO.
 //!
 //! The turn decides; `drive.rs` does. It asks for a model call, starts tools as soon as their input is complete, sends
-//! the results back in the order of the calls, and ends when the model has no more calls and nobody objects.
+//! the results back in the order of the calls, and ends when the model has no more calls and no hook objects.
 //!
 //! Invariant: whatever happens, when the turn is done every call in the conversation has exactly one result.
 
@@ -42,7 +42,7 @@ const MAX_MISSES: u32 = 5;
 pub const MAX_REFUSALS: u32 = 8;
 /// How often a cut response is taken up again.
 const MAX_CONTINUATIONS: u32 = 3;
-/// How often a response that the API paused is sent back to go on.
+/// How often a response that the API paused is sent back to be continued.
 const MAX_PAUSES: u32 = 10;
 
 /// Everything that can happen to a turn.
@@ -50,11 +50,11 @@ const MAX_PAUSES: u32 = 10;
 pub enum Input {
     /// The model finished a block that is not a call.
     Block(ContentBlock),
-    /// The model finished a call. `parallel`: it may run beside others that may.
+    /// The model finished a call. `parallel`: it may run in parallel with others that may.
     Called {
         /// The call.
         call: ToolUseBlock,
-        /// Whether it may run beside others.
+        /// Whether it may run in parallel with others.
         parallel: bool,
     },
     /// The response is complete. `over`: a limit that its cost went past.
@@ -77,7 +77,7 @@ pub enum Input {
     StopVerdict(StopVerdict),
     /// What came of [`Output::MayGoOn`].
     GoOnVerdict {
-        /// What the model is to read beside the results.
+        /// What the model is to read in addition to the results.
         context: Vec<String>,
         /// Whether the turn ends instead.
         stop: bool,
@@ -93,7 +93,7 @@ pub enum Input {
     Deadline,
     /// A limit was reached before the model was asked.
     OverLimit(Limit),
-    /// Somebody wants it to stop.
+    /// The user or a hook wants it to stop.
     Interrupt,
 }
 
@@ -115,7 +115,7 @@ pub enum StopAfter {
 pub enum StopVerdict {
     /// Yes.
     Stop,
-    /// No: the model is told why, and goes on.
+    /// No: the model reads why, and continues.
     GoOn(String),
 }
 
@@ -133,7 +133,7 @@ pub enum Limit {
 /// Everything a turn can ask for.
 #[derive(Debug)]
 pub enum Output {
-    /// Ask the model to go on with this conversation.
+    /// Ask the model to continue this conversation.
     AskModel {
         /// The conversation. Shared, not copied: it may be long, and the turn adds to it only once the answer is
         /// there and the request gone.
@@ -154,7 +154,7 @@ pub enum Output {
     },
     /// The end was refused once too often, and comes all the same; the user is to know.
     Overruled,
-    /// All calls of a response are done: ask whether to go on; [`Input::GoOnVerdict`] is expected. Only said to
+    /// All calls of a response are done: ask whether to continue; [`Input::GoOnVerdict`] is expected. Only said to
     /// those who [want to be asked](Turn::asking_after_tools).
     MayGoOn,
     /// The turn ends before a call is done, and this is its result; hosts see it too.
@@ -170,7 +170,7 @@ pub enum Ending {
     Completed,
     /// A hook ended it.
     HookStopped,
-    /// A hook refused the prompt; what the user is told.
+    /// A hook refused the prompt; what the user reads.
     Blocked(String),
     /// It was interrupted; `in_tools` tells whether tools were running or waiting.
     Interrupted {
@@ -227,7 +227,7 @@ pub struct Turn {
     needs_answer: bool,
     /// The answer does not end the turn.
     goes_on_after_answer: bool,
-    /// Somebody has a say before results go to the model.
+    /// Hooks are asked before results go to the model.
     asks_after_tools: bool,
     patience: Patience,
     outputs: VecDeque<Output>,
@@ -379,7 +379,7 @@ impl Turn {
         Arc::unwrap_or_clone(self.conversation)
     }
 
-    /// The conversation of a turn that somebody has to leave in the middle, with a result for every call.
+    /// The conversation of a turn that is abandoned, with a result for every call.
     pub(crate) fn abandon(mut self) -> Vec<ChatMessage> {
         if !self.done {
             self.close_round();

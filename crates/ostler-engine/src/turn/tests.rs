@@ -1,4 +1,4 @@
-//! The decisions of a turn, told as stories: what happens, and what it asks for in turn.
+//! The decisions of a turn, as stories: what happens, and what it asks for in turn.
 
 use serde_json::json;
 
@@ -40,10 +40,10 @@ fn say(text: &str) -> Input {
 
 /// One line per output; conversations are shown as one word per block.
 fn story(inputs: impl IntoIterator<Item = Input>, max_rounds: Option<u64>) -> Vec<String> {
-    told(Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds), inputs)
+    story_of(Turn::new(Vec::new(), vec![ContentBlock::text("why?")], max_rounds), inputs)
 }
 
-fn told(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
+fn story_of(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut outputs = |turn: &mut Turn| {
         while let Some(output) = turn.poll() {
@@ -164,7 +164,7 @@ fn calls_with_effects_run_one_at_a_time_and_in_order() {
 }
 
 #[test]
-fn an_interruption_while_the_model_speaks_keeps_what_was_said() {
+fn an_interruption_during_a_response_keeps_the_text_so_far() {
     assert_eq!(
         story([say("so far"), Input::Interrupt, say("late")], None),
         [
@@ -308,7 +308,7 @@ fn a_spent_budget_ends_the_turn_and_stops_its_calls() {
 }
 
 #[test]
-fn a_call_that_is_stopped_is_told_why() {
+fn a_stopped_call_has_a_result_that_says_why() {
     let over = |limit| Input::Replied { stop_reason: None, over: Some(limit) };
     for (end, expected) in [
         (Input::Interrupt, INTERRUPTED_CALL),
@@ -426,12 +426,12 @@ fn an_answer_in_the_right_shape_ends_the_turn_and_five_wrong_ones_do_too() {
 }
 
 #[test]
-fn an_answer_is_not_the_end_where_the_model_may_go_on() {
+fn an_answer_is_not_the_end_where_the_model_may_continue() {
     let turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], None);
     let turn = turn.needing_answer(true).going_on_after_answer(true);
     let answer = Input::ToolDone { result: result("a"), stop: Some(StopAfter::Answer) };
-    let lines = told(turn, [call("a", true), REPLIED, answer, say("Done."), REPLIED, STOP]);
-    // It was answered, so nobody is reminded.
+    let lines = story_of(turn, [call("a", true), REPLIED, answer, say("Done."), REPLIED, STOP]);
+    // It was answered, so there is no reminder.
     assert_eq!(lines[2..5], ["ask why? | call:a | result:a", "may stop? false", "done Completed"]);
 }
 
@@ -523,18 +523,18 @@ proptest::proptest! {
 }
 
 #[test]
-fn whoever_wants_to_be_asked_after_tools_may_add_to_the_results_or_end_the_turn() {
+fn hooks_after_tools_may_add_to_the_results_or_end_the_turn() {
     let ran = || [call("1", true), stopped(StopReason::ToolUse), done("1")];
     let turn = || {
         let turn = Turn::new(Vec::new(), vec![ContentBlock::text("why?")], None);
         turn.asking_after_tools(true)
     };
     let go_on = Input::GoOnVerdict { context: vec!["careful".into()], stop: false };
-    let lines = told(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
+    let lines = story_of(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
     assert!(lines.contains(&"may go on?".to_owned()), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("ask") && line.contains("careful")));
     let stop = Input::GoOnVerdict { context: Vec::new(), stop: true };
-    let lines = told(turn(), ran().into_iter().chain([stop]));
+    let lines = story_of(turn(), ran().into_iter().chain([stop]));
     assert!(lines.contains(&"done HookStopped".to_owned()), "{lines:#?}");
 }
 

@@ -161,7 +161,7 @@ async fn a_kind_has_a_prompt_a_model_tools_and_limits_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_caller_may_choose_the_model_and_a_kind_that_is_none_is_refused() {
+async fn the_caller_may_choose_the_model_and_an_unknown_kind_is_refused() {
     let input = json!({"subagent_type": "worker", "model": "opus"});
     let mut host = host_with(script(input, look()), &[("worker", worker())], |_| {}).await;
     host.prompt("delegate").await;
@@ -377,7 +377,7 @@ async fn a_held_result_is_sent_when_no_turn_follows() {
 }
 
 #[tokio::test]
-async fn a_finished_subagent_goes_on_where_it_stopped() {
+async fn a_finished_subagent_is_resumed_where_it_stopped() {
     let script = Script::new()
         .rule(when().prompt_contains("sub: more"), reply().text("More."))
         .rule(when().prompt_contains("sub:"), reply().text("Report."))

@@ -135,7 +135,7 @@ async fn each_failure_has_its_kind_its_words_and_its_number_of_attempts() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_fails_is_told_with_its_number_status_and_kind() {
+async fn a_failed_attempt_is_reported_with_its_number_status_and_kind() {
     let failed = fail(status(529)).await;
     let retries = failed.retries();
     assert_eq!(retries[0], (1, 10, Some(529), "overloaded".to_owned()));
@@ -160,7 +160,7 @@ async fn what_gets_better_leaves_no_trace_in_the_conversation() {
 }
 
 #[tokio::test]
-async fn three_overloads_bring_the_fallback_model_and_the_host_is_told() {
+async fn three_overloads_bring_the_fallback_model_and_the_host_is_notified() {
     let script = Script::new()
         .rule(when().model("first"), status(529))
         .rule(when().model("second"), reply().text("Instead."));
@@ -253,7 +253,7 @@ async fn a_refusal_is_an_invalid_request() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_tried_once_more_and_then_told() {
+async fn a_refusal_is_tried_once_more_and_then_reported() {
     let script = Script::new()
         .rule(when().prompt_contains("next"), reply().text("Fine."))
         .rule(when(), reply().text("I will not.").stop_reason("refusal"));

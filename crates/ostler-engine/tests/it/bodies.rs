@@ -114,7 +114,7 @@ async fn a_compressed_stream_is_read_as_it_comes() {
 }
 
 #[tokio::test]
-async fn letters_that_are_cut_in_two_become_whole_and_broken_ones_are_replaced() {
+async fn characters_that_are_cut_in_two_become_whole_and_broken_ones_are_replaced() {
     let bytes = events(&["日本", "x🎉"]).into_bytes();
     check("", bytes.chunks(1).map(<[u8]>::to_vec).collect(), "日本x🎉").await;
     let at = bytes.windows(3).position(|window| window == "本".as_bytes()).unwrap();

@@ -289,7 +289,7 @@ async fn a_style_is_part_of_the_system_prompt_unless_the_host_has_its_own() {
 }
 
 #[tokio::test]
-async fn a_model_that_plans_is_told_so_with_the_prompt() {
+async fn in_plan_mode_the_instructions_go_with_the_prompt() {
     let mut host = TestHost::with(any(), |options| {
         options.policy.mode = PermissionMode::Plan;
     })

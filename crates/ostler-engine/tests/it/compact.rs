@@ -232,7 +232,7 @@ async fn the_beginning_of_requests_stays_the_same_before_and_after() {
 }
 
 #[tokio::test]
-async fn in_the_middle_of_a_turn_results_are_summed_up_and_the_work_goes_on() {
+async fn during_a_turn_results_are_summarised_and_the_work_continues() {
     let script = Script::new()
         .rule(asks_for_summary(), reply().text("It looked."))
         .rule(when().prompt_contains("third"), filling("Third answer.", 100))

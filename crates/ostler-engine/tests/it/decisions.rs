@@ -37,7 +37,7 @@ async fn an_answer_that_is_cut_again_and_again_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_an_error_in_words() {
+async fn a_refusal_is_an_error_with_a_text() {
     let script = Script::new().rule(when(), reply().text("I will not.").stop_reason("refusal"));
     let mut host = TestHost::start(script).await;
     host.prompt("bad").await;

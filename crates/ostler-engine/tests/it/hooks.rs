@@ -159,7 +159,7 @@ async fn a_command_reads_the_event_and_may_change_the_input() {
 }
 
 #[tokio::test]
-async fn other_exit_codes_are_told_and_change_nothing() {
+async fn other_exit_codes_are_reported_and_change_nothing() {
     let (text, story) =
         answered(command(calls("Look"), "PreToolUse", "echo oops >&2; exit 3").await).await;
     assert_eq!(text, "Done: saw it");
@@ -269,7 +269,7 @@ async fn a_prompt_can_be_refused_before_the_model_sees_it() {
 }
 
 #[tokio::test]
-async fn a_stop_hook_sends_the_model_back_and_is_told_so() {
+async fn a_stop_hook_sends_the_model_back_and_its_input_says_so() {
     let script = Script::new()
         .rule(when().prompt_contains("Stop hook feedback"), reply().text("Tested."))
         .rule(when().prompt_contains("tests first"), reply().text("Tested."))

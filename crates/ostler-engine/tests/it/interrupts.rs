@@ -373,7 +373,7 @@ fn delegating(sub: Reply) -> Script {
 }
 
 #[tokio::test]
-async fn in_a_subagent_that_speaks_runs_a_tool_or_asks() {
+async fn in_a_subagent_that_answers_runs_a_tool_or_asks() {
     let change = reply().tool_use("Change", json!({"word": "below"}));
     for (sub, until, n_questions) in [
         (reply().text("x").hold("never"), "user of subagent: sub: look", 0),

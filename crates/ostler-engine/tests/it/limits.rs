@@ -121,7 +121,7 @@ async fn an_answer_that_never_came_says_what_was_wrong() {
 
 /// Seen to fail before: only the model read that the answer could not be used.
 #[tokio::test]
-async fn a_permission_answer_that_cannot_be_used_is_told_to_the_host() {
+async fn a_permission_answer_that_cannot_be_used_is_reported_to_the_host() {
     for answer in [Ok(json!({"behavior": "deny"})), Err("callback failed".to_owned())] {
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("Change", json!({"word": "x"})))

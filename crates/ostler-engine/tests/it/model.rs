@@ -254,7 +254,7 @@ async fn a_stream_that_falls_silent_is_broken() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_tried_again_and_then_told() {
+async fn a_server_that_is_not_there_is_tried_again_and_then_reported() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     let model = client(base_url, |config| config.retry.max_retries = 2);
@@ -345,7 +345,7 @@ async fn a_request_without_a_stream_is_answered_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_nobody_waits_for_is_cancelled() {
+async fn an_answer_that_is_dropped_is_cancelled() {
     let api =
         ScriptedApi::start(Script::new().rule(when(), reply().text("slow").gate(3, "g"))).await;
     let model = client(api.base_url(), |_| {});
@@ -486,7 +486,7 @@ fn without_marks(body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_prompt_too_long_can_be_told_apart() {
+async fn a_prompt_that_is_too_long_is_an_error_of_its_own() {
     let long = reply().status(Status::new(400).message("prompt is too long: 9 > 8"));
     let api = ScriptedApi::start(once(long)).await;
     let mut events = client(api.base_url(), |_| {}).respond(request());

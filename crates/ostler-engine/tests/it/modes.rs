@@ -240,7 +240,7 @@ async fn rules_that_narrow_hold_in_every_mode() {
 }
 
 #[tokio::test]
-async fn a_denial_without_a_question_is_told_with_its_reason() {
+async fn a_denial_without_a_question_is_reported_with_its_reason() {
     let room = Room::new();
     let calls = [("Bash", json!({"command": "rm x"})), ("Write", json!({"file_path": "a"}))];
     let mut host = room.host(calling(calls), PermissionMode::Plan, &["deny Bash(rm:*)"]).await;
@@ -394,7 +394,7 @@ async fn what_comes_with_a_yes_holds_for_the_rest_of_the_session() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_not_understood_is_left_out_and_told() {
+async fn a_change_that_is_not_understood_is_left_out_and_reported() {
     let room = Room::new();
     let junk = json!({"type": "setMode", "mode": "junk", "destination": "session"});
     let (host, fates) = changed(&room, json!({"file_path": "a"}), junk).await;

@@ -34,7 +34,7 @@ async fn hear(model: &Arc<dyn Model>, text: &str) -> Result<Vec<ModelEvent>, Str
 }
 
 #[tokio::test]
-async fn an_answer_nobody_heard_to_its_end_waits_where_it_was_left() {
+async fn an_answer_that_was_dropped_waits_where_it_was_left() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let heard: Vec<_> = recorded(&tape).respond(request("help")).take(3).collect().await;
@@ -63,7 +63,7 @@ async fn runs_follow_one_another_in_a_file_even_after_a_torn_line() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_with_its_line() {
+async fn a_damaged_file_is_reported_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     hear(&recorded(&tape), "help").await.unwrap();

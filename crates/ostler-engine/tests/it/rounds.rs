@@ -67,7 +67,7 @@ async fn budgets_are_reached_not_passed() {
 }
 
 #[tokio::test]
-async fn a_call_that_a_limit_stops_is_told_which() {
+async fn a_call_that_a_limit_stops_has_a_result_that_names_the_limit() {
     let call = || reply().tool_use("Hang", json!({"word": "on"})).usage(Usage::tokens(900, 100));
     let script = || {
         Script::new()

@@ -112,7 +112,7 @@ async fn a_host_can_deny_and_stop_the_turn() {
 }
 
 #[tokio::test]
-async fn mistakes_of_the_model_and_of_tools_are_told_to_the_model() {
+async fn the_model_reads_its_own_mistakes_and_those_of_tools() {
     for (tool, input, expected) in [
         ("Nothing", json!({}), "No such tool available: Nothing"),
         ("Look", json!({"wrong": 1}), "InputValidationError: Look: unknown field `wrong`"),
@@ -130,7 +130,7 @@ async fn mistakes_of_the_model_and_of_tools_are_told_to_the_model() {
 }
 
 #[tokio::test]
-async fn an_interruption_keeps_what_was_said_and_the_conversation_goes_on() {
+async fn an_interruption_keeps_what_was_said_and_the_conversation_continues() {
     let script = Script::new()
         .rule(when().prompt_contains("first"), reply().text_pieces(["One ", "two"]).gate(3, "half"))
         .rule(when().prompt_contains("second"), reply().text("Here again."));
@@ -400,7 +400,7 @@ async fn short_names_of_models_mean_what_the_documentation_says() {
 }
 
 #[tokio::test]
-async fn a_host_that_asks_hears_what_the_session_is_doing() {
+async fn a_host_that_asks_receives_the_sessions_state() {
     let script = calls("Change");
     let events = Some(ostler_engine::session::StateEvents::ForHost);
     let host = TestHost::with(script, |options| options.state_events = events).await;

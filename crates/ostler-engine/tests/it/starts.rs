@@ -48,7 +48,7 @@ async fn a_host_that_introduces_itself_again_has_each_callback_once() {
 
 // Mutant: notices are dropped, or told with every turn.
 #[tokio::test]
-async fn what_the_user_should_know_about_the_start_is_told_once_after_init() {
+async fn notices_about_the_start_are_sent_once_after_init() {
     let mut host = TestHost::with(Script::new().rule(when(), reply().text("Hi.")), |options| {
         options.notices = vec![Notice { content: "take care".to_owned(), level: "warning" }];
     })

@@ -77,7 +77,7 @@ async fn a_model_that_forgets_is_reminded_once_and_then_it_is_an_error() {
 }
 
 #[tokio::test]
-async fn a_schema_that_is_none_is_no_session() {
+async fn an_invalid_schema_starts_no_session() {
     for (schema, expected) in [
         (json!({"properties": {"a": {"type": "no such type"}}}), "not a JSON schema"),
         (json!({"type": "array"}), "must be an object"),

@@ -51,7 +51,7 @@ impl Started {
 }
 
 #[tokio::test]
-async fn the_end_of_a_task_is_told_to_the_host_and_in_a_turn_to_the_model() {
+async fn the_end_of_a_task_is_reported_to_the_host_and_in_a_turn_to_the_model() {
     let mut it = started().await;
     let first = it.host.story();
     assert_eq!(
@@ -83,7 +83,7 @@ async fn the_end_of_a_task_is_told_to_the_host_and_in_a_turn_to_the_model() {
 }
 
 #[tokio::test]
-async fn tasks_go_on_after_the_host_has_left_and_are_answered() {
+async fn tasks_continue_after_the_host_has_left_and_are_answered() {
     let mut it = started().await;
     it.host.leave();
     it.finish_task();

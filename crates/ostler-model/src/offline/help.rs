@@ -22,7 +22,7 @@ You can say, for instance:
 To use a real model, set ANTHROPIC_API_KEY and start again. \
 (ANTHROPIC_BASE_URL points it at another server that speaks the same protocol.)";
 
-/// For whoever has seen the list already.
+/// For users who have seen the list already.
 pub(super) const SHORT_HELP: &str = "\
 This offline demo understands only a few plain sentences; say “help” to see them. \
 For a real model, set ANTHROPIC_API_KEY and start again.";

@@ -15,7 +15,7 @@ pub(super) enum Intent {
     Write { path: String, content: String },
     /// Replace text in a file.
     Edit { path: String, old: String, new: String, all: bool },
-    /// Run a command; in the background, the conversation goes on meanwhile.
+    /// Run a command; in the background, the conversation continues meanwhile.
     Run { command: String, background: bool },
     /// Find text in files.
     Search { pattern: String, path: Option<String> },

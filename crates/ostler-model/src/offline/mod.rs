@@ -1,7 +1,7 @@
 //! The offline demo model: what a newcomer meets when no key is set.
 //!
 //! It is a table of rules, not a language model, and says so. It keeps no state: each answer is worked out from the
-//! conversation alone (`reply`), then told as the stream of events a real model would send (`stream`).
+//! conversation alone (`reply`), then sent as the stream of events a real model would send (`stream`).
 //! What a sentence means is decided in `steps` (sentences), `rules` (the table) and `form` (how a rule is matched).
 
 mod arguments;

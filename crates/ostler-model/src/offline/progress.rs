@@ -63,7 +63,7 @@ impl TurnProgress {
                         fill(round, &open, said);
                     }
                     let text = instruction(said);
-                    // A text beside results that only repeats what is under way (a hook may add one each time) must
+                    // A text next to results that only repeats what is under way (a hook may add one each time) must
                     // not start it all over.
                     let repeats = has_results(said) && text == turn.text;
                     if !text.is_empty() && !repeats {
@@ -100,9 +100,9 @@ fn has_results(said: &ChatMessage) -> bool {
     said.content.iter().any(|block| matches!(block, ContentBlock::ToolResult(_)))
 }
 
-/// What the user typed, without what the engine put beside it.
+/// What the user typed, without what the engine added.
 pub(super) fn instruction(said: &ChatMessage) -> String {
-    // Beside results the end of a task is news, and no reason to leave what is under way.
+    // Next to results, the end of a task is no reason to leave what is under way.
     let is_under_way = has_results(said);
     let typed = |text: &&str| {
         let text = text.trim_start();
@@ -176,7 +176,7 @@ pub(super) fn position(steps: &[Intent], rounds: &[RoundResults]) -> Position {
 /// Whether a failed write says that the file has to be read before. A person's "no" does not.
 fn wants_reading(failure: &str) -> bool {
     let lower = failure.to_lowercase();
-    // Ostler's own words come first: the path beside them may well hold a word such as "permission".
+    // Ostler's own words come first: the path next to them may well hold a word such as "permission".
     if lower.contains("read it first") || lower.contains("read it again") {
         return true;
     }

@@ -29,7 +29,7 @@ impl Question {
         };
         let mut offered = match named.len() {
             0 | 1 if is_yes_or_no(topic) => vec!["Yes".to_owned(), "No".to_owned()],
-            // There must be two; whoever asks can still type an answer of their own.
+            // There must be two; the user can still type another answer.
             0 | 1 => vec!["You decide".to_owned(), "I would rather not say".to_owned()],
             _ => named,
         };

@@ -185,7 +185,7 @@ fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<PlannedCall> {
     }
 }
 
-/// The whole name of a tool. Those of servers have the server's before them, which nobody says.
+/// The whole name of a tool. Those of servers have the server's before them, which users leave out.
 fn called(request: &Request, tool: &str) -> String {
     let is_meant = |name: &str| {
         name == tool || name.starts_with("mcp__") && name.ends_with(&format!("__{tool}"))

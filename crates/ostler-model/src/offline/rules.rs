@@ -138,7 +138,7 @@ fn delegate(caught: &FormMatch<'_>) -> Option<Intent> {
     Some(Intent::Delegate { prompt: caught.text("prompt")? })
 }
 
-/// Unless there are arguments, "use sense with care" is no call.
+/// Unless there are arguments, "use sense with care" is not a call.
 fn call(caught: &FormMatch<'_>) -> Option<Intent> {
     let input = match caught.trimmed("arguments") {
         Some(text) => arguments::read(&text)?,
@@ -176,7 +176,7 @@ fn grep_with_options(caught: &FormMatch<'_>) -> Option<Intent> {
     with_options("grep", caught)
 }
 
-/// Whoever writes options means the program itself.
+/// With options, the program itself is meant.
 fn with_options(program: &str, caught: &FormMatch<'_>) -> Option<Intent> {
     let options = caught.text("options")?;
     let command = format!("{program} {options}");
@@ -238,7 +238,7 @@ fn search(caught: &FormMatch<'_>) -> Option<Intent> {
     search_for(caught, pattern)
 }
 
-/// Whoever says `grep` means a regular expression.
+/// `grep` takes a regular expression.
 fn grep(caught: &FormMatch<'_>) -> Option<Intent> {
     search_for(caught, caught.trimmed("pattern")?)
 }
@@ -259,7 +259,7 @@ pub(super) fn without_courtesies(sentence: &[PromptWord]) -> Vec<PromptWord> {
     while let Some(length) = OPENINGS.iter().find_map(|opening| leading(&sentence, opening)) {
         let question = sentence.get(1).is_some_and(|word| word.key == "you");
         sentence.drain(..length);
-        // The question mark of "can you …?" is no part of what is asked for.
+        // The question mark of "can you …?" is not part of the request.
         if let Some(last) = sentence.last_mut().filter(|last| question && last.tail.ends_with('?'))
         {
             last.tail.pop();
@@ -306,7 +306,7 @@ const OPENINGS: [&str; 26] = [
 const CLOSINGS: [&str; 7] =
     ["please", "thanks", "thank you", "for me", "and", "if you can", "first"];
 
-/// How many words the phrase has, if the sentence begins with it and goes on.
+/// How many words the phrase has, if the sentence begins with it and continues.
 fn leading(sentence: &[PromptWord], phrase: &str) -> Option<usize> {
     let length = phrase.split(' ').count();
     let begins = phrase.split(' ').zip(sentence).all(|(key, word)| key == word.key);

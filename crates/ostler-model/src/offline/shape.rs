@@ -69,7 +69,7 @@ impl Material<'_> {
     fn object(&self, schema: &Value, line: Option<&str>, depth: usize) -> Value {
         let properties = schema["properties"].as_object();
         let filled = properties.into_iter().flatten().map(|(name, schema)| {
-            // The description of a property may stand beside what it refers to.
+            // The description of a property may stand next to what it refers to.
             (name.clone(), self.fill(schema, line, depth + 1))
         });
         Value::Object(filled.collect::<Map<_, _>>())

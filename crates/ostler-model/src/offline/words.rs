@@ -62,7 +62,7 @@ pub(super) fn typed<'a>(text: &'a str, words: &[PromptWord]) -> &'a str {
     }
 }
 
-/// The quoted word that begins here, and where the text goes on.
+/// The quoted word that begins here, and where the text continues.
 fn quoted(text: &str, start: usize) -> Option<(PromptWord, usize)> {
     let rest = &text[start..];
     let (open, close) = QUOTES.iter().find(|(open, _)| rest.starts_with(open))?;
@@ -95,7 +95,7 @@ fn fenced(inner: &str) -> &str {
     }
 }
 
-/// The unquoted word that begins here, and where the text goes on.
+/// The unquoted word that begins here, and where the text continues.
 fn plain(text: &str, start: usize) -> (PromptWord, usize) {
     let rest = &text[start..];
     let whole = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];

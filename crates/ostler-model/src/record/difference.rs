@@ -1,4 +1,4 @@
-//! Where two values first differ, in words. Pure.
+//! Where two values first differ, as text. Pure.
 
 use serde_json::Value;
 

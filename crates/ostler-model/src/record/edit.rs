@@ -51,7 +51,7 @@ pub(crate) fn edit_value(value: &mut Value, editor: &impl Editor) {
     }
 }
 
-/// Fields that nobody but the API can read.
+/// Fields that only the API can read.
 const OPAQUE: [&str; 2] = ["signature", "encrypted_content"];
 
 /// The same for the events of a response, where a word may begin in one event and end in another.
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_read_is_left_alone() {
+    fn what_only_the_api_can_read_is_left_alone() {
         let mut value = json!({"a": ["x"], "signature": "x", "source": {"type": "base64", "data": "x"},
             "data": "x"});
         edit_value(&mut value, &ReplaceWord("x", "y"));

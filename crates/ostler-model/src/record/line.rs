@@ -6,7 +6,7 @@
 //! | `exchange` | a request, the events of the answer, and how it ended |
 //! | `tool` | what a tool call came to |
 //!
-//! Every line names its run, because several programs may write to one file. A request that goes on from another one of
+//! Every line names its run, because several programs may write to one file. A request that continues another one of
 //! the same run says from which (`goes_on_from`), how many of its messages it keeps, and only what is new.
 
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) struct Exchange {
 /// A request.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct RequestLine {
-    /// The exchange whose conversation it goes on from.
+    /// The exchange whose conversation it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) goes_on_from: Option<u64>,
     /// How many of its messages it begins with.
@@ -74,7 +74,7 @@ pub(crate) enum ExchangeEnd {
     Complete,
     /// Without an end.
     Cut,
-    /// Nobody wanted to hear the rest.
+    /// The reader dropped it before its end.
     Abandoned,
     /// With an error.
     Error(RecordedError),
@@ -175,7 +175,7 @@ impl CallOutcome {
     }
 }
 
-/// An event that is none of a response's own.
+/// An event that is not part of the response itself.
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum OtherEvent {

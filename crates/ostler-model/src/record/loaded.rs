@@ -56,7 +56,7 @@ impl LoadedRecording {
     /// The exchange that answers a request, which is used up by that.
     ///
     /// # Errors
-    /// In words, when there is none.
+    /// When there is none.
     pub(crate) fn take(
         &mut self,
         asked: &RecordedRequest,
@@ -86,7 +86,7 @@ impl LoadedRecording {
     /// What a call came to, which is used up by that.
     ///
     /// # Errors
-    /// In words, when the recording has no such call.
+    /// When the recording has no such call.
     pub(crate) fn take_call(
         &mut self,
         id: &str,

@@ -65,12 +65,12 @@ fn the_newest_run_that_knows_the_beginning_is_kept_to() {
     let mut library = library(runs);
     let mut found = |text: &str| take(&mut library, &[text], ReplayMatch::Strict);
     assert_eq!([found("a"), found("x")], ["1.1", "1.2"]);
-    // A conversation that was recorded in two runs may go on in one.
+    // A conversation that was recorded in two runs may continue in one.
     assert_eq!(found("z"), "2.1");
 }
 
 #[test]
-fn a_request_that_nobody_recorded_is_told_with_the_first_difference() {
+fn a_request_that_is_not_recorded_is_reported_with_the_first_difference() {
     let mut library = library(&[&[&["fix it", "one result"], &["another"]]]);
     let complaint = take(&mut library, &["fix it", "two results"], ReplayMatch::Strict);
     for part in [

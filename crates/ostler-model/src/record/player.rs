@@ -41,7 +41,7 @@ struct Inner {
     library: Mutex<LoadedRecording>,
 }
 
-/// How long an answer waits that nobody heard to its end when it was recorded. Whoever stopped listening then has this
+/// How long an answer waits that was dropped before its end when it was recorded. The reader that dropped it then has this
 /// long to do so again.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -49,7 +49,7 @@ impl Player {
     /// Reads a recording.
     ///
     /// # Errors
-    /// When there is none, or a line of it makes no sense.
+    /// When it is missing, or a line of it is malformed.
     pub fn new(
         path: &Path,
         redactor: RecordingRedactor,

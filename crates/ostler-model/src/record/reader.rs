@@ -18,7 +18,7 @@ const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
 /// Reads a recording.
 ///
 /// # Errors
-/// When there is none, or a line of it makes no sense.
+/// When it is missing, or a line of it is malformed.
 pub(super) fn read(path: &Path) -> Result<LoadedRecording, RecordingError> {
     let shown = path.display();
     let text = ostler_files::read_passed_pipe(path, LONGEST_RECORDING)

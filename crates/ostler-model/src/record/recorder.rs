@@ -43,15 +43,15 @@ struct RecordingFile {
     file: File,
     /// The beginnings of conversations that stand in the file, and where.
     beginnings: HashMap<u64, (u64, usize)>,
-    /// What the requests are like beside that.
+    /// What the requests have in addition to that.
     heads: HashMap<u64, u64>,
 }
 
 impl Recorder {
-    /// Adds a run to a recording, which is made if there is none. Only this user can read it.
+    /// Adds a run to a recording, which is created if it is missing. Only this user can read it.
     ///
     /// # Errors
-    /// When the file cannot be written, or is no recording.
+    /// When the file cannot be written, or is not a recording.
     pub fn new(
         path: &Path,
         redactor: RecordingRedactor,
@@ -120,7 +120,7 @@ impl Recorder {
     /// Writes what a tool call came to.
     ///
     /// # Errors
-    /// In words, when it cannot be written.
+    /// When it cannot be written.
     pub fn write_call(
         &self,
         id: &str,
@@ -181,7 +181,7 @@ impl RecordingFile {
     fn remember(&mut self, number: u64, asked: &RecordedRequest) {
         self.heads.insert(number, asked.head.hash);
         for (n_before, hash) in beginnings(asked).into_iter().enumerate() {
-            // The latest one: what follows goes on from there, and needs no other head.
+            // The latest one: what follows continues there, and needs no other head.
             self.beginnings.insert(hash, (number, n_before + 1));
         }
     }
@@ -199,10 +199,10 @@ fn beginnings(asked: &RecordedRequest) -> Vec<u64> {
     asked.messages.iter().map(next).collect()
 }
 
-/// What a file must not be: somebody's notes.
+/// A file that is not a recording must not be changed.
 fn check_is_recording(file: &File, path: &Path) -> Result<(), RecordingError> {
     let mut first = String::new();
-    // What cannot be read as text is no recording either.
+    // A file that is not text is not a recording either.
     let read = BufReader::new(file.take(4096)).read_line(&mut first);
     let is_empty = matches!(read, Ok(0));
     if is_empty || first.starts_with("{\"ostler_recording\":") {
@@ -313,7 +313,7 @@ impl ExchangeRecorder {
 
 impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
-        // Whoever stopped listening does not want to hear of a full disk either.
+        // A response that was dropped does not report a full disk either.
         let _ = self.write(ExchangeEnd::Abandoned);
     }
 }

@@ -1,4 +1,4 @@
-//! What differs from machine to machine, or is nobody's business, under a name in place of its value.
+//! What differs from machine to machine, or is secret, under a name in place of its value.
 //!
 //! A recording says `<ostler:cwd>` for the working directory, so that it can be replayed in another one; the same
 //! for the home and the temporary folder. Secrets become `<ostler:secret NAME>` and never come back.
@@ -22,7 +22,7 @@ pub struct RecordingRedactor {
 }
 
 impl RecordingRedactor {
-    /// The names for the places of a session. A home that is the root of everything is no place.
+    /// The names for the places of a session. A home that is the root folder is not a place.
     pub fn new(cwd: &Path, home: Option<&Path>, temporary: &Path) -> Self {
         let named = [(Some(cwd), "cwd"), (home, "home"), (Some(temporary), "tmp")];
         let (mut places, mut meant) = (Vec::new(), Vec::new());
@@ -64,7 +64,7 @@ impl RecordingRedactor {
 
 /// How every name begins.
 pub(crate) const MARK: &str = "<ostler:";
-/// What the mark itself becomes, where somebody wrote it.
+/// What the mark itself becomes, where a text contains it.
 const WRITTEN_MARK: &str = "<ostler:written ";
 
 pub(crate) struct RedactEditor<'a>(&'a RecordingRedactor);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_somebody_wrote_stays_what_it_is() {
+    fn a_name_in_a_text_stays_what_it_is() {
         check("the mark <ostler:cwd> is /h/me", "the mark <ostler:written cwd> is <ostler:home>");
         check("<ostler:written cwd>", "<ostler:written written cwd>");
     }

@@ -90,7 +90,7 @@ pub(crate) fn is_covered(shell: &Shell, rules: &[&Rule]) -> bool {
     !list.parts.is_empty() && list.parts.iter().all(names) && !list.redirects.iter().any(to_file)
 }
 
-/// What a command would remove that nobody means to remove: the whole disk, or the home directory.
+/// What a command would remove that is never meant: the whole disk, or the home directory.
 pub(crate) fn destroys(policy: &Policy, shell: &Shell) -> Option<String> {
     let is_rm = |part: &&Part| part.name().rsplit('/').next() == Some("rm");
     let mut parts = shell.judged.parts.iter().filter(is_rm);
@@ -151,7 +151,7 @@ fn verdict(what: impl Into<String>, judged: Result<String, BlockReason>) -> Part
 }
 
 impl CommandParts<'_> {
-    /// A command of which every part is harmless runs with a reduced environment. Beside a part that a rule allows, all
+    /// A command of which every part is harmless runs with a reduced environment. Next to a part that a rule allows, all
     /// parts have the whole environment: then it must have nothing in it that changes what they do.
     fn parts(&self) -> Vec<PartDecision> {
         let rules: Vec<_> = self.list.parts.iter().map(|part| self.rule_for(part)).collect();

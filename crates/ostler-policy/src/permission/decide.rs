@@ -44,7 +44,7 @@ struct DecisionBuilder<'a> {
     policy: &'a Policy,
     seen: &'a ResolvedCall<'a>,
     trail: Trail,
-    /// Why it cannot be told whether a rule that narrows speaks of the call.
+    /// Why it is unknown whether a rule that narrows is about the call.
     doubt: Option<String>,
 }
 
@@ -128,7 +128,7 @@ impl DecisionBuilder<'_> {
         mode
     }
 
-    /// The first rule of a behaviour that speaks of the call; the others are noted.
+    /// The first rule of a behaviour that is about the call; the others are noted.
     fn first_match(&mut self, behavior: Behavior) -> Option<ActiveRule> {
         for kept in self.policy.rules_of(behavior) {
             match matches(self.policy, &kept.rule, behavior, kept.source, self.seen) {
@@ -360,7 +360,7 @@ impl DecisionBuilder<'_> {
         })
     }
 
-    /// Ends with a question, or with a no where nobody is to be asked.
+    /// Ends with a question, or with a no in a mode without questions.
     fn ask(mut self, kind: Kind, reason: impl Into<String>) -> Decision {
         let reason = reason.into();
         let is_question = *self.seen.call.effect == Effect::AskUser;

@@ -38,7 +38,7 @@ pub struct Decision {
     pub outcome: Outcome,
     /// Everything that was looked at, in order; the last step decided.
     pub chain: Vec<Step>,
-    /// The deciding step in words.
+    /// The deciding step as text.
     pub reason: String,
     /// Its kind, for the wire.
     pub reason_type: DecisionReasonType,
@@ -75,7 +75,7 @@ impl Step {
         Self { looked_at: "PreToolUse hooks".to_owned(), result: result.into() }
     }
 
-    /// As hosts are told it.
+    /// As in the protocol.
     pub fn told(&self) -> Value {
         json!({"looked_at": self.looked_at, "result": self.result})
     }

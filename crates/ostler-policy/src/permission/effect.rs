@@ -25,14 +25,14 @@ pub enum Effect {
     Fetch(String),
     /// Sends these words to a search engine.
     Search(String),
-    /// Asks somebody outside to do something: an MCP server.
+    /// Asks an MCP server to do something.
     Outside {
         /// Whether that may change anything; that it does not is only a claim.
         changes: bool,
         /// What the server's configuration says about this tool.
         policy: ServerToolPolicy,
     },
-    /// Needs a person's answer to go on.
+    /// Needs the user's answer to continue.
     AskUser,
 }
 

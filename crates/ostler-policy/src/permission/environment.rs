@@ -116,7 +116,7 @@ fn leads_git(name: &str, value: &str) -> bool {
     }
 }
 
-/// Variables that are known to change what programs do that only read. For commands that get the whole environment, beside
+/// Variables that are known to change what programs do that only read. For commands that get the whole environment, next to
 /// a part that a rule allows: the shell itself, and with it `LD_LIBRARY_PATH`, is then as the user has it.
 fn changes_programs(name: &str) -> bool {
     const NAMES: &[&str] = &[

@@ -1,4 +1,4 @@
-//! `ostler explain`: a decision in words, for a call that is not made.
+//! `ostler explain`: a decision as text, for a call that is not made.
 
 use std::fmt::Write;
 

@@ -14,7 +14,7 @@ const MOST_MATCHES: usize = 500;
 /// The folders the shell can stand in before each part, and at the end.
 ///
 /// Behind `cd a &&` it stands in `a`. Otherwise whether a `cd` ran and succeeded is not known beforehand (`x || cd a`), so
-/// all folders count that it can have been in. `None` where a part leads to a folder that cannot be told.
+/// all folders count that it can have been in. `None` where a part leads to an unknown folder.
 pub(crate) fn folders_of(
     start: &Path,
     list: &Judged,
@@ -69,7 +69,7 @@ fn targets_of(part: &Part, folders: &[PathBuf], has_cdpath: bool) -> Option<Vec<
 /// where nothing fits.
 ///
 /// # Errors
-/// Why they cannot be told beforehand.
+/// Why they are unknown beforehand.
 pub(crate) fn places_of(
     word: &Word,
     folder: &Path,

@@ -11,12 +11,12 @@ use super::rule::{Behavior, Rule, Source, is_path_tool};
 use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
 
-/// Whether a rule speaks of a call.
+/// Whether a rule is about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
     Yes,
     No,
-    /// It cannot be told; why. Counts as no for a rule that allows, and leads to a question for the others.
+    /// It is unknown; why. Counts as no for a rule that allows, and leads to a question for the others.
     Maybe(String),
 }
 
@@ -55,7 +55,7 @@ impl<'c> ResolvedCall<'c> {
     }
 }
 
-/// Whether a rule of a given behaviour speaks of the call as a whole.
+/// Whether a rule of a given behaviour is about the call as a whole.
 pub fn matches(
     policy: &Policy,
     rule: &Rule,
@@ -126,7 +126,7 @@ pub(crate) fn names_server_tool(rule: &str, tool: &str) -> bool {
     is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
 }
 
-/// Whether a rule about files of this tool speaks of reading or of writing.
+/// Whether a rule about files of this tool is about reading or writing.
 fn access_of(tool: &str) -> Option<Access> {
     match tool {
         "Edit" | "Write" => Some(Access::Writes),
@@ -192,7 +192,7 @@ struct PatternRoot {
     folders: Vec<PathBuf>,
     /// What all matching paths begin with, from the folder on.
     beginning: PathBuf,
-    /// Absent when the pattern is none, and so matches nothing.
+    /// Absent when the pattern is not valid, and so matches nothing.
     pattern: Option<Gitignore>,
     /// A folder that is searched counts as what is in it.
     is_within: bool,
@@ -265,7 +265,7 @@ fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<P
     roots
 }
 
-/// `domain:x` speaks of the host x and everything below it.
+/// `domain:x` is the host x and everything below it.
 fn web(content: &str, url: Option<&str>) -> Match {
     let Some(domain) = content.strip_prefix("domain:") else {
         return Match::Maybe(format!("{content} is not of the form domain:example.com"));

@@ -1,7 +1,7 @@
 //! May this call run? Decided on its effect, the rules and the mode, with every step that led there.
 //!
 //! [`Policy::decide`] is the one question. `decide.rs` has the order of judgement, `matching.rs` says whether a rule
-//! speaks of a call, `command.rs` judges shell commands part by part (`ostler-shell` takes them apart), `path_forms.rs`
+//! is about a call, `command.rs` judges shell commands part by part (`ostler-shell` takes them apart), `path_forms.rs`
 //! follows links. [`Policy::apply`] carries out changes, [`explain`] prints a decision for people.
 
 mod command;

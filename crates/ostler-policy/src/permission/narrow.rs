@@ -39,7 +39,7 @@ fn is_narrower(mode: &PermissionMode, than: &PermissionMode) -> bool {
         BypassPermissions => matches!(mode, AcceptEdits | Default | DontAsk | Plan | Other(_)),
         AcceptEdits => matches!(mode, Default | DontAsk | Plan | Other(_)),
         Default => matches!(mode, DontAsk | Plan | Other(_)),
-        // Nobody may be asked there, nor may anything be changed here.
+        // No one may be asked there, nor may anything be changed here.
         _ => false,
     }
 }

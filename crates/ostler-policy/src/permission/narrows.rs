@@ -1,11 +1,11 @@
-//! Whether a rule that denies or asks speaks of a part of a command, on every reading of that part.
+//! Whether a rule that denies or asks is about a part of a command, on every reading of that part.
 
 use ostler_shell::{Part, WordKind};
 
 use super::covers::{prefix_of, split};
 use super::matching::Match;
 
-/// Whether a rule that denies or asks speaks of a part: also under another path, behind options of `git`, and behind a
+/// Whether a rule that denies or asks is about a part: also under another path, behind options of `git`, and behind a
 /// program that may start others.
 pub(crate) fn narrows_part(content: &str, part: &Part) -> Match {
     if part.source.trim() == content.trim() {

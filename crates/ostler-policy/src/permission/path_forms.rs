@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct PathForms {
     /// As written, made absolute, with `..` taken out by name.
     pub(crate) written: PathBuf,
-    /// With links followed; `None` when that cannot be told.
+    /// With links followed; `None` when that is unknown.
     pub(crate) resolved: Option<PathBuf>,
 }
 
@@ -157,7 +157,7 @@ mod tests {
         assert!(!PathForms::of(&beside).is_inside(cwd.path()));
     }
 
-    // Seen to fail when names are compared letter by letter.
+    // Seen to fail when names are compared character by character.
     #[test]
     fn what_decides_about_later_runs_is_protected() {
         for (path, expected) in [

@@ -37,7 +37,7 @@ pub struct Policy {
     pub bypass_available: bool,
     /// How the tools of MCP servers begin for which no mode is freer than the default one.
     pub pinned: BTreeSet<String>,
-    /// Whether the settings forbid commands outside the sandbox, whoever would allow them.
+    /// Whether the settings forbid commands outside the sandbox, also if a rule allows them.
     pub unsandboxed_forbidden: bool,
     /// Lists of the only calls of some tools that may run at all.
     pub only: Vec<Vec<Rule>>,
@@ -52,7 +52,7 @@ pub struct Policy {
 pub struct ActiveRule {
     /// What it does.
     pub behavior: Behavior,
-    /// What it speaks of.
+    /// What it is about.
     pub rule: Rule,
     /// Where it comes from.
     pub source: Source,
@@ -135,7 +135,7 @@ impl Policy {
         policy
     }
 
-    /// Whether a rule denies every use of a tool, so that the model need not be told of it.
+    /// Whether a rule denies every use of a tool, so that the model need not know of it.
     pub fn denies_all_of(&self, tool: &str) -> bool {
         let mut rules = self.rules_of(Behavior::Deny).filter(|kept| kept.rule.content.is_none());
         rules.any(|kept| names_server_tool(&kept.rule.tool, tool))

@@ -39,7 +39,7 @@ const QUIET_HOOKS: &[&str] = &[
     "update",
 ];
 
-/// Why a `git` command that only reads may start somebody's program in this folder.
+/// Why a `git` command that only reads may start a program of this folder.
 pub(crate) fn danger(policy: &Policy, folder: &Path) -> Option<String> {
     if let Some(name) = &policy.environment.leads_git {
         return Some(format!("the variable {name} leads git elsewhere"));

@@ -15,7 +15,7 @@ pub struct Rule {
     pub content: Option<String>,
 }
 
-/// Why a text is no rule.
+/// Why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{rule}\" is no permission rule: {reason}")]
 pub struct RuleError {
@@ -74,7 +74,7 @@ impl Rule {
     /// Reads a rule from the wire.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a valid rule.
     pub fn from_wire(rule: &PermissionRule) -> Result<Self, RuleError> {
         match &rule.rule_content {
             None => rule.tool_name.parse(),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_told_why() {
+    fn a_text_that_is_not_a_rule_is_refused_with_the_reason() {
         for (text, reason) in [
             ("", "names no tool"),
             ("(x)", "names no tool"),

@@ -65,7 +65,7 @@ impl Shell {
         self.command == content.trim()
     }
 
-    /// Whether a rule that narrows speaks of any part.
+    /// Whether a rule that narrows is about any part.
     pub(crate) fn any_part_matches(&self, content: &str) -> Match {
         if self.is_exactly(content) {
             return Match::Yes;

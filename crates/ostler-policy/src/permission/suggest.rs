@@ -20,7 +20,7 @@ use super::policy::Policy;
 use super::rule::{Behavior, Rule, Source};
 use super::shell::{Access, Shell};
 
-/// Longer commands are not suggested as rules: nobody would read them.
+/// Longer commands are not suggested as rules: users would not read them.
 const LONGEST_RULE: usize = 500;
 /// Programs for which "any arguments" is more than anybody means.
 const NEVER_WHOLE: &[&str] = &[
@@ -72,7 +72,7 @@ fn for_edit(
     let mut updates = Vec::new();
     if let Some(folder) = path.parent()
         && let Some(rule) = folder_rule(policy, "Edit", folder)
-        // A folder behind a link has two names, and a rule speaks of one.
+        // A folder behind a link has two names, and a rule has one.
         && matches(policy, &rule, Behavior::Allow, Source::Session, seen) == Match::Yes
     {
         updates.push(add(rule, PermissionDestination::Session));

@@ -13,7 +13,7 @@ use super::rule::{Behavior, Rule, RuleError, Source};
 /// Why a change was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// A rule in it is none.
+    /// A rule in it is not valid.
     #[error(transparent)]
     Rule(#[from] RuleError),
     /// It is of a kind, or meant for a place, that this version does not know.

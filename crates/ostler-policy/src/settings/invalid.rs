@@ -1,4 +1,4 @@
-//! What is wrong with a settings file, in words for those who wrote it.
+//! What is wrong with a settings file, as text for its author.
 
 use serde_json::error::Category;
 
@@ -71,7 +71,7 @@ fn without_place(text: &str) -> String {
     text.rsplit_once(" at line ").map_or(text, |(text, _)| text).to_owned()
 }
 
-/// What stands there, told from the words of the parser.
+/// What the file has there, from the parser's message.
 fn found(text: &str) -> String {
     let body = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
     let Some(body) = body.map(|body| body.split(", expected ").next().unwrap_or(body)) else {

@@ -35,7 +35,7 @@ pub struct Sources {
 /// Reads and joins settings. The administrator's file is always read.
 ///
 /// # Errors
-/// When a file cannot be read or understood, or holds a deny or ask rule that is none: all such problems at once.
+/// When a file cannot be read or understood, or has an invalid deny or ask rule: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
     let mut joined =
         MergedSettings { settings: Settings::default(), problems: Vec::new(), sources };
@@ -183,7 +183,7 @@ impl MergedSettings<'_> {
         }
     }
 
-    /// Takes out hooks that somebody has switched off. Those of the administrator only the administrator can.
+    /// Removes disabled hooks. Only the administrator can disable the administrator's.
     fn disable_hooks(&mut self) {
         let disabled = &self.settings.hooks_disabled_by;
         let by_administrator = disabled.contains(&Source::Managed);

@@ -54,7 +54,7 @@ impl ServerLists {
 }
 
 /// Whether a list allows a server. Where it has commands or addresses, a program or an address must be among those: a
-/// name alone is chosen by whoever configures the server.
+/// name alone is chosen by the server's configuration.
 fn is_allowed(list: &[ServerEntry], name: &str, config: &McpServerConfig) -> bool {
     let is_of_kind = |entry: &ServerEntry| match config {
         McpServerConfig::Stdio(_) => matches!(entry, ServerEntry::Command { .. }),

@@ -104,7 +104,7 @@ fn a_broken_file_is_an_error_that_says_where() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let home = home(&[(Source::User, json!("{")), (Source::Project, json!("["))]);
     assert_eq!(load(&home.folders, &all()).unwrap_err().problems.len(), 2);
 }
@@ -292,7 +292,7 @@ fn a_key_helper_of_a_project_needs_trust() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_words_for_people() {
+fn errors_in_settings_are_readable() {
     for (content, expected) in [
         (
             r#"{"permissions": 7}"#,

@@ -323,7 +323,7 @@ const ROWS: &[(u16, &[&str])] = &[
     (300, &["what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown", "only_the_end_of_long_last_words_is_kept"]),
     // In ostler/tests/it/errors.rs: it takes an engine that is one.
     (301, &["a_setting_that_no_engine_honours_is_refused_by_its_name"]),
-    (304, &["trouble_inside_the_engine_is_told_with_its_cause"]),
+    (304, &["errors_of_the_engine_have_their_cause"]),
     (305, &["whatever_goes_wrong_nothing_is_left_behind", "an_engine_that_never_introduces_itself_is_ended"]),
 ];
 

@@ -96,7 +96,7 @@ impl Backups {
         if self.compared().get(name) == Some(&stamp) {
             return Ok(true);
         }
-        // Before the comparison: what changes while it goes on must show next time.
+        // Before the comparison: what changes during it must show next time.
         let now = jiff::Timestamp::now().as_second();
         let is_same = have_same_content(&self.path(name)?, file)?;
         match is_same && stamp.is_settled(now) {

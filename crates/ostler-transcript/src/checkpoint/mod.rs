@@ -35,7 +35,7 @@ struct State {
 }
 
 impl Checkpoints {
-    /// Keeps backups in a folder, and goes on from what a resumed session has.
+    /// Keeps backups in a folder, and continues with those of a resumed session.
     pub fn new(folder: PathBuf, cwd: &Path, snapshots: Vec<FileSnapshot>) -> Self {
         let state = State { backups: Backups::new(folder), cwd: cwd.to_owned(), snapshots };
         Self(Arc::new(Mutex::new(state)))
@@ -173,8 +173,8 @@ pub fn folder_of(session: &Path) -> Option<PathBuf> {
     Some(config.join("file-history").join(session.file_stem()?))
 }
 
-/// Gives a copy of a session backups of its own. One that cannot be copied is missing when somebody asks for it, which
-/// is told then.
+/// Gives a copy of a session backups of its own. One that cannot be copied is missing when a rewind needs it, which
+/// is reported then.
 pub(crate) fn copy_backups(from: &Path, to: &Path, snapshots: &[FileSnapshot]) {
     let (Some(from), Some(to)) = (folder_of(from), folder_of(to)) else { return };
     let (from, to) = (Backups::new(from), Backups::new(to));

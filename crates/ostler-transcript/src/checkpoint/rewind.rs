@@ -50,7 +50,7 @@ pub(super) fn run(
     Ok(RewindFilesReply { can_rewind: true, skipped_links, ..RewindFilesReply::default() })
 }
 
-/// Whether a path is a link by now, or lies behind one: somebody else's file would be written.
+/// Whether a path is a link by now, or lies behind one: another file would be written.
 fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
     let is_link = file.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let was = backup.real_parent_dir.as_deref().map(Path::new);

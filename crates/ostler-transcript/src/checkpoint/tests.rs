@@ -118,7 +118,7 @@ fn a_link_is_followed_when_written_and_left_alone_when_it_came_later() {
     place.write("link.txt", b"new");
     place.write("other.txt", b"new");
     place.write("sub/deep.txt", b"new");
-    // Somebody puts links where files were.
+    // Links are put where files were.
     let secret = place.folder.path().join("secret");
     fs::create_dir(&secret).unwrap();
     fs::write(secret.join("deep.txt"), "secret").unwrap();
@@ -207,7 +207,7 @@ fn lines_and_names_are_those_of_the_vendor() {
 }
 
 #[test]
-fn the_folder_of_a_file_is_told_without_a_slash_at_its_end() {
+fn the_folder_of_a_file_has_no_slash_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let told = |file: &str| backup::real_parent(&root.join(file)).unwrap();

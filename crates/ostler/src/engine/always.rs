@@ -36,7 +36,7 @@ impl AlwaysRules {
 
     /// Adds what the project's private file allows, as far as the user said so.
     pub fn confirm(&self, folders: &Folders, settings: &mut Settings) {
-        // A file that cannot be read has been told of already, or is as good as forgotten.
+        // A file that cannot be read was reported already, or counts as forgotten.
         let (Some(said), Some(stands)) = (read(&self.folder), read(&folders.project)) else {
             return;
         };

@@ -46,7 +46,7 @@ pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &V
     decision.outcome == Outcome::Allow && by_rule
 }
 
-/// Whether a rule denies a call. A call of which it cannot be told is not denied: it requires approval, in every mode.
+/// Whether a rule denies a call. A call of which that is unknown is not denied: it requires approval, in every mode.
 pub fn denies(place: &CallPlace, rule: &PermissionRule, tool: &str, input: &Value) -> bool {
     let Ok(rule) = Rule::from_wire(rule) else { return true };
     judge(place, Behavior::Deny, &[rule], tool, input).outcome == Outcome::Deny

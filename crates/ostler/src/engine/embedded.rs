@@ -83,7 +83,7 @@ fn link(context: &StartContext, stderr: Option<&StderrListener>) -> Result<Link,
             let frames = ReceiverStream::new(running.connection.from_engine).map(Ok).boxed();
             Ok(Link::new(running.connection.to_engine, frames, EmbeddedEngine))
         }
-        // A program is told in the way an engine in a child process would tell it.
+        // The program receives it like from an engine in a child process.
         Err(StartError::Store(error)) => match sessions::failure(&context.launch.session, &error) {
             Some(result) => {
                 let told = stream::iter([Ok(ToHost::Result(Box::new(result)))]).boxed();

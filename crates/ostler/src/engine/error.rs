@@ -20,7 +20,7 @@ pub enum StartError {
     /// Settings cannot be understood. A rule must not be lost quietly.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The conversation to go on with is not there, or cannot be read.
+    /// The conversation to resume is not there, or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no way to reach the model.

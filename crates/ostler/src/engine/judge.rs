@@ -1,4 +1,4 @@
-//! What a call of a built-in tool would touch, told by the tool itself. For those who judge calls that they do not make:
+//! What a call of a built-in tool would touch, as the tool itself says. For decisions about calls that are not made:
 //! `ostler explain`, and a host that keeps granted rules.
 
 use std::path::Path;

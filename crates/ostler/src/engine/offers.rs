@@ -1,4 +1,4 @@
-//! What a session has to offer beside tools: agents, commands, skills and styles from files, plugins and arguments.
+//! What a session offers in addition to tools: agents, commands, skills and styles from files, plugins and arguments.
 
 use std::path::PathBuf;
 use std::sync::Arc;

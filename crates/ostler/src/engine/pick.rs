@@ -1,4 +1,4 @@
-//! Which model to use: the API when there is a key, the offline demo when there is none.
+//! Which model to use: the API when there is a key, the offline demo without one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use ostler_proto::control::AccountInfo;
 use super::key_helper::KeyHelper;
 use super::{StartContext, StartError, recording};
 
-/// The model asked for when nobody says which.
+/// The model that is used unless another one is chosen.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
 /// What the key is called where it must not stand.
 pub(super) const KEY: &str = "API_KEY";
-/// The model for small questions when nobody says which.
+/// The small model that is used unless another one is chosen.
 pub const SMALL_MODEL: &str = "claude-haiku-5-5";
 /// The beta of the API in which a task may have a budget.
 const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
@@ -130,7 +130,7 @@ pub(super) fn unpriced(
     Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
 
-/// The model for questions that need no great one. Where the session's own is none that is known, nothing is known
+/// The small model used for titles, summaries and prompt hooks. Where the session's own is unknown, nothing is known
 /// about others that can be reached there either.
 pub(super) fn small_model(
     context: &StartContext,
@@ -151,7 +151,7 @@ pub(super) fn small_model(
 pub struct ApiAccess {
     /// How.
     pub config: ApiConfig,
-    /// Where the key comes from, in words; never the key.
+    /// Where the key comes from, as text; never the key.
     pub key: String,
     /// The same for programs.
     pub account: AccountInfo,
@@ -309,7 +309,7 @@ mod tests {
         let named = || json!({"model": "mine"});
         assert_eq!(with_settings(named(), None, &[key]).unwrap(), "mine");
         assert_eq!(with_settings(named(), Some("x"), &[key]).unwrap(), "x");
-        // A usual model is no demand: without a key there is still the demo.
+        // A usual model is not a demand: without a key there is still the demo.
         assert_eq!(with_settings(named(), None, &[]).unwrap(), OFFLINE);
         let env = json!({"env": {"ANTHROPIC_API_KEY": "k"}});
         assert_eq!(with_settings(env, None, &[]).unwrap(), DEFAULT_MODEL);

@@ -18,7 +18,7 @@ impl From<RecordingError> for StartError {
     }
 }
 
-/// What is wanted. The environment is asked where nothing else speaks of a recording: a program that starts this one
+/// What is wanted. The environment is asked where nothing else names a recording: a program that starts this one
 /// cannot always add arguments.
 ///
 /// # Errors
@@ -114,7 +114,7 @@ fn redactor(context: &StartContext, settings: &Settings) -> RecordingRedactor {
     let home = context.var("HOME").map(PathBuf::from);
     let temporary = context.var("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let mut redactor = RecordingRedactor::new(&context.cwd, home.as_deref(), &temporary);
-    // A variable that is no text cannot stand in a text either.
+    // A variable that is not text cannot stand in a text either.
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in ours.chain(context.env.variables.keys().cloned()) {
         if let Some(value) = context.var(&name) {

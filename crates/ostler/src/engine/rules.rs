@@ -158,7 +158,7 @@ pub(super) fn canonical(folders: &[PathBuf]) -> Vec<PathBuf> {
     folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect()
 }
 
-/// Whether the project's files may allow and start things. Whoever names its settings wants them to count.
+/// Whether the project's files may allow and start things. A command line that names its settings wants them to count.
 pub(super) fn trusts_project(context: &StartContext) -> bool {
     let mut sources = context.launch.setting_sources.iter().flatten();
     let is_of_project =

@@ -67,7 +67,7 @@ fn of_command_line(context: &StartContext) -> Result<Map<String, Value>, StartEr
     Ok(all)
 }
 
-/// What `.mcp.json` says, as far as it is approved. A file that makes no sense starts nothing and is told of.
+/// What `.mcp.json` says, as far as it is approved. A malformed file starts nothing and is reported.
 fn of_project(
     context: &StartContext,
     settings: &Settings,

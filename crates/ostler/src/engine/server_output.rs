@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::StartContext;
 
-/// The most tokens of a result where nobody says.
+/// The most tokens of a result unless another limit is set.
 const USUAL_TOKENS: usize = 25_000;
 
 /// The most that the model reads of one result, in bytes.

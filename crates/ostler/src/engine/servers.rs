@@ -103,7 +103,7 @@ impl Connector for ServerConnector {
 }
 
 impl ServerConnector {
-    /// How to talk to a server, and what to do when it speaks first.
+    /// How to talk to a server, and what to do with its own requests.
     fn options(&self, line: &HostLine, is_stale: Arc<AtomicBool>) -> ClientOptions {
         let line = line.clone();
         let options = ClientOptions::default()
@@ -333,7 +333,7 @@ fn told(output: Output) -> ToolOutput {
     }
 }
 
-/// A block that the API takes; what it does not take is told in words.
+/// A block that the API takes; what it does not take becomes text.
 fn block(content: &Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text.as_str()),

@@ -1,4 +1,4 @@
-//! Which conversation to go on with.
+//! Which conversation to resume.
 
 use ostler_engine::store::{self, OpenedSession, Projects, SessionStart, StartFrom, StoreError};
 use ostler_proto::api::Usage;
@@ -8,7 +8,7 @@ use ostler_proto::{SessionId, Uuid};
 
 use super::StartContext;
 
-/// The conversation to go on with, or a new one; `None` when nothing is to be kept.
+/// The conversation to resume, or a new one; `None` when nothing is to be kept.
 ///
 /// # Errors
 /// When the conversation is not there, or cannot be read.
@@ -23,7 +23,7 @@ pub fn open(context: &StartContext) -> Result<Option<OpenedSession>, StoreError>
     };
     let projects = match projects(context) {
         Ok(projects) => projects,
-        // Without a home there is nowhere to keep anything, which is no reason not to talk.
+        // Without a home there is nowhere to keep anything, which is not a reason to refuse.
         Err(_) if begin == StartFrom::New && id.is_none() => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -51,7 +51,7 @@ pub fn projects(context: &StartContext) -> Result<Projects, StoreError> {
 }
 
 /// The result that tells a program why its conversation could not be gone on with; `None` if that is not what
-/// failed: then it is told as any other mistake on the command line.
+/// failed: then it is reported like any other mistake on the command line.
 pub fn failure(choice: &SessionChoice, error: &StoreError) -> Option<TurnResult> {
     let goes_on = choice.resume.is_some() || choice.go_on;
     let is_about_new_id =

@@ -33,13 +33,13 @@ pub struct RunningSession {
     pub remark: Option<&'static str>,
     /// What was left out of the settings, and why.
     pub warnings: Vec<Problem>,
-    /// What the user should be aware of, in words.
+    /// What the user should be aware of, as text.
     pub cautions: Vec<&'static str>,
     /// Where settings are kept.
     pub folders: Folders,
 }
 
-/// Starts a session on the current runtime. Reads files; connects to nobody.
+/// Starts a session on the current runtime. Reads files; does not connect.
 ///
 /// # Errors
 /// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
@@ -122,7 +122,7 @@ fn launch(context: &StartContext) -> Launch {
     launch
 }
 
-/// What a host is told about the start. A person at a terminal reads it there.
+/// The notices about the start. A user at a terminal reads them there.
 fn notices(context: &StartContext, cautions: &[&'static str], warnings: &[Problem]) -> Vec<Notice> {
     if context.is_interactive {
         return Vec::new();
@@ -152,7 +152,7 @@ fn cautions(context: &StartContext, policy: &Policy, settings: &Settings) -> Vec
     cautions
 }
 
-/// Tools that are of no use where nobody answers.
+/// Tools that are of no use where no one answers.
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
 
 /// The tools there are. One that is denied altogether is not offered at all.
@@ -190,7 +190,7 @@ fn withheld(launch: &Launch) -> Vec<String> {
     OWN.iter().filter(is_out).flat_map(|names| names.iter().map(|it| (*it).to_owned())).collect()
 }
 
-/// How work is handed to subagents. A host that is told what the session is doing knows when to go on listening; one
+/// How work is handed to subagents. A host that receives the session's state knows when to continue reading; one
 /// that is not takes the first result for the last.
 fn delegation(context: &StartContext) -> Delegation {
     let is_told = state_events(context).is_some();
@@ -234,7 +234,7 @@ fn memory(context: &StartContext, policy: &Policy) -> Memory {
     })
 }
 
-/// Whether the host hears what the session is doing, and whether only the host does.
+/// Whether the host receives the session's state, and whether only the host does.
 fn state_events(context: &StartContext) -> Option<session::StateEvents> {
     if is_on(context, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
         Some(session::StateEvents::ForEverybody)
@@ -250,7 +250,7 @@ fn is_on(context: &StartContext, name: &str) -> bool {
     context.var(name).is_some_and(|value| value == "1" || value == "true")
 }
 
-/// How long background tasks may go on after the last prompt; 0 for as long as they like.
+/// How long background tasks may run after the last prompt; 0 for as long as they like.
 fn background_wait(context: &StartContext) -> Option<Duration> {
     let said = context.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
     match said {

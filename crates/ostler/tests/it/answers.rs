@@ -49,7 +49,7 @@ async fn background_work_that_ends_between_prompts_shifts_no_answer() {
 
 // Mutant: as above; the second prompt got the answer to the first.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_that_was_given_up_leaves_its_answer_to_nobody() {
+async fn the_answer_to_a_cancelled_prompt_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let script = Script::new()
         .rule(when().prompt_contains("first"), reply().text("the first").hold("gate"))

@@ -58,7 +58,7 @@ const TROUBLES: &[Trouble] = &[
 ];
 
 #[tokio::test]
-async fn trouble_inside_the_engine_is_told_with_its_cause() {
+async fn errors_of_the_engine_have_their_cause() {
     for (change, kind, causes) in TROUBLES {
         let error = error(change).await;
         let text = error.to_string();

@@ -79,7 +79,7 @@ async fn a_function_of_this_program_is_a_tool() {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_is_asked_about_and_its_errors_are_told() {
+async fn a_tool_of_a_server_requires_approval_and_its_errors_are_reported() {
     let home = tempfile::tempdir().unwrap();
     let api = ScriptedApi::start(script(json!({"a": 2, "b": 3}))).await;
     let asked = options(&api, home.path()).server(calc()).on_permission(|call| async move {
@@ -100,7 +100,7 @@ async fn a_tool_of_a_server_is_asked_about_and_its_errors_are_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_is_told_and_the_rest_works() {
+async fn a_server_that_does_not_start_is_reported_and_the_rest_works() {
     let home = tempfile::tempdir().unwrap();
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Fine."))).await;
     let broken = json!({"command": "/no/such/server", "args": []});

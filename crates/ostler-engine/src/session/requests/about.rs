@@ -7,6 +7,7 @@ use ostler_proto::control::{ModelInfo, RegisterRepoRoot, RenameSession};
 use ostler_proto::permission::{DirectoriesUpdate, PermissionDestination, PermissionUpdate};
 use serde_json::{Value, json};
 
+use crate::drive::TurnContext;
 use crate::model::pricing::{self, Family};
 use crate::session::Session;
 
@@ -52,27 +53,30 @@ fn display_name(name: &str) -> String {
 }
 
 fn capital(word: &&str) -> String {
-    let mut letters = word.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+    let mut characters = word.chars();
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
 }
 
 impl Session {
     /// Gives this session a title, for listings.
     pub(super) async fn rename(&mut self, rename: &RenameSession) -> Result<Value, String> {
-        let host = &self.context.host;
-        if rename.session_id.as_ref().is_some_and(|id| *id != host.session_id) {
+        let outbox = &self.context.outbox;
+        if rename.session_id.as_ref().is_some_and(|id| *id != outbox.session_id) {
             return Err("only the session of this process can be renamed here".to_owned());
         }
         if rename.title.trim().is_empty() {
             return Err("a title must not be empty".to_owned());
         }
-        if host.transcript.is_none() {
+        if outbox.transcript.is_none() {
             return Err("this session keeps nothing on disk, so it has no title".to_owned());
         }
-        match host.record(|writer| writer.title(&rename.title)) {
+        match outbox.record(|writer| writer.title(&rename.title)) {
             None => Ok(json!({})),
             Some(lost) => {
-                host.send(lost).await;
+                outbox.send(lost).await;
                 Err("the title could not be written".to_owned())
             }
         }
@@ -84,12 +88,13 @@ impl Session {
         &self,
         root: &RegisterRepoRoot,
     ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
-        let (host, directory) = (self.context.host.clone(), root.directory.clone());
+        let TurnContext { permissions, hooks, .. } = self.context.clone();
+        let directory = root.directory.clone();
         let folder = self.context.cx.cwd.join(&directory);
         move || {
             let odd = |why: &str| format!("register_repo_root: {directory} {why}");
             let folder = folder.canonicalize().map_err(|error| odd(&error.to_string()))?;
-            let policy = host.policy();
+            let policy = permissions.policy();
             let is_inside =
                 |known: &Path| known.canonicalize().is_ok_and(|known| folder.starts_with(known));
             if !folder.is_dir() || !policy.working_directories().any(is_inside) {
@@ -101,7 +106,8 @@ impl Session {
                 extra: Extra::default(),
             };
             let update = PermissionUpdate::AddDirectories(update);
-            host.change_policy_here(&update).map_err(|error| error.to_string())?;
+            let added = permissions.change_session(&update).map_err(|error| error.to_string())?;
+            hooks.directories_added(&added);
             Ok(json!({}))
         }
     }

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD;
 use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::permissions::Permissions;
 use crate::session::Session;
 
 /// The most of a file that fits into one frame: some hosts read no line of more than a mebibyte.
@@ -18,7 +18,7 @@ const MOST_BYTES: u64 = 512 * 1024;
 /// Who asks for a file: where names begin, and the rules that hold. Everything here touches the disk.
 struct Reader {
     cwd: PathBuf,
-    host: Host,
+    permissions: Permissions,
 }
 
 impl Session {
@@ -51,7 +51,7 @@ impl Session {
     }
 
     fn reader(&self) -> Reader {
-        Reader { cwd: self.context.cx.cwd.clone(), host: self.context.host.clone() }
+        Reader { cwd: self.context.cx.cwd.clone(), permissions: self.context.permissions.clone() }
     }
 }
 
@@ -79,7 +79,7 @@ impl Reader {
             reply.encoding = Some("base64".to_owned());
         } else {
             let text = String::from_utf8_lossy(&bytes);
-            // A letter that the limit cut in two is no fault of the file's.
+            // A character that the limit cut in two is not an error of the file.
             let cut = truncated && text.ends_with('\u{fffd}');
             reply.contents = text.trim_end_matches(|c| cut && c == '\u{fffd}').to_owned();
             reply.lossy = Some(reply.contents.contains('\u{fffd}'));
@@ -91,7 +91,7 @@ impl Reader {
     fn readable(&self, wanted: &str) -> Result<PathBuf, String> {
         let denied = || format!("read denied: {wanted}");
         let path = self.cwd.join(wanted).canonicalize().map_err(|_| denied())?;
-        let policy = self.host.policy();
+        let policy = self.permissions.policy();
         let is_inside =
             |known: &Path| known.canonicalize().is_ok_and(|known| path.starts_with(known));
         let is_ours = policy.working_directories().any(is_inside);

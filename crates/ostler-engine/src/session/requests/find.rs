@@ -1,4 +1,4 @@
-//! Files that a host may offer while somebody types (`file_suggestions`).
+//! Files that a host may offer while the user types (`file_suggestions`).
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const MOST: usize = 15;
 const MOST_EVER: usize = 500;
 /// How many files are looked at; in a larger project some are not found, and `truncated` says so.
 const LOOKED_AT: usize = 200_000;
-/// How long the names of files are remembered: for as long as somebody types a word.
+/// How long the names of files are remembered: for as long as a user types a word.
 const REMEMBERED: Duration = Duration::from_secs(3);
 
 /// The files of a folder as they were a moment ago.
@@ -41,9 +41,9 @@ impl Session {
         request_id: Option<RequestId>,
         asked: &FileSuggestions,
     ) {
-        let (cwd, host, walks) =
-            (self.context.cx.cwd.clone(), self.context.host.clone(), self.walks.clone());
-        let guard = host.policy().read_guard();
+        let (cwd, outbox, walks) =
+            (self.context.cx.cwd.clone(), self.context.outbox.clone(), self.walks.clone());
+        let guard = self.context.permissions.policy().read_guard();
         let query = asked.query.clone();
         let limit = asked.extra.get("limit").and_then(Value::as_u64);
         let limit = limit.map_or(MOST, |limit| limit.min(MOST_EVER as u64) as usize);
@@ -72,7 +72,7 @@ impl Session {
                 }
                 Err(error) => failure(request_id, format!("the search broke down: {error}"), None),
             };
-            host.send(ToHost::ControlResponse(response)).await;
+            outbox.send(ToHost::ControlResponse(response)).await;
             tokio::time::sleep(REMEMBERED).await;
             walks.forget();
         });
@@ -147,8 +147,8 @@ fn rank(path: &str, typed: &str) -> Option<u32> {
     } else if path.contains(typed) {
         Some(4)
     } else {
-        let mut letters = path.chars();
-        typed.chars().all(|wanted| letters.any(|letter| letter == wanted)).then_some(5)
+        let mut characters = path.chars();
+        typed.chars().all(|wanted| characters.any(|character| character == wanted)).then_some(5)
     }
 }
 

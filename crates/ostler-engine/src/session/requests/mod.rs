@@ -28,10 +28,10 @@ impl Session {
             // Nothing here depends on whether anybody watches.
             AskEngine::SetHasSubscribers(_) => Ok(json!({})),
             AskEngine::EndSession(_) => {
-                self.is_told_to_end = true;
+                self.must_end = true;
                 Ok(json!({}))
             }
-            AskEngine::GetHooksListing(_) => Ok(json!(self.context.host.hooks().listing())),
+            AskEngine::GetHooksListing(_) => Ok(json!(self.context.hooks.listing())),
             AskEngine::SetMcpPermissionModeOverride(set) => self.pin_server(set),
             AskEngine::ListPermissionRules(_) => Ok(self.permission_rules()),
             AskEngine::GetSettings(_) => Ok(self.settings()),

@@ -23,7 +23,7 @@ use crate::session::disk_requests::Offers;
 const BUSY: &str = "reload_plugins_busy";
 
 impl Session {
-    /// Skills and commands, and everybody who watches hears of them before the answer.
+    /// Skills and commands. The frame with the list precedes the answer.
     pub(in crate::session) async fn reload_skills(
         &mut self,
         offers: Offers,
@@ -31,10 +31,10 @@ impl Session {
         self.use_offers(offers)?;
         let listed = commands::listed(&self.context.library);
         self.context
-            .host
+            .outbox
             .send(ToHost::System(System::CommandsChanged(CommandsChanged {
                 commands: listed,
-                session_id: self.context.host.session_id.clone(),
+                session_id: self.context.outbox.session_id.clone(),
                 uuid: fresh_uuid(),
                 ..CommandsChanged::default()
             })))
@@ -55,11 +55,11 @@ impl Session {
         request_id: Option<RequestId>,
         reload: &ReloadPlugins,
     ) {
-        let host = self.context.host.clone();
+        let outbox = self.context.outbox.clone();
         if reload.refuse_if_busy == Some(true) && !self.turns.is_empty() {
             let error = "a turn is running; try again when it has ended".to_owned();
             let response = failure(request_id, error, Some(BUSY));
-            return host.send(ToHost::ControlResponse(response)).await;
+            return outbox.send(ToHost::ControlResponse(response)).await;
         }
         self.on_disk(request_id, AskEngine::ReloadPlugins(reload.clone())).await;
     }
@@ -111,7 +111,7 @@ impl Session {
     pub(in crate::session) fn use_offers(&mut self, offers: Offers) -> Result<(), String> {
         let Offers { library, brought, style_text } = offers;
         let hooks = registry::of_plugins(&library)?;
-        self.context.host.replace_plugin_hooks(hooks);
+        self.context.hooks.replace_plugins(hooks);
         self.context.servers.set_plugins(&servers(&library));
         self.setup.base.library = library.into();
         self.setup.brought = brought;

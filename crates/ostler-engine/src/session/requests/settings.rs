@@ -23,7 +23,7 @@ const FLAG: &str = "flagSettings";
 impl Session {
     /// All rules that hold.
     pub(super) fn permission_rules(&self) -> Value {
-        let policy = self.context.host.policy();
+        let policy = self.context.permissions.policy();
         let rules = policy.rules().iter().map(|kept| PermissionRuleEntry {
             behavior: match kept.behavior {
                 Behavior::Allow => PermissionBehavior::Allow,
@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// Changes settings as if they had been given on the command line. All of it holds from the next turn on, or
-    /// nothing; what has no effect while a session runs is told.
+    /// nothing; what has no effect while a session runs is reported.
     pub(super) async fn apply_settings(&mut self, settings: &Value) -> Result<Value, String> {
         let Value::Object(given) = settings else {
             return Err("the settings are not an object".to_owned());
@@ -104,7 +104,7 @@ impl Session {
         }
         self.setup.applied = applied;
         if given.contains_key("permissions") {
-            let mut policy = self.context.host.policy.lock().unwrap_or_else(|it| it.into_inner());
+            let mut policy = self.context.permissions.lock();
             policy.forget(Source::Flag);
             // What the session was started with stays: a host adds to it, and a no stays a no.
             let started = self.setup.flag_rules.iter().cloned();
@@ -118,7 +118,7 @@ impl Session {
         if !without_effect.is_empty() {
             let list = without_effect.join(", ");
             let text = format!("these settings have no effect while a session runs: {list}");
-            self.context.host.inform(text, "warning", Some("settings_without_effect")).await;
+            self.context.outbox.inform(text, "warning", Some("settings_without_effect")).await;
         }
         Ok(json!({}))
     }
@@ -155,7 +155,7 @@ impl Session {
         if let Some(permissions) = change.get("permissions") {
             read_rules(permissions)?;
         }
-        let folders = Arc::clone(&self.context.host.folders);
+        let folders = Arc::clone(&self.context.permissions.folders);
         let path = folders.file(source).ok_or_else(|| "there is no folder for it".to_owned())?;
         let change = change.clone();
         Ok(move || {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_none_is_refused() {
+    fn an_invalid_rule_is_refused() {
         assert!(read_rules(&json!({"deny": ["Bash(ls:*)"], "ask": ["Read"]})).unwrap().len() == 2);
         assert!(read_rules(&json!({"deny": ["Bash("]})).is_err());
         assert!(read_rules(&json!({"deny": "Bash"})).is_err());

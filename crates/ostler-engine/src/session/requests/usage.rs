@@ -72,7 +72,7 @@ impl Session {
 
     /// What the session has used.
     pub(super) fn usage(&self) -> Value {
-        let ledger = &self.context.host.ledger;
+        let ledger = &self.context.records.ledger;
         let (added, removed) = ledger.lines();
         let session = SessionUsage {
             total_cost_usd: Num::from(ledger.dollars()),
@@ -88,9 +88,9 @@ impl Session {
         serde_json::to_value(reply).unwrap_or_default()
     }
 
-    /// The same in words.
+    /// The same as text.
     pub(super) fn cost(&self) -> String {
-        let ledger = &self.context.host.ledger;
+        let ledger = &self.context.records.ledger;
         let (added, removed) = ledger.lines();
         let mut lines = vec![
             format!("Cost: ${:.4}", ledger.dollars()),

@@ -50,7 +50,7 @@ async fn a_model_that_agrees_lets_the_call_go_its_usual_way() {
 }
 
 #[tokio::test]
-async fn a_model_that_objects_denies_the_call_and_ends_the_turn_or_lets_it_go_on() {
+async fn a_model_that_objects_denies_the_call_and_ends_or_continues_the_turn() {
     let no = r#"{"ok": false, "reason": "it is not"}"#;
     let mut host = judged("PreToolUse", json!({}), no).await;
     assert_eq!(result(&mut host).await, "");
@@ -145,7 +145,7 @@ async fn guarded(event: &str, server: &str, answer: Result<Value, &str>) -> Test
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_is_told_what_it_is_about_and_decides() {
+async fn a_tool_of_a_server_receives_the_hooks_input_and_decides() {
     let fields = json!({"permissionDecision": "deny", "permissionDecisionReason": "TOOL INPUT"});
     let deny = specific("PreToolUse", fields);
     // What the server is told comes back as JSON inside JSON, so its quotes are gone.

@@ -61,7 +61,7 @@ async fn a_matcher_keeps_a_setup_hook_away_from_the_other_kind() {
 }
 
 #[tokio::test]
-async fn nobody_can_object_to_setup_and_its_words_go_with_the_first_prompt() {
+async fn setup_hooks_cannot_object_and_their_text_goes_with_the_first_prompt() {
     let context = specific("Setup", json!({"additionalContext": "npm is installed"}));
     let hook = |command: String| json!({"type": "command", "command": command});
     let hooks = json!({"Setup": [{"hooks": [hook(says(&context)), hook("exit 2".to_owned())]}]});
@@ -110,7 +110,7 @@ async fn a_person_who_leaves_at_the_prompt_is_a_reason_of_its_own() {
 }
 
 #[tokio::test]
-async fn whoever_leaves_in_the_middle_did_not_leave_at_the_prompt() {
+async fn a_host_that_leaves_during_a_turn_did_not_leave_at_the_prompt() {
     let ledger = HookLog::new();
     let held = Script::new().rule(when(), reply().text("Done.").hold("answer"));
     let mut host = TestHost::with(held, |options| {

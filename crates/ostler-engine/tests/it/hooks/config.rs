@@ -115,7 +115,7 @@ fn remarks(host: &TestHost, tag: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_settings_file_is_told_by_its_name_while_nothing_else_goes_on() {
+async fn every_settings_file_is_reported_by_its_name_while_the_session_is_idle() {
     let place = ServerLocation::new();
     let mut host = place.start(calls("Look")).await;
     register(&mut host, "ConfigChange", matcher(json!({}))).await;
@@ -189,7 +189,7 @@ async fn a_hook_that_gave_no_answer_is_asked_again_with_the_next_prompt() {
 }
 
 #[tokio::test]
-async fn nobody_can_object_to_the_administrators_settings() {
+async fn hooks_cannot_object_to_the_administrators_settings() {
     let place = ServerLocation::new();
     let mut host = place.start(calls("Look")).await;
     register(&mut host, "ConfigChange", matcher(json!({}))).await;

@@ -63,7 +63,7 @@ async fn the_user_sees_other_words_and_the_model_and_the_file_keep_its_own() {
 }
 
 #[tokio::test]
-async fn hooks_are_told_every_text_once_and_whole() {
+async fn hooks_receive_every_text_once_and_whole() {
     let ledger = HookLog::new();
     let hooks = ledger.hooks(&["MessageDisplay", "Stop"]);
     let mut host = TestHost::with(script(), |options| {

@@ -262,7 +262,7 @@ async fn an_error_response_denies() {
 }
 
 #[tokio::test]
-async fn an_error_response_of_a_hook_that_may_fail_is_told_and_changes_nothing() {
+async fn an_error_response_of_a_hook_that_may_fail_is_reported_and_changes_nothing() {
     let host = check_error(json!({"onFailure": "continue"}), "Done: saw it").await;
     let remarks = informational(&host);
     assert_eq!(remarks[0].1.as_deref(), Some("hook_callback_failed"), "{remarks:?}");
@@ -316,7 +316,7 @@ async fn first_answer(of_hook: bool, answer: Value) -> (String, Vec<String>) {
 }
 
 #[tokio::test]
-async fn permission_request_is_asked_beside_the_host_and_the_first_answer_wins() {
+async fn permission_request_hooks_and_the_host_are_asked_together_and_the_first_answer_wins() {
     let decide = |decision: Value| specific("PermissionRequest", json!({"decision": decision}));
     let (text, story) =
         first_answer(true, decide(json!({"behavior": "deny", "message": "policy"}))).await;
@@ -331,7 +331,7 @@ async fn permission_request_is_asked_beside_the_host_and_the_first_answer_wins()
 }
 
 #[tokio::test]
-async fn post_tool_use_block_is_read_by_the_model_beside_the_result() {
+async fn post_tool_use_block_is_read_by_the_model_with_the_result() {
     let mut host = command(calls("Look"), "PostToolUse", "echo 'not formatted' >&2; exit 2").await;
     host.prompt("go").await;
     host.result().await;

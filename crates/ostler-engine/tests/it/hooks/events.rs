@@ -332,7 +332,7 @@ async fn instructions_loaded_tells_each_file() {
 }
 
 #[tokio::test]
-async fn hooks_that_nothing_sets_off_are_told_once() {
+async fn hooks_that_nothing_sets_off_are_reported_once() {
     let ledger = HookLog::new();
     let script = Script::new().rule(when(), reply().text("Done."));
     let hooks = ledger.hooks(&["WorktreeCreate", "TeammateIdle", "Stop"]);

@@ -44,7 +44,7 @@ async fn model_of_next_answer(host: &mut TestHost) -> String {
 }
 
 #[tokio::test]
-async fn hooks_are_told_what_a_switch_costs_before_it_happens() {
+async fn hooks_receive_what_a_switch_costs_before_it_happens() {
     let mut host = callback(script(), "PreModelSwitch", matcher(json!({})), Ok(json!({}))).await;
     host.answer = None;
     host.prompt("go").await;
@@ -159,7 +159,7 @@ async fn the_usual_model_and_the_same_model() {
 }
 
 #[tokio::test]
-async fn a_matcher_names_a_model_in_all_its_spellings_and_one_nobody_knows_is_told_to_all() {
+async fn a_matcher_names_a_model_in_all_its_spellings_and_an_unknown_model_is_for_all_hooks() {
     let hook = json!({"PreModelSwitch": [{"matcher": "claude-opus-4-6",
         "hooks": [{"type": "command", "command": "exit 2"}]}]});
     for (model, is_kept) in [
@@ -175,7 +175,7 @@ async fn a_matcher_names_a_model_in_all_its_spellings_and_one_nobody_knows_is_to
 }
 
 #[tokio::test]
-async fn a_model_that_takes_over_by_itself_is_told_and_nobody_is_asked() {
+async fn a_fallback_to_another_model_is_reported_and_hooks_cannot_object() {
     let script = Script::new()
         .rule(when().model("second"), reply().text("Done."))
         .rule(when(), reply().status(Status::new(529)));

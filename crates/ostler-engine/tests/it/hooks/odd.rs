@@ -17,7 +17,7 @@ async fn result(host: &mut TestHost, prompt: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_hook_need_not_read_what_it_is_told() {
+async fn a_hook_need_not_read_its_input() {
     // Far more than a pipe holds, so that somebody is still writing when nobody reads any more.
     let prompt = "x".repeat(4 * 1024 * 1024);
     for (command_line, answer) in
@@ -53,7 +53,7 @@ async fn output_without_end_is_cut_and_the_hook_runs_to_its_end() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_to_be_read_is_none() {
+async fn an_answer_that_is_too_long_is_not_an_answer() {
     let much = "printf '{\"reason\": \"'; head -c 2000000 /dev/zero | tr '\\0' x; printf '\"}'";
     let mut host = command(calls("Look"), "PreToolUse", much).await;
     assert!(result(&mut host, "go").await.contains("malformed"));
@@ -140,7 +140,7 @@ async fn a_hook_in_the_background_wakes_the_model_when_it_objects() {
 }
 
 #[tokio::test]
-async fn a_hook_in_the_background_that_does_not_object_wakes_nobody() {
+async fn a_hook_in_the_background_that_does_not_object_starts_no_turn() {
     let ledger = HookLog::new();
     let hook = |line: String| json!({"type": "command", "command": line, "asyncRewake": true});
     let ended = ledger.pipe("ended");

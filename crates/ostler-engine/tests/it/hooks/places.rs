@@ -44,7 +44,7 @@ fn goes(from: &Path, to: &Path) -> Script {
 }
 
 #[tokio::test]
-async fn a_shell_that_goes_elsewhere_is_told_and_hooks_go_along() {
+async fn a_change_of_the_shells_directory_is_reported_and_hooks_run_there() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().to_owned(), folder.path().join("src"));
     fs::create_dir(&to).unwrap();
@@ -69,7 +69,7 @@ async fn a_shell_that_goes_elsewhere_is_told_and_hooks_go_along() {
 }
 
 #[tokio::test]
-async fn a_callback_hears_that_the_shell_went_elsewhere() {
+async fn a_callback_is_notified_of_the_shells_new_directory() {
     let folder = tempfile::tempdir().unwrap();
     let script = goes(Path::new("/"), folder.path());
     let mut host = TestHost::with(script, |options| options.tools.push(erase(Go))).await;
@@ -108,7 +108,7 @@ fn change(name: &str, event: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_file_that_a_matcher_names_is_watched_while_nothing_else_goes_on() {
+async fn a_file_that_a_matcher_names_is_watched_while_the_session_is_idle() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(".env");
     let mut host = watching(folder.path(), json!({"matcher": ".envrc|.env"}), Vec::new()).await;
@@ -144,7 +144,7 @@ async fn hooks_say_what_to_watch_next() {
 }
 
 #[tokio::test]
-async fn a_change_is_told_before_the_prompt_that_follows_it() {
+async fn a_change_is_reported_before_the_prompt_that_follows_it() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = HookLog::new();
     let hooks = ledger.hooks(&["FileChanged", "UserPromptSubmit"]);
@@ -166,7 +166,7 @@ async fn a_change_is_told_before_the_prompt_that_follows_it() {
 }
 
 #[tokio::test]
-async fn a_directory_that_the_host_adds_is_told_unless_it_was_within_reach() {
+async fn a_directory_that_the_host_adds_is_reported_unless_it_was_accessible() {
     let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let inside = folder.path().join("src");
     let mut host = TestHost::with(calls("Change"), |options| {
@@ -194,7 +194,7 @@ async fn a_directory_that_the_host_adds_is_told_unless_it_was_within_reach() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_hooks_that_hear_of_a_directory() {
+async fn hooks_about_an_added_directory_are_not_waited_for() {
     let other = tempfile::tempdir().unwrap();
     let mut host =
         callback(calls("Change"), "DirectoryAdded", matcher(json!({})), Ok(json!({}))).await;

@@ -149,7 +149,7 @@ async fn on_failure_continue_lets_a_guard_time_out() {
 }
 
 #[tokio::test]
-async fn exit_code_2_changes_nothing_where_nobody_can_object() {
+async fn exit_code_2_changes_nothing_for_events_without_objections() {
     for event in ["SessionStart", "InstructionsLoaded", "SessionEnd"] {
         let hook = json!({"type": "command", "command": "echo no >&2; exit 2"});
         let mut host = session(done(), one(event, hook)).await;
@@ -232,7 +232,7 @@ async fn a_condition_looks_into_shell_commands() {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_an_async_hook_and_its_words_come_with_the_next_prompt() {
+async fn an_async_hook_is_not_waited_for_and_its_text_comes_with_the_next_prompt() {
     let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let context = says(&specific("PostToolUse", json!({"additionalContext": "the tests fail"})));
@@ -422,7 +422,7 @@ async fn callbacks_have_no_hook_frames() {
 }
 
 #[tokio::test]
-async fn a_kind_of_hook_that_is_not_supported_is_told_where_it_only_watches() {
+async fn an_unsupported_kind_of_hook_is_reported_where_it_only_watches() {
     let mut host = session(done(), one("Stop", json!({"type": "agent", "prompt": "check"}))).await;
     assert_eq!(result(&mut host).await, "Done.");
     assert!(host.story().contains(&"system informational".to_owned()), "{:?}", host.story());

@@ -269,7 +269,7 @@ fn long_paths_share_a_folder_whatever_the_hash() {
 
 // Mutant: without the lock in `LineFile::claim` nobody is warned.
 #[test]
-fn a_session_that_is_open_elsewhere_is_told() {
+fn a_session_that_is_open_elsewhere_is_reported() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "hi");

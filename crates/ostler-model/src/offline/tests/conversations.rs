@@ -68,7 +68,7 @@ fn an_edit_reads_the_file_before() {
 }
 
 #[test]
-fn writing_over_a_file_reads_it_when_told_to() {
+fn writing_over_a_file_reads_it_if_the_prompt_says_so() {
     let mut talk = Conversation::new();
     let write = json!({"file_path": "a.txt", "content": "x"});
     talk.say("write x to a.txt").calls_exactly(&[("Write", write.clone())]);
@@ -244,7 +244,7 @@ fn reminders_are_not_the_users_words() {
 }
 
 #[test]
-fn the_user_may_say_something_new_beside_the_results() {
+fn the_user_may_send_a_prompt_with_the_results() {
     let mut talk = Conversation::new();
     let call = talk.say("list files").calls()[0].clone();
     let results = |call| vec![result(call, "a.txt", None), ContentBlock::text("read a.txt")];
@@ -274,7 +274,7 @@ fn ids_are_unique_within_a_conversation() {
 }
 
 #[test]
-fn two_agents_that_are_told_the_same_have_ids_of_their_own() {
+fn two_agents_with_the_same_prompt_have_ids_of_their_own() {
     let id_of = |system: &str| {
         let mut talk = Conversation::new();
         talk.request.system = system.into();
@@ -290,7 +290,7 @@ fn the_same_conversation_gets_the_same_answer() {
 }
 
 #[test]
-fn a_command_in_the_background_is_started_and_its_end_is_told() {
+fn a_command_in_the_background_is_started_and_its_end_is_reported() {
     let mut talk = Conversation::new();
     let input = json!({"command": "sleep 5; echo x", "description": "Run what the user typed",
         "run_in_background": true});

@@ -54,12 +54,12 @@ impl Conversation {
         self.answered()
     }
 
-    /// All calls of the last answer return the same, and the model goes on.
+    /// All calls of the last answer return the same, and the model continues.
     fn returns(&mut self, text: &str) -> TestReply {
         self.results(text, None)
     }
 
-    /// All calls of the last answer fail, and the model goes on.
+    /// All calls of the last answer fail, and the model continues.
     fn fails(&mut self, text: &str) -> TestReply {
         self.results(text, Some(true))
     }

@@ -73,7 +73,7 @@ fn only_a_rule_lets_the_shell_open_a_file() {
         for command in ["ls > /dev/null", "ls 2>&1", "ls 2>/dev/null | sort", "cat < /dev/null"] {
             assert_eq!(outcome(&plain, "Bash", command), "allow", "{command} in {mode}");
         }
-        // The rule for the program is none for the file.
+        // The rule for the program is not one for the file.
         let echo = policy(cwd.path(), mode.clone(), &["allow Bash(echo:*)"]);
         assert_ne!(outcome(&echo, "Bash", "echo hi > a"), "allow", "{mode}");
         let read = policy(cwd.path(), mode.clone(), &["allow Read(in/**)"]);
@@ -384,7 +384,7 @@ proptest! {
     #[test]
     fn plan_mode_runs_nothing_that_changes((command, looks) in nested_of(vec!["ls -la", "echo hi", "git status", "cat x"], [EDITS, OTHER_EDITS, &["bad one", "git push"]].concat())) {
         let policy = policy(Path::new("/tmp"), PermissionMode::Plan, &["allow Bash(bad:*)", "allow Edit(**)"]);
-        // The frames of the generator call `good`, which nobody knows to be harmless.
+        // The frames of the generator call `good`, which is not known to be harmless.
         let decision = decide(&policy, "Bash", &command);
         prop_assert!(looks || decision.outcome != Outcome::Allow, "{}: {:#?}", command, decision.chain);
     }

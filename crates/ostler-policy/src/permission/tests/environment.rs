@@ -39,7 +39,7 @@ fn commands_are_judged_by_the_environment_in_which_they_run() {
 
 // Seen to fail when `parts` does not look at the environment.
 #[test]
-fn beside_a_part_that_a_rule_allows_the_whole_environment_must_be_harmless() {
+fn with_a_part_that_a_rule_allows_the_whole_environment_must_be_harmless() {
     let cwd = tempfile::tempdir().unwrap();
     let rules = ["allow Bash(npm test:*)"];
     for (variables, command, expected) in [

@@ -1,4 +1,4 @@
-//! A subagent as its line to the host knows it: what of it is shown, and how far it has come.
+//! A subagent: what of it the host sees, and how far it has come.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,40 +8,45 @@ use ostler_proto::api::{ContentBlock, ToolUseBlock, Usage};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::TaskProgress;
+use ostler_proto::{AgentId, SessionId, ToolUseId};
 use serde_json::Value;
 
-use crate::host::Host;
 use crate::ids::fresh_uuid;
 use crate::model::ledger::count_tokens;
 use crate::tasks::{TaskCost, frames};
 
-/// A subagent that speaks.
+/// A subagent of a session.
 #[derive(Debug)]
 pub(crate) struct SubagentIdentity {
+    pub(crate) id: AgentId,
+    /// The call that started it.
+    pub(crate) call: ToolUseId,
     pub(crate) kind: String,
     pub(crate) description: String,
     /// The conversation does not wait for it.
     in_background: AtomicBool,
-    /// The host sees what it says, beside what it does.
+    /// The host sees its text in addition to its calls.
     shows_text: AtomicBool,
-    /// What it says is kept here for whoever looks.
+    /// Its text is kept here, for `TaskOutput` and the host.
     pub(crate) output_file: PathBuf,
     begun: Instant,
     n_tool_calls: AtomicU64,
     tokens: AtomicU64,
-    /// Its call is answered: the host hears nothing more of it.
+    /// Its call is answered: the host receives no more frames of it.
     is_silent: AtomicBool,
 }
 
 impl SubagentIdentity {
     pub(crate) fn new(
-        kind: &str,
-        description: &str,
+        (id, call): (AgentId, ToolUseId),
+        (kind, description): (&str, &str),
         in_background: bool,
         shows_text: bool,
         output_file: PathBuf,
     ) -> Self {
         Self {
+            id,
+            call,
             kind: kind.to_owned(),
             description: description.to_owned(),
             in_background: AtomicBool::new(in_background),
@@ -54,18 +59,18 @@ impl SubagentIdentity {
         }
     }
 
-    /// Whether the conversation goes on without it.
+    /// Whether it runs in the background.
     pub(crate) fn is_in_background(&self) -> bool {
         self.in_background.load(Ordering::Relaxed)
     }
 
-    /// The conversation goes on without it from now on, and the host sees all of it.
+    /// Moves it to the background; the host sees all of it from now on.
     pub(crate) fn put_behind(&self) {
         self.in_background.store(true, Ordering::Relaxed);
         self.shows_text.store(true, Ordering::Relaxed);
     }
 
-    /// Nobody waits for it any more.
+    /// Its call no longer waits for it.
     pub(crate) fn silence(&self) {
         self.is_silent.store(true, Ordering::Relaxed);
     }
@@ -121,19 +126,19 @@ impl SubagentIdentity {
     }
 
     /// `task_progress`: what it does now.
-    pub(crate) fn progress(&self, host: &Host, call: &ToolUseBlock) -> Option<ToHost> {
+    pub(crate) fn progress(&self, session_id: &SessionId, call: &ToolUseBlock) -> ToHost {
         self.n_tool_calls.fetch_add(1, Ordering::Relaxed);
         let what = call.input.get("description").and_then(Value::as_str).unwrap_or(&call.name);
-        Some(ToHost::System(System::TaskProgress(TaskProgress {
-            task_id: host.agent.as_ref()?.as_str().into(),
-            tool_use_id: host.parent.clone(),
+        ToHost::System(System::TaskProgress(TaskProgress {
+            task_id: self.id.as_str().into(),
+            tool_use_id: Some(self.call.clone()),
             description: format!("Running {what}"),
             subagent_type: Some(self.kind.clone()),
             usage: frames::usage(self.effort()),
             last_tool_name: Some(call.name.clone()),
-            session_id: host.session_id.clone(),
+            session_id: session_id.clone(),
             uuid: fresh_uuid(),
             ..TaskProgress::default()
-        })))
+        }))
     }
 }

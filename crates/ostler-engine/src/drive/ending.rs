@@ -1,0 +1,162 @@
+//! The end of a turn: hooks that may prolong it, and what the host reads about it.
+
+use ostler_proto::api::{ContentBlock, Message, StopReason};
+use ostler_proto::hook::HookEvent;
+use ostler_proto::message::AssistantError;
+use serde_json::json;
+
+use super::{Driver, TurnContext, TurnOutcome};
+use crate::hooks::Event;
+use crate::rescue::LentTurn;
+use crate::turn::{Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, MAX_REFUSALS, StopVerdict};
+
+/// What the user reads when the model declined to answer.
+pub(crate) const REFUSED: &str = "The model declined to answer this.";
+/// What the user reads when the answer was cut once too often.
+pub(crate) const CUT: &str = "The answer was longer than the model may write, also in pieces.";
+
+impl Driver<'_> {
+    /// Asks hooks whether the turn may end.
+    pub(super) async fn may_stop(&mut self, again: bool) -> Input {
+        let TurnContext { outbox, hooks, cx, .. } = self.context;
+        let mut fields = json!({
+            "stop_hook_active": again,
+            "last_assistant_message": self.finished.text,
+            "background_tasks": cx.tasks.summary(),
+            // Nothing here runs by a clock.
+            "session_crons": [],
+        });
+        let event = match &outbox.subagent {
+            None => HookEvent::Stop,
+            Some(subagent) => {
+                let path = outbox.transcript.as_ref().map(|transcript| transcript.path());
+                fields["agent_id"] = json!(subagent.id);
+                fields["agent_type"] = json!(subagent.kind);
+                fields["agent_transcript_path"] = json!(path.unwrap_or_default());
+                HookEvent::SubagentStop
+            }
+        };
+        let event = Event::new(event, fields);
+        tokio::select! {
+            // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
+            verdict = hooks.run(event) => {
+                // What a hook wants the model to read, it shall still read in this turn.
+                let words: Vec<_> = verdict.block.into_iter().chain(verdict.context).collect();
+                self.stopped_by_hook(verdict.stop.clone());
+                Input::StopVerdict(match verdict.stop {
+                    None if !words.is_empty() => StopVerdict::GoOn(words.join("\n")),
+                    _ => StopVerdict::Stop,
+                })
+            }
+        }
+    }
+
+    /// Keeps what a hook said when it ended the turn.
+    pub(super) fn stopped_by_hook(&mut self, reason: Option<String>) {
+        if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
+            self.finished.hook_stop_reason = Some(reason);
+        }
+    }
+
+    /// Hooks will never let the turn end, it seems.
+    pub(super) async fn overruled(&mut self) {
+        let text =
+            format!("Stop hooks wanted the turn to go on {MAX_REFUSALS} times; it ends now.");
+        self.context.outbox.inform(text, "warning", Some("stop_hooks_overruled")).await;
+    }
+
+    /// Asks hooks whether the results of a response may go to the model.
+    pub(super) async fn may_continue(&mut self) -> Input {
+        let TurnContext { hooks, cx, .. } = self.context;
+        let fields = json!({"tool_calls": std::mem::take(&mut self.batch)});
+        tokio::select! {
+            biased;
+            () = cx.cancelled.cancelled() => Input::Interrupt,
+            verdict = hooks.run(Event::new(HookEvent::PostToolBatch, fields)) => {
+                let stop = verdict.stop.is_some() || verdict.block.is_some();
+                self.stopped_by_hook(verdict.stop.or(verdict.block));
+                Input::GoOnVerdict { context: verdict.context, stop }
+            }
+        }
+    }
+
+    /// Tells hooks that the turn failed. What they say changes nothing.
+    pub(super) async fn tell_of_failure(&mut self, error: AssistantError, details: String) {
+        let TurnContext { outbox, hooks, cx, .. } = self.context;
+        if outbox.subagent.is_some() {
+            return;
+        }
+        let fields = json!({
+            "error": error, "error_details": details, "last_assistant_message": details,
+        });
+        tokio::select! {
+            _ = hooks.run(Event::new(HookEvent::StopFailure, fields)) => {}
+            () = cx.cancelled.cancelled() => {}
+        }
+    }
+
+    /// Says in the model's place why it has no answer.
+    pub(super) async fn apologise(&mut self, words: String, error: AssistantError) {
+        self.context.outbox.send_error(words.clone(), error.clone()).await;
+        self.tell_of_failure(error, words).await;
+    }
+
+    /// Text of the turn itself that makes the model continue.
+    pub(super) async fn nudge(&mut self, words: String) {
+        match self.refused().cloned() {
+            Some(refused) => {
+                self.finished.n_user_messages += 1;
+                self.context.outbox.send_refused_once(&refused, words).await;
+            }
+            None => self.prompt(words).await,
+        }
+    }
+
+    /// The response that was stopped as unsafe, if the newest one was.
+    pub(super) fn refused(&self) -> Option<&Message> {
+        let was_refused = self.finished.stop_reason == Some(StopReason::Refusal);
+        self.frame.as_ref().filter(|_| was_refused).map(|frame| &frame.message)
+    }
+
+    /// Something the turn itself says on the user's side.
+    pub(super) async fn prompt(&mut self, words: String) {
+        self.finished.n_user_messages += 1;
+        self.context.outbox.send_synthetic(words).await;
+    }
+
+    pub(super) async fn finish(mut self, ending: Ending, turn: LentTurn) -> TurnOutcome {
+        self.hang_up();
+        self.close_stream(false).await;
+        self.jobs.shutdown().await;
+        let TurnContext { outbox, .. } = self.context;
+        match &ending {
+            Ending::Interrupted { in_tools } => {
+                let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };
+                self.finished.n_user_messages += 1;
+                outbox.send_user(vec![ContentBlock::text(marker)]).await;
+            }
+            Ending::Failed(error) => {
+                outbox.send_api_error(error).await;
+                self.tell_of_failure(error.kind(), error.to_string()).await;
+            }
+            Ending::Refused => {
+                let refused = self.refused().cloned().unwrap_or_default();
+                outbox.send_refusal(&refused, REFUSED).await;
+                self.tell_of_failure(AssistantError::InvalidRequest, REFUSED.to_owned()).await;
+            }
+            Ending::MaxOutputTokens => {
+                self.apologise(CUT.to_owned(), AssistantError::MaxOutputTokens).await
+            }
+            Ending::Completed
+            | Ending::HookStopped
+            | Ending::Blocked(_)
+            | Ending::Command { .. }
+            | Ending::MaxTurns
+            | Ending::SchemaMissed
+            | Ending::OverLimit(_) => {}
+        }
+        TurnOutcome { ending, conversation: turn.into_conversation(), ..self.finished }
+    }
+}

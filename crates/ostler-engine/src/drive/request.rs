@@ -1,0 +1,97 @@
+//! Asks the model, with a shorter conversation if it would not fit.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use ostler_proto::api::Accumulator;
+
+use super::{Driver, TurnContext, passed};
+use crate::compact::{self, CompactError, CompactJob, CompactedConversation, Trigger};
+use crate::limits::Limits;
+use crate::model::ChatMessage;
+use crate::turn::{Input, Limit, Turn};
+
+impl Driver<'_> {
+    pub(super) async fn ask(&mut self, messages: Arc<Vec<ChatMessage>>, whole: bool) {
+        self.context.outbox.send_requesting(&self.context.answering).await;
+        self.response = Accumulator::default();
+        self.asked = Some(Instant::now());
+        self.request_id = None;
+        self.finished.timing.ask();
+        self.attempts.ask();
+        self.stream = Some(self.context.model.respond(self.context.request(messages, whole)));
+    }
+
+    /// Makes the conversation shorter, and returns what the turn is to hear; nothing when it stays as it is.
+    pub(super) async fn compact(&mut self, turn: &Turn, is_too_long: bool) -> Option<Input> {
+        let TurnContext { outbox, cx, .. } = self.context;
+        let (conversation, to) = (turn.conversation(), turn.unanswered());
+        if to.0 == 0 {
+            // The prompt is all there is.
+            return None;
+        }
+        let is_answered = to == compact::cut::end(&conversation);
+        let job = CompactJob {
+            trigger: Trigger::Auto,
+            conversation: &conversation,
+            to,
+            request: is_answered.then_some(self.request.as_str()),
+            instructions: None,
+            is_too_long,
+        };
+        let deadline = self.deadline;
+        let stop = async {
+            tokio::select! {
+                () = cx.cancelled.cancelled() => {}
+                () = passed(deadline) => {}
+            }
+        };
+        // Rare and large: its place is not in every turn.
+        match Box::pin(compact::compact(self.context, job, stop)).await {
+            Ok(CompactedConversation { conversation, prompt_from, .. }) => {
+                self.attempts.succeed();
+                Some(Input::Compacted { conversation, prompt_from })
+            }
+            Err(CompactError::Stopped) if cx.cancelled.is_cancelled() => Some(Input::Interrupt),
+            Err(CompactError::Stopped) => Some(Input::Deadline),
+            Err(why) => {
+                self.attempts.failed = true;
+                let text = format!("The conversation was not compacted: {}", why.reason());
+                outbox.inform(text, "warning", Some("compact_failed")).await;
+                None
+            }
+        }
+    }
+
+    /// Asks the model, with a shorter conversation if this one would not fit.
+    pub(super) async fn ask_if_it_fits(
+        &mut self,
+        messages: Arc<Vec<ChatMessage>>,
+        whole: bool,
+        turn: &mut Turn,
+    ) {
+        if let Some(limit) = self.over_limit() {
+            // Subagents have used up what is left, or earlier prompts: nothing more is paid for.
+            turn.handle(Input::OverLimit(limit));
+        } else if !whole && self.attempts.is_due(self.context, &messages) {
+            match self.compact(turn, false).await {
+                Some(input) => turn.handle(input),
+                None => self.ask(messages, whole).await,
+            }
+        } else {
+            self.ask(messages, whole).await;
+        }
+    }
+
+    /// The limit that is reached, if one is.
+    pub(super) fn over_limit(&self) -> Option<Limit> {
+        let Limits { max_tokens, max_budget_usd, .. } = self.context.limits;
+        let tokens = self.context.tokens.load(Ordering::Relaxed);
+        let ledger = &self.context.records.ledger;
+        let dollars =
+            max_budget_usd.filter(|max| ledger.dollars() >= *max || ledger.unpriced().is_some());
+        let tokens = max_tokens.filter(|max| tokens >= *max);
+        dollars.map(|_| Limit::Dollars).or(tokens.map(|_| Limit::Tokens))
+    }
+}

@@ -1,0 +1,115 @@
+//! `system` frames: what happens next to the conversation.
+
+use std::sync::PoisonError;
+
+use ostler_proto::api::ToolUseBlock;
+use ostler_proto::frame::ToHost;
+use ostler_proto::message::System;
+use ostler_proto::message::system::{
+    ApiRetry, Informational, ModelFallback, PermissionDenied, Status,
+};
+use ostler_proto::permission::PermissionMode;
+use ostler_proto::{Extra, Num, Uuid};
+
+use super::{Notice, Outbox};
+use crate::ids::fresh_uuid;
+use crate::model::{Fallback, Retry};
+use crate::permission::Decision;
+
+impl Outbox {
+    /// Tells a host that follows responses that the model is asked.
+    pub(crate) async fn send_requesting(&self, answers: &[Uuid]) {
+        if !self.partial_messages || self.subagent.is_some() {
+            return;
+        }
+        let status = Status {
+            status: Some("requesting".to_owned()),
+            user_message_uuids: Some(answers.to_vec()).filter(|answers| !answers.is_empty()),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Status::default()
+        };
+        self.send(ToHost::System(System::Status(status))).await;
+    }
+
+    /// Tells which mode holds now.
+    pub(crate) async fn send_mode(&self, mode: PermissionMode) {
+        let status = Status {
+            permission_mode: Some(mode),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Status::default()
+        };
+        self.send(ToHost::System(System::Status(status))).await;
+    }
+
+    /// Tells that a request to the model will be tried again.
+    pub(crate) async fn send_retry(&self, retry: &Retry) {
+        let frame = ApiRetry {
+            attempt: retry.attempt,
+            max_retries: retry.max_retries,
+            retry_delay_ms: Num::from(retry.delay.as_millis() as u64),
+            error_status: retry.status,
+            error: retry.error.clone(),
+            no_response: None,
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            extra: Extra::default(),
+        };
+        self.send(ToHost::System(System::ApiRetry(frame))).await;
+    }
+
+    /// Tells that another model takes over.
+    pub(crate) async fn send_fallback(&self, fallback: Fallback) {
+        let content =
+            format!("{} is overloaded or out of order; {} takes over", fallback.from, fallback.to);
+        let frame = ModelFallback {
+            trigger: "overloaded".to_owned(),
+            original_model: fallback.from,
+            fallback_model: fallback.to,
+            content,
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..ModelFallback::default()
+        };
+        self.send(ToHost::System(System::ModelFallback(frame))).await;
+    }
+
+    /// Tells that a call was denied without a question.
+    pub(crate) async fn send_denied(&self, call: &ToolUseBlock, decision: &Decision) {
+        let frame = PermissionDenied {
+            tool_name: call.name.clone(),
+            tool_use_id: call.id.clone(),
+            agent_id: self.agent().cloned(),
+            decision_reason_type: Some(decision.reason_type.to_string()),
+            decision_reason: Some(decision.reason.clone()),
+            message: decision.reason.clone(),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..PermissionDenied::default()
+        };
+        self.send(ToHost::System(System::PermissionDenied(frame))).await;
+    }
+
+    /// Tells the user something, through the host.
+    pub(crate) async fn inform(&self, content: String, level: &str, tag: Option<&str>) {
+        let frame = Informational {
+            content,
+            level: level.to_owned(),
+            tag: tag.map(str::to_owned),
+            session_id: self.session_id.clone(),
+            uuid: fresh_uuid(),
+            ..Informational::default()
+        };
+        self.send(ToHost::System(System::Informational(frame))).await;
+    }
+
+    /// Tells the host what it should know about the start, once.
+    pub(super) async fn send_notices(&self) {
+        let notices =
+            std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        for Notice { content, level } in notices {
+            Box::pin(self.inform(content, level, Some("startup"))).await;
+        }
+    }
+}
