@@ -61,7 +61,7 @@ impl App {
                 gone.push((kind.to_owned(), record.id));
             }
         }
-        for kind in [Session::KIND, "thread", "about", Deletion::KIND] {
+        for kind in [Session::KIND, "sessionTotals", "thread", "about", Deletion::KIND] {
             gone.push((kind.to_owned(), session.id.clone()));
         }
         // While the record of the deletion is still there.

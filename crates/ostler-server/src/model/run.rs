@@ -42,6 +42,9 @@ pub(crate) struct Session {
     /// Where it stands among others: when something happened last, and its id.
     #[serde(default)]
     pub(crate) place: String,
+    /// When it was made, and its id: the order in the list of a space.
+    #[serde(default)]
+    pub(crate) begun: String,
     /// What a search looks at: its title on the first line, then how prompts began.
     #[serde(default)]
     pub(crate) search: String,

@@ -30,6 +30,9 @@ pub(crate) struct RunChanges {
     /// Whether there were more files than are told.
     #[serde(default)]
     pub(crate) cut: bool,
+    /// When it ended, and the run: the order in the list of its session.
+    #[serde(default)]
+    pub(crate) place: String,
 }
 
 kept!(RunChanges, "changes");

@@ -1,5 +1,6 @@
 //! What happens in a session, added to its record in the same commit.
 
+use super::session_totals::SessionTotals;
 use super::{NewRun, Sessions};
 use crate::error::Fallible;
 use crate::model::run::Session;
@@ -40,7 +41,8 @@ impl Sessions {
     }
 }
 
-/// Whether a session's record was changed by somebody else in between, so that it has to be read again.
+/// Whether a session's record or its sums were changed by somebody else in between, so that they have to be read again.
 pub(super) fn is_behind(error: &ostler_store::Error) -> bool {
-    matches!(error, ostler_store::Error::Conflict { kind, .. } if kind == Session::KIND)
+    let of_session = [Session::KIND, SessionTotals::KIND];
+    matches!(error, ostler_store::Error::Conflict { kind, .. } if of_session.contains(&kind.as_str()))
 }

@@ -336,12 +336,9 @@ impl Schedules {
 
     /// Ends the schedules that would prompt a session which is deleted.
     pub(crate) async fn session_deleted(&self, session: &str) -> Fallible<()> {
-        for schedule in self.records.all::<Schedule>(Filter::default()).await? {
-            let prompts_it =
-                matches!(&schedule.start, Start::Session { session: it, .. } if it == session);
-            if !prompts_it {
-                continue;
-            }
+        let field = Some(("start.session".to_owned(), session.to_owned()));
+        let filter = Filter { field, ..Filter::default() };
+        for schedule in self.records.all::<Schedule>(filter).await? {
             let ended = self.records.update::<Schedule, ()>(&schedule.id, |schedule| {
                 (schedule.state, schedule.next) = (ScheduleState::Ended, None);
                 Ok(())
@@ -376,14 +373,14 @@ impl Schedules {
     /// Forgets the oldest firings of a schedule that has very many.
     async fn prune(&self, schedule: &str) -> Fallible<()> {
         let filter = Filter { prefix: Some(firings_of(schedule)), ..Filter::default() };
-        let page = Page { limit: KEPT + 1, descending: true, ..Page::default() };
-        let newest: Vec<Firing> = self.records.list(&filter, &page).await?;
-        if newest.len() <= KEPT {
+        // One is pruned whenever one is added. Those that are open stay, which are few.
+        let n_old = self.records.count::<Firing>(&filter, 2 * KEPT).await?.saturating_sub(KEPT);
+        if n_old == 0 {
             return Ok(());
         }
-        let oldest: Vec<Firing> = self.records.all(filter).await?;
-        let n_old = oldest.len().saturating_sub(KEPT);
-        for firing in oldest.into_iter().take(n_old).filter(|firing| !firing.is_open()) {
+        let page = Page { limit: n_old, ..Page::default() };
+        let oldest: Vec<Firing> = self.records.list(&filter, &page).await?;
+        for firing in oldest.into_iter().filter(|firing| !firing.is_open()) {
             self.records.remove::<Firing>(&firing.id).await?;
         }
         Ok(())
