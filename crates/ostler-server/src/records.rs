@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::error::{self, Fallible};
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
-pub(crate) const KINDS: [&str; 23] = [
+pub(crate) const KINDS: [&str; 24] = [
     "session",
     "run",
     "attached",
@@ -24,6 +24,7 @@ pub(crate) const KINDS: [&str; 23] = [
     "seen_memory",
     "schedule",
     "firing",
+    "firingKey",
     "hook",
     "owed",
     "task",

@@ -8,7 +8,7 @@ mod cut_off;
 pub(crate) mod day_usage;
 pub(crate) mod edits;
 pub(crate) mod fork;
-mod idempotency;
+pub(crate) mod idempotency;
 mod lease;
 mod meter;
 pub(crate) mod options;
