@@ -82,23 +82,24 @@ async fn a_deleted_session_is_in_no_file() {
     let session = session["id"].as_str().unwrap();
     let kept = client.session().await;
     client.until(&client.prompt(&kept, "stay").await, "completed").await;
-    client.until(&client.prompt(session, CANARY).await, "completed").await;
+    let first = client.prompt(session, CANARY).await;
+    client.until(&first, "completed").await;
     let run = client.prompt(session, "Edit it and run the command").await;
     let asked = client.pending().await;
     let id = asked["id"].as_str().unwrap();
     let yes = json!({"approved": true, "digest": asked["digest"], "scope": "session"});
     client.post(&format!("/api/approvals/{id}/decision"), yes).await;
     client.until(&run, "completed").await;
-    add_records(&desk, session, &run).await;
+    add_records(&desk, session, &first).await;
     // Whoever reads the damaged one puts it aside.
-    client.get(&format!("/api/sessions/{session}/runs")).await;
+    assert_eq!(client.ask(Method::GET, "/api/runs/run_damaged", None).await.0, 404);
 
     let before = files_with(desk.data(), CANARY);
     for place in ["/projects/", "/file-history/", "ostler.db"] {
         assert!(before.iter().any(|file| file.contains(place)), "{place}: {before:?}");
     }
     let stored = async |kind: &str, id: &str| desk.store().get(kind, id).await.unwrap();
-    for (kind, id) in [("attached", &*run), ("quarantine", "run:run_damaged")] {
+    for (kind, id) in [("attached", &*first), ("quarantine", "run:run_damaged")] {
         assert!(stored(kind, id).await.unwrap().body.to_string().contains(CANARY), "{kind}");
     }
     let audit = client.get("/api/audit").await;
