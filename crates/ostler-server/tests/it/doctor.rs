@@ -80,7 +80,7 @@ async fn what_is_wrong_is_named_with_a_way_out() {
     desk.api.finish();
 }
 
-// Mutant: `unreadable` that leaves the record where it is; `readable` that fails for it.
+// Mutant: `unreadable` that leaves the record where it is.
 #[tokio::test]
 async fn a_server_starts_with_a_broken_record_of_a_run_and_its_check_up_warns() {
     let mut desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;

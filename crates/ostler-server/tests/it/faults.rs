@@ -325,7 +325,6 @@ async fn a_disk_whose_writes_fail_for_a_while_needs_no_restart() {
     check_all(SYNC_FAILS).await;
 }
 
-// Mutant: `is_of_store` that does not count a failed read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_cannot_be_read_for_a_while_loses_no_run_and_no_answer() {
     check_all(READ_FAILS).await;

@@ -69,8 +69,7 @@ async fn add_records(desk: &Desk, session: &str, run: &str) {
     desk.store().put(puts).await.unwrap();
 }
 
-// Mutant: transcripts are not removed; `WITHOUT_TEXT` without `rule`, without firings, without tasks; `quarantined` that finds
-// nothing.
+// Mutant: transcripts are not removed.
 #[tokio::test]
 async fn a_deleted_session_is_in_no_file() {
     let mut desk = Desk::open(Script::new()).await;

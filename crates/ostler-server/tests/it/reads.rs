@@ -61,7 +61,7 @@ fn ids(list: &Value) -> Vec<String> {
     items.map(|item| item["id"].as_str().unwrap().to_owned()).collect()
 }
 
-// Mutant: `sessions_of` and `list` of `Spaces` that read all sessions of a user and all spaces.
+// Mutant: `Spaces::in_order` and `Spaces::list` that read 500 at once, whatever the page is.
 #[tokio::test]
 async fn a_page_of_spaces_or_of_their_sessions_reads_that_page() {
     let desk = Desk::open(script()).await;
@@ -98,7 +98,7 @@ async fn a_page_of_spaces_or_of_their_sessions_reads_that_page() {
     assert_eq!(ids(&spaces), ["a", "a-00000"]);
 }
 
-// Mutant: `session_deleted` that reads all schedules; `unsaid` that reads all runs.
+// Mutant: `session_deleted` that reads all schedules.
 #[tokio::test]
 async fn deleting_and_forking_a_session_reads_neither_all_schedules_nor_all_runs() {
     let desk = Desk::open(script()).await;

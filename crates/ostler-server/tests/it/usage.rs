@@ -164,7 +164,7 @@ fn of_session(desk: &Desk, session: &str, number: u64) -> [Put; 2] {
     ]
 }
 
-// Mutant: `of_session` and `list` that read all records of the session; `end_puts` without the sums.
+// Mutant: `of_session` that reads all records of the session.
 #[tokio::test]
 async fn the_cost_of_a_sessions_usage_and_changes_does_not_grow_with_its_runs() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;

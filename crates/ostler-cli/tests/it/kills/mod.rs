@@ -230,7 +230,7 @@ fn kills() -> usize {
 }
 
 // Seen to fail when events are told before they are stored, when a recovered run is not marked, when a decision is
-// stored without its audit, and without the watchdog of process groups. Mutant: `materialise::sweep` that removes nothing.
+// stored without its audit, and without the watchdog of process groups.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_lose_nothing_that_anybody_was_told() {
     let _ = rustls::crypto::ring::default_provider().install_default();

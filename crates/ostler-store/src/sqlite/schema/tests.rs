@@ -147,7 +147,6 @@ fn an_upgrade_gives_old_sessions_a_place() {
     assert_eq!((found.0.as_str(), found.1.as_str(), found.2.as_str()), expected);
 }
 
-// Mutant: the step without its changes of records.
 #[test]
 fn an_upgrade_lists_old_usage_changes_and_sessions_in_their_order() {
     let connection = Connection::open_in_memory().unwrap();
