@@ -28,9 +28,10 @@ usage: cargo xtask <command>
   run                               build ostler and start the server, offline if there is no key
   run chat [ARGS…]                  the same with a conversation in this folder
   run ARGS…                         the same with these arguments
-  test [--no-peers] [--full] [-- FILTER…]
+  test [--no-peers] [--full] [--nightly] [-- FILTER…]
                                     run all tests; with a filter, only tests of that name; in full, also what is
-                                    otherwise compared with what the vendor's programs did earlier
+                                    otherwise compared with what the vendor's programs did earlier; nightly, with kills,
+                                    faults and measurements of full size, which takes hours
   web [--pictures]                  build the page that the server shows, for the next build of ostler; or take the
                                     README's pictures of it again
   tidy [--quick]                    check format, lints, house rules, and licences and vulnerabilities of packages; quickly:

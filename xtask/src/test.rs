@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
 use crate::load::Load;
-use crate::tally::{MOST_FLAKY, Tally};
+use crate::tally::{self, MOST_FLAKY, Tally};
 use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
@@ -24,7 +24,8 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let before = Load::now();
     perform(&plan, &mut tally);
     let others = Load::now().zip(before).map_or(0.0, |(now, before)| now.of_others_since(before));
-    for line in tally.judge_times(others) {
+    let limit = (!plan.nightly).then(|| tally::limit(others));
+    for line in tally.judge_times(limit) {
         eprintln!("{line}");
     }
     if tally.flaky.len() > MOST_FLAKY {
@@ -40,24 +41,35 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     Ok(if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The variables that give tests their full size, with `--nightly`.
+const NIGHTLY: [(&str, &str); 4] = [
+    ("OSTLER_KILLS", "500"),
+    ("OSTLER_PRINT_KILLS", "200"),
+    ("OSTLER_FAULT_SECONDS", "60"),
+    ("OSTLER_MEASURE", "1"),
+];
+
 /// What to run.
 #[derive(Debug, PartialEq)]
 struct Plan {
     peers: bool,
     /// Whether the vendor's programs are started for every scenario, instead of only for those that changed.
     full: bool,
+    /// Whether kills, faults and measurements have their full size, which takes hours.
+    nightly: bool,
     /// With a filter only the matching tests run, without the other steps.
     filter: Vec<OsString>,
 }
 
 impl Plan {
     fn parse(args: &[OsString]) -> Result<Self> {
-        let mut plan = Self { peers: true, full: false, filter: Vec::new() };
+        let mut plan = Self { peers: true, full: false, nightly: false, filter: Vec::new() };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             match arg.to_str() {
                 Some("--no-peers") => plan.peers = false,
                 Some("--full") => plan.full = true,
+                Some("--nightly") => (plan.full, plan.nightly) = (true, true),
                 Some("--") => plan.filter = args.by_ref().cloned().collect(),
                 _ => {
                     let message = format!("test knows no option {}", arg.display());
@@ -230,6 +242,9 @@ fn cargo_test(
         if plan.full {
             command.env("OSTLER_FULL", "1");
         }
+        if plan.nightly {
+            command.envs(NIGHTLY);
+        }
     };
     let failed = programs::run(build.programs, &args, &prepare, tally);
     if plan.is_whole() {
@@ -300,11 +315,13 @@ mod tests {
 
     #[test]
     fn options_come_before_the_filter() {
-        assert_eq!(parse("").unwrap(), Plan { peers: true, full: false, filter: vec![] });
-        assert_eq!(parse("--full").unwrap(), Plan { peers: true, full: true, filter: vec![] });
+        let whole = |full, nightly| Plan { peers: true, full, nightly, filter: vec![] };
+        assert_eq!(parse("").unwrap(), whole(false, false));
+        assert_eq!(parse("--full").unwrap(), whole(true, false));
+        assert_eq!(parse("--nightly").unwrap(), whole(true, true));
         let plan = parse("--no-peers -- codec --nocapture").unwrap();
         let filter = vec!["codec".into(), "--nocapture".into()];
-        assert_eq!(plan, Plan { peers: false, full: false, filter });
+        assert_eq!(plan, Plan { peers: false, full: false, nightly: false, filter });
     }
 
     #[test]

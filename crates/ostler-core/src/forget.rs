@@ -2,6 +2,7 @@
 //!
 //! What stays: the sums of what was used, for charts and limits, and that somebody decided something, both without the text.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,12 +14,37 @@ use serde_json::Value;
 use crate::app::App;
 use crate::log_writers;
 use crate::model::run::Session;
-use crate::records::{Kept as _, kept};
+use crate::records::{Kept as _, kept, quarantine};
 
 /// Records of a session, by their field `session`.
 const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
-/// Records that stay without their text, and the field that has it.
-const WITHOUT_TEXT: [(&str, &str); 2] = [("usage", "prompt"), ("audit", "subject")];
+/// A kind of record that stays without its text.
+struct WithoutText {
+    kind: &'static str,
+    /// The field that names the session.
+    session: &'static str,
+    /// Fields that have text and are always there.
+    emptied: &'static [&'static str],
+    /// Fields that may be absent.
+    removed: &'static [&'static str],
+}
+
+const WITHOUT_TEXT: [WithoutText; 4] = [
+    WithoutText { kind: "usage", session: "session", emptied: &["prompt"], removed: &[] },
+    WithoutText { kind: "audit", session: "session", emptied: &["subject"], removed: &["rule"] },
+    WithoutText {
+        kind: "firing",
+        session: "session",
+        emptied: &[],
+        removed: &["note", "checkSaid"],
+    },
+    WithoutText {
+        kind: "task",
+        session: "execution.session",
+        emptied: &[],
+        removed: &["execution"],
+    },
+];
 /// How often old sessions are looked for.
 const ROUND: Duration = Duration::from_secs(60 * 60);
 
@@ -48,20 +74,20 @@ impl App {
         self.store.put(vec![deletion.put(Expected::Any)?]).await?;
         self.sessions.delete(&session.id).await?;
         self.schedules.session_deleted(&session.id).await?;
-        let conversations = self.conversations(session).await?;
-        for (kind, field) in WITHOUT_TEXT {
-            self.clear_text(kind, field, &session.id).await?;
+        let Traces { conversations, names } = self.traces(session).await?;
+        for records in &WITHOUT_TEXT {
+            self.clear_text(records, &session.id).await?;
         }
-        let mut gone = Vec::new();
+        let mut gone = self.quarantined(&session.id, &names).await?;
         for kind in OF_SESSION {
-            for record in self.of_session(kind, &session.id).await? {
+            for record in self.of_session(kind, "session", &session.id).await? {
                 if kind == "run" {
                     gone.push(("attached".to_owned(), record.id.clone()));
                 }
                 gone.push((kind.to_owned(), record.id));
             }
         }
-        for kind in [Session::KIND, "thread", "about", Deletion::KIND] {
+        for kind in [Session::KIND, "sessionTotals", "thread", "about", Deletion::KIND] {
             gone.push((kind.to_owned(), session.id.clone()));
         }
         // While the record of the deletion is still there.
@@ -82,8 +108,13 @@ impl App {
         }
     }
 
-    async fn of_session(&self, kind: &str, session: &str) -> Fallible<Vec<ostler_store::Record>> {
-        let field = Some(("session".to_owned(), session.to_owned()));
+    async fn of_session(
+        &self,
+        kind: &str,
+        field: &str,
+        session: &str,
+    ) -> Fallible<Vec<ostler_store::Record>> {
+        let field = Some((field.to_owned(), session.to_owned()));
         let filter = Filter { field, ..Filter::default() };
         let mut found: Vec<ostler_store::Record> = Vec::new();
         loop {
@@ -97,33 +128,61 @@ impl App {
         }
     }
 
-    async fn clear_text(&self, kind: &str, field: &str, session: &str) -> Fallible<()> {
-        let records = self.of_session(kind, session).await?;
-        for some in records.chunks(100) {
+    async fn clear_text(&self, records: &WithoutText, session: &str) -> Fallible<()> {
+        let WithoutText { kind, session: field, emptied, removed } = records;
+        let found = self.of_session(kind, field, session).await?;
+        for some in found.chunks(100) {
             let puts = some.iter().cloned().map(|mut record| {
-                record.body[field] = "".into();
-                Put { expected: Expected::Any, ..Put::update(record) }
+                emptied.iter().for_each(|field| record.body[*field] = "".into());
+                if let Some(fields) = record.body.as_object_mut() {
+                    fields.retain(|name, _| !removed.contains(&name.as_str()));
+                }
+                Put::update(record)
             });
-            self.store.put(puts.collect()).await?;
+            match self.store.put(puts.collect()).await {
+                // One of them was changed in this moment. Nobody can change the others with this session any more.
+                Err(ostler_store::Error::Conflict { .. }) => {
+                    return Box::pin(self.clear_text(records, session)).await;
+                }
+                put => put.map(drop)?,
+            }
         }
         Ok(())
     }
 
-    /// The engine's names for all conversations that were had in a session.
-    async fn conversations(&self, session: &Session) -> Fallible<Vec<String>> {
+    /// Records of a session that were put aside because they could not be read, with what belongs to them.
+    async fn quarantined(
+        &self,
+        session: &str,
+        names: &HashSet<String>,
+    ) -> Fallible<Vec<(String, String)>> {
+        let mut gone = Vec::new();
+        for aside in quarantine::all(self.store.as_ref()).await? {
+            let record = &aside.body["record"];
+            let id = record["id"].as_str().unwrap_or_default();
+            if record["body"]["session"] == session || id == session || names.contains(id) {
+                gone.push(("attached".to_owned(), id.to_owned()));
+                gone.push((aside.kind, aside.id));
+            }
+        }
+        Ok(gone)
+    }
+
+    /// What the log of a session says of it: the engine's names for all conversations that were had in it, and the names of
+    /// its runs and approvals.
+    async fn traces(&self, session: &Session) -> Fallible<Traces> {
         let stream = log_writers::stream(&session.id)?;
-        let mut found: Vec<String> = session.engine_session.iter().cloned().collect();
+        let mut traces = Traces {
+            conversations: session.engine_session.iter().cloned().collect(),
+            names: HashSet::new(),
+        };
         let mut after = session.begins;
         loop {
             let events = self.store.read_from(&stream, after, 500).await?;
-            let Some(last) = events.last() else { return Ok(found) };
+            let Some(last) = events.last() else { return Ok(traces) };
             after = last.seq;
-            for event in events.iter().filter(|event| event.kind == "message") {
-                let body: Value = event.body.to().map_err(error::internal)?;
-                let name = body["message"]["session_id"].as_str().unwrap_or_default();
-                if !name.is_empty() && found.iter().all(|known| known != name) {
-                    found.push(name.to_owned());
-                }
+            for event in &events {
+                traces.take(&event.kind, &event.body.to().map_err(error::internal)?);
             }
         }
     }
@@ -150,6 +209,30 @@ impl App {
         removed.map_err(error::internal)?.map_err(|error| {
             error::internal(format!("removing the files of {conversation}: {error}"))
         })
+    }
+}
+
+/// Names that a log knows.
+struct Traces {
+    conversations: Vec<String>,
+    names: HashSet<String>,
+}
+
+impl Traces {
+    fn take(&mut self, kind: &str, body: &Value) {
+        let name = match kind {
+            "message" => {
+                let name = body["message"]["session_id"].as_str().unwrap_or_default();
+                if !name.is_empty() && self.conversations.iter().all(|known| known != name) {
+                    self.conversations.push(name.to_owned());
+                }
+                return;
+            }
+            "run" => &body["run"]["id"],
+            "approval" => &body["approval"]["id"],
+            _ => return,
+        };
+        self.names.extend(name.as_str().map(str::to_owned));
     }
 }
 

@@ -369,4 +369,29 @@ mod tests {
             assert_eq!(event.event.body.as_str(), "\"new\"");
         }
     }
+
+    // Mutant: `add` that looks at the number of events only.
+    #[tokio::test]
+    async fn the_newest_events_in_memory_are_bounded_in_bytes() {
+        let (_folder, log) = log().await;
+        let stream = StreamId::new("s").unwrap();
+        // Keeps the tail.
+        let reader = log.reader(&stream, 0);
+        let kept = || {
+            let kept = reader.tail.kept.lock().unwrap();
+            let bytes: usize = kept.events.values().map(|event| event.bytes()).sum();
+            assert_eq!(kept.bytes, bytes);
+            (kept.events.keys().copied().collect::<Vec<_>>(), bytes)
+        };
+        let large = "x".repeat(400 << 10);
+        for _ in 0..10 {
+            write(&log, &stream, &large, 1).await;
+        }
+        let (numbers, bytes) = kept();
+        assert_eq!(numbers, [9, 10], "the newest");
+        assert!(bytes <= TAIL_BYTES, "{bytes}");
+        // One that is larger than all of it is kept alone: readers wait for it.
+        write(&log, &stream, &"x".repeat(TAIL_BYTES + 1), 1).await;
+        assert_eq!(kept().0, [11]);
+    }
 }

@@ -8,13 +8,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
-pub const KINDS: [&str; 22] = [
+pub const KINDS: [&str; 24] = [
     "session",
     "run",
     "attached",
     "about",
     "changes",
     "usage",
+    "sessionTotals",
     "approval",
     "audit",
     "rule",
@@ -22,6 +23,7 @@ pub const KINDS: [&str; 22] = [
     "seen_memory",
     "schedule",
     "firing",
+    "firingKey",
     "hook",
     "owed",
     "task",
@@ -190,6 +192,22 @@ impl Records {
             after = Some(last.id.clone());
             found.extend(self.readable(records).await);
         }
+    }
+
+    /// The newest of them by their field `place`, newest first.
+    pub async fn newest<T: Kept>(&self, filter: &Filter, most: usize) -> Fallible<Vec<T>> {
+        let by = Some("place".to_owned());
+        let mut page = Page { after: None, limit: most, descending: true, by };
+        let mut found = Vec::new();
+        // The store returns fewer if they are large.
+        while page.limit > 0 {
+            let records = self.store.list(T::KIND, filter, &page).await?;
+            let Some(last) = records.last() else { break };
+            page.after = last.body["place"].as_str().map(str::to_owned);
+            page.limit -= records.len();
+            found.extend(self.readable(records).await);
+        }
+        Ok(found)
     }
 
     async fn readable<T: Kept>(&self, records: Vec<Record>) -> Vec<T> {

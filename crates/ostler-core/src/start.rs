@@ -89,7 +89,8 @@ impl Starter {
         let caller = Caller::on_behalf(owner);
         let (session, prompt) = match start {
             Start::Task { task } => {
-                let task = self.tasks.execute_as(&caller, task, Some(key), more.as_deref()).await?;
+                let task =
+                    self.tasks.execute_unattended(&caller, task, key, more.as_deref()).await?;
                 let run = task.execution.map(|execution| execution.run).unwrap_or_default();
                 return self.sessions.find_run(&caller, &run).await;
             }

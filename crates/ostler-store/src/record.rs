@@ -80,9 +80,11 @@ pub struct Filter {
     pub owner: Option<String>,
     /// The id starts with this.
     pub prefix: Option<String>,
-    /// This top-level field of the body is this string. `state` is indexed.
+    /// This field of the body is this string; `a.b` is the field `b` of the field `a`. `state`, `session`, `run`, `digest`,
+    /// `folder` of an owner, `setup.space`, `start.session` and `execution.session` are indexed.
     pub field: Option<(String, String)>,
-    /// This top-level field of the body is one of these strings. `state` is indexed.
+    /// This top-level field of the body is one of these strings. `state` is indexed, also next to `session` in
+    /// [`Self::field`].
     pub any_of: Option<(String, Vec<String>)>,
     /// This top-level field of the body contains this string; case matters.
     pub contains: Option<(String, String)>,
@@ -98,7 +100,8 @@ pub struct Page {
     /// Reverses the order.
     pub descending: bool,
     /// Order by this top-level field of the body instead of the id; `after` is then a value of it. Its values are
-    /// strings, unique within the kind. Records without it are left out. `place` is indexed.
+    /// strings, unique within the kind. Records without it are left out. `place` is indexed, also
+    /// next to an owner or the field `session`; so is `begun` next to the field `setup.space`.
     pub by: Option<String>,
 }
 

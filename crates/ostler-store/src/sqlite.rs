@@ -32,7 +32,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use self::clock::Time;
-use self::fault::Fault;
+use self::fault::{FailStatements, Fault};
 use self::folder::Folder;
 use self::followers::Followers;
 use self::readers::Readers;
@@ -82,9 +82,9 @@ impl Sqlite {
             .execute_batch(lease::FREE_ALL)
             .map_err(|error| Error::Open { place, why: error.to_string() })?;
         let time = Time::new(clock);
-        let writer =
-            Writer::start(connection, time.clone(), folder.database(), Followers::default())?;
-        let readers = Readers::new(&folder.database());
+        let (fail, followers) = (FailStatements::default(), Followers::default());
+        let readers = Readers::new(&folder.database(), fail.clone());
+        let writer = Writer::start(connection, time.clone(), folder.database(), followers, fail)?;
         let records_read = AtomicU64::new(0);
         Ok(Self { writer, readers, time, records_read, _folder: folder })
     }
@@ -111,6 +111,12 @@ impl Sqlite {
     #[doc(hidden)]
     pub fn fail_commits(&self, code: i32) {
         self.writer.shared().fail_commits.store(code, Ordering::Relaxed);
+    }
+
+    /// For tests: all statements fail with this SQLite error code until it is set to 0, those that read included.
+    #[doc(hidden)]
+    pub fn fail_statements(&self, code: i32) {
+        self.writer.shared().fail_statements.set(code);
     }
 
     /// For tests: lets the database grow by at most `pages`, like a disk that is nearly full; `None` removes the

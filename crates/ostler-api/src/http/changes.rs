@@ -65,16 +65,13 @@ async fn list(
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<Changes>> {
     let session = readable(&app, &caller, &id).await?;
-    let (field, created) = (Some(("session".to_owned(), session.id)), session.created);
-    let mut found: Vec<RunChanges> =
-        app.sessions.records.all(Filter { field, ..Filter::default() }).await?;
+    let totals = app.sessions.session_totals(&session).await?;
+    let field = Some(("session".to_owned(), session.id));
+    let filter = Filter { field, ..Filter::default() };
+    let mut found: Vec<RunChanges> = app.sessions.records.newest(&filter, MOST_RUNS).await?;
     // One of the same name may have been forgotten before.
-    found.retain(|changes| changes.at >= created);
-    found.sort_by_key(|changes| changes.at);
-    let sum =
-        |lines: fn(&FileChange) -> u64| found.iter().flat_map(|it| &it.files).map(lines).sum();
-    let (added, removed) = (sum(|file| file.added), sum(|file| file.removed));
-    let last = found.split_off(found.len().saturating_sub(MOST_RUNS));
+    found.retain(|changes| changes.at >= session.created);
+    let (added, removed) = (totals.added, totals.removed);
     let view = |RunChanges { id, prompt, at, files, cut, .. }: RunChanges| RunView {
         run: id,
         prompt,
@@ -82,7 +79,7 @@ async fn list(
         files,
         cut,
     };
-    Ok(Json(Changes { runs: last.into_iter().map(view).collect(), added, removed }))
+    Ok(Json(Changes { runs: found.into_iter().rev().map(view).collect(), added, removed }))
 }
 
 #[derive(Deserialize, JsonSchema)]

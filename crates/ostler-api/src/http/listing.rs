@@ -44,15 +44,6 @@ pub(crate) fn limit(said: Option<usize>) -> Fallible<usize> {
     }
 }
 
-/// A part of a list that is in memory and in order.
-pub(crate) fn part<T>(items: Vec<T>, page: &Page, id: impl Fn(&T) -> &str) -> Vec<T> {
-    let from = page.after.as_ref().map_or(0, |after| {
-        let known = items.iter().position(|item| id(item) == after);
-        known.map_or(items.len(), |place| place + 1)
-    });
-    items.into_iter().skip(from).take(page.limit).collect()
-}
-
 /// What the caller may see.
 pub(crate) fn seen_by(caller: &Caller) -> Filter {
     Filter { owner: (caller.role < Role::Admin).then(|| caller.user.clone()), ..Filter::default() }

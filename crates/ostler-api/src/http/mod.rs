@@ -8,6 +8,7 @@ mod doctor;
 mod fork;
 mod history;
 mod hooks;
+mod keyed;
 pub(crate) mod listing;
 mod names;
 pub(crate) mod openapi;

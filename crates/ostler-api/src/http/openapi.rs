@@ -18,9 +18,15 @@ pub(crate) struct Op {
     id: &'static str,
     summary: &'static str,
     parameters: Vec<fn(&mut SchemaGenerator) -> Vec<Value>>,
-    body: Option<Make>,
+    body: Option<RequestBody>,
     answers: Vec<(u16, &'static str, Content)>,
     is_public: bool,
+}
+
+/// What is sent.
+struct RequestBody {
+    schema: Make,
+    is_required: bool,
 }
 
 /// What an answer has in it.
@@ -80,7 +86,15 @@ impl Op {
 
     /// What is sent.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
-        self.body = Some(|make| make.subschema_for::<T>().to_value());
+        let schema: Make = |make| make.subschema_for::<T>().to_value();
+        self.body = Some(RequestBody { schema, is_required: true });
+        self
+    }
+
+    /// What may be sent.
+    pub(crate) fn may_take<T: JsonSchema>(mut self) -> Self {
+        let schema: Make = |make| make.subschema_for::<T>().to_value();
+        self.body = Some(RequestBody { schema, is_required: false });
         self
     }
 
@@ -131,9 +145,9 @@ impl Op {
         if self.is_public {
             described["security"] = json!([]);
         }
-        if let Some(body) = self.body {
-            let content = json!({"application/json": {"schema": body(make)}});
-            described["requestBody"] = json!({"required": true, "content": content});
+        if let Some(RequestBody { schema, is_required }) = &self.body {
+            let content = json!({"application/json": {"schema": schema(make)}});
+            described["requestBody"] = json!({"required": is_required, "content": content});
         }
         described
     }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::{delete, get, patch, post};
-use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_base::error::{ApiError, Fallible, JsonBody, OptionalBody, PathOf, QueryOf};
 use ostler_core::app::App;
 use ostler_core::model::run::Setup;
 use ostler_core::schedules::plan::When;
@@ -18,6 +18,7 @@ use ostler_door::users::Caller;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
+use super::keyed::KeyBody;
 use super::listing::{Listing, PageQuery, limit, seen_by};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
@@ -66,6 +67,7 @@ pub(super) fn routes(api: Api) -> Api {
     )
     .on(
         Op::post("/api/schedules/{id}/run", "runSchedule", runs)
+            .may_take::<KeyBody>()
             .returns::<Firing>(202, "The entry of its log"),
         post(run),
     )
@@ -303,8 +305,10 @@ async fn run(
     State(app): State<App>,
     caller: Caller,
     PathOf(id): PathOf<String>,
+    OptionalBody(KeyBody { key }): OptionalBody<KeyBody>,
 ) -> Fallible<(StatusCode, Json<Firing>)> {
-    Ok((StatusCode::ACCEPTED, named(&app, app.schedules.run_now(&caller, &id).await?)))
+    let firing = app.schedules.run_now(&caller, &id, key.as_deref()).await?;
+    Ok((StatusCode::ACCEPTED, named(&app, firing)))
 }
 
 async fn entries(

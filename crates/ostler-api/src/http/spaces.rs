@@ -19,7 +19,7 @@ use ostler_door::users::{Caller, Role};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::listing::{Listing, PageQuery, part};
+use super::listing::{Listing, PageQuery};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 use super::session_view::{SessionView, views};
@@ -136,8 +136,7 @@ async fn list(
     caller: Caller,
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<Space>>> {
-    let (page, spaces) = (query.whole_page()?, app.spaces.list(&caller).await?);
-    Ok(named_list(&app, part(spaces, &page, |space| &space.id)))
+    Ok(named_list(&app, app.spaces.list(&caller, &query.whole_page()?).await?))
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -338,8 +337,7 @@ async fn sessions_of(
     QueryOf(query): QueryOf<PageQuery>,
 ) -> Fallible<Json<Listing<SessionView>>> {
     let page = query.whole_page()?;
-    let sessions = app.spaces.sessions(&caller, &id).await?;
-    let sessions = part(sessions, &page, |session| &session.id);
+    let sessions = app.spaces.sessions(&caller, &id, &page).await?;
     Ok(Json(Listing { items: views(&app, None, sessions).await? }))
 }
 

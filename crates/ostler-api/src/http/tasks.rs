@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{delete, get, post};
-use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf, QueryOf};
+use ostler_base::error::{ApiError, Fallible, JsonBody, OptionalBody, PathOf, QueryOf};
 use ostler_core::app::App;
 use ostler_core::log::Logged;
 use ostler_core::log_writers;
@@ -21,6 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::keyed::KeyBody;
 use super::listing::{Listing, PageQuery, seen_by};
 use super::names::{named, named_list};
 use super::openapi::{Api, Op};
@@ -60,6 +61,7 @@ pub(super) fn routes(api: Api) -> Api {
     )
     .on(
         Op::post("/api/tasks/{id}/execute", "executeTask", executes)
+            .may_take::<KeyBody>()
             .returns::<TaskView>(202, "The task; follow its events")
             .returns_events(200, &[], "Its events"),
         post(execute),
@@ -241,8 +243,9 @@ async fn execute(
     caller: Caller,
     PathOf(id): PathOf<String>,
     headers: HeaderMap,
+    OptionalBody(KeyBody { key }): OptionalBody<KeyBody>,
 ) -> Fallible<Response> {
-    let task = app.tasks.execute(&caller, &id).await?;
+    let task = app.tasks.execute(&caller, &id, key.as_deref()).await?;
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if accepts.is_some_and(|accept| accept.contains("text/event-stream")) {
         return follow(&app, &caller, &task, 0);

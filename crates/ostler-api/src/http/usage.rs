@@ -1,7 +1,5 @@
 //! What was used, over HTTP: by day and model, and of one session by run.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::routing::get;
@@ -95,13 +93,6 @@ struct Total {
     spent: Spent,
 }
 
-impl Total {
-    fn add(&mut self, run: &RunUsage) {
-        self.runs += 1;
-        run.models.iter().for_each(|model| self.spent.add(&model.spent));
-    }
-}
-
 async fn by_days(
     State(app): State<App>,
     caller: Caller,
@@ -181,25 +172,14 @@ async fn of_session(
     PathOf(id): PathOf<String>,
 ) -> Fallible<Json<SessionUsage>> {
     let session = readable(&app, &caller, &id).await?;
-    let (field, created) = (Some(("session".to_owned(), session.id)), session.created);
-    let mut found: Vec<RunUsage> =
-        app.sessions.records.all(Filter { field, ..Filter::default() }).await?;
+    let totals = app.sessions.session_totals(&session).await?;
+    let field = Some(("session".to_owned(), session.id));
+    let filter = Filter { field, ..Filter::default() };
+    let mut found: Vec<RunUsage> = app.sessions.records.newest(&filter, MOST_RUNS).await?;
     // One of the same name may have been forgotten before.
-    found.retain(|usage| usage.ended >= created);
-    found.sort_by_key(|usage| usage.ended);
-    let (mut total, mut tools) = (Total::default(), BTreeMap::<String, ToolUsed>::new());
-    for usage in &found {
-        total.add(usage);
-        for tool in &usage.tools {
-            let name = tool.name.clone();
-            let sum = tools.entry(name.clone()).or_insert(ToolUsed { name, ..ToolUsed::default() });
-            sum.count += tool.count;
-            sum.total_ms += tool.total_ms;
-            sum.longest_ms = sum.longest_ms.max(tool.longest_ms);
-        }
-    }
-    let context = found.iter().rev().find_map(|usage| usage.context);
-    let rest = found.split_off(found.len().saturating_sub(MOST_RUNS));
-    let runs = rest.into_iter().map(RunView::from).collect();
-    Ok(Json(SessionUsage { runs, total, tools: tools.into_values().collect(), context }))
+    found.retain(|usage| usage.ended >= session.created);
+    let runs = found.into_iter().rev().map(RunView::from).collect();
+    let total = Total { runs: totals.runs, spent: totals.spent };
+    let context = totals.context;
+    Ok(Json(SessionUsage { runs, total, tools: totals.into_tools(), context }))
 }

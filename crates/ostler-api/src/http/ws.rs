@@ -297,14 +297,19 @@ impl Connection {
             Some(id) => self.app.sessions.find(&self.caller, &id).await?,
             None => {
                 let setup = Setup { cwd: self.app.folder(None)?, ..Setup::default() };
-                self.app.room_for_session(&self.caller.user).await?;
                 let title: String = new.prompt.chars().take(60).collect();
                 let (sessions, user) = (&self.app.sessions, &self.caller.user);
-                // The same prompt again is in the same session.
-                let session = match &new.key {
-                    Some(key) => {
-                        sessions.by_key(user, &format!("prompt {key}"), &title, setup).await?
-                    }
+                let key = new.key.as_ref().map(|key| format!("prompt {key}"));
+                // The same prompt again is in the same session, which takes no more room.
+                let is_known = match &key {
+                    Some(key) => sessions.keyed(user, key).await?.is_some(),
+                    None => false,
+                };
+                if !is_known {
+                    self.app.room_for_session(user).await?;
+                }
+                let session = match &key {
+                    Some(key) => sessions.by_key(user, key, &title, setup).await?,
                     None => sessions.create(user, &title, setup).await?,
                 };
                 self.watch(&session.id, 0).await?;

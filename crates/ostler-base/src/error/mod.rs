@@ -5,5 +5,6 @@ mod refusal;
 
 pub use self::inside::{Fallible, internal, is_of_store, not_found};
 pub use self::refusal::{
-    ApiError, ErrorBody, JsonBody, Object, PathOf, QueryOf, no_such_method, no_such_path, shown,
+    ApiError, ErrorBody, JsonBody, Object, OptionalBody, PathOf, QueryOf, no_such_method,
+    no_such_path, shown,
 };

@@ -8,6 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -171,6 +172,24 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let axum::Json(Object(value)) = axum::Json::from_request(request, state).await?;
         Ok(Self(value))
+    }
+}
+
+/// A JSON body, or none, which says nothing.
+pub struct OptionalBody<T>(pub T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let request = Request::from_parts(parts.clone(), body);
+        let bytes = Bytes::from_request(request, state).await.map_err(JsonRejection::from)?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        let request = Request::from_parts(parts, bytes.into());
+        JsonBody::from_request(request, state).await.map(|JsonBody(value)| Self(value))
     }
 }
 

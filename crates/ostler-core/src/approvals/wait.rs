@@ -96,8 +96,10 @@ impl Approvals {
         if asked.offers.is_empty() {
             return Ok(Vec::new());
         }
-        let filter = Filter { owner: Some(asked.owner.clone()), ..Filter::default() };
-        let granted: Vec<Granted> = self.records.all(filter).await?;
+        let mut granted: Vec<Granted> = self.records.all(of_session(asked)).await?;
+        if let Some(filter) = in_folder(asked) {
+            granted.extend(self.records.all::<Granted>(filter).await?);
+        }
         let covering = rule::covering(granted, asked, &self.everywhere);
         if !covering.is_empty() && self.denied_by_space(asked, &asked.input).await?.is_some() {
             return Ok(Vec::new());
@@ -313,6 +315,18 @@ fn steps(call: &CanUseTool, redactor: &Redactor) -> Vec<Step> {
         last.decided = true;
     }
     steps
+}
+
+/// The rules that were granted for the session.
+fn of_session(asked: &Approval) -> Filter {
+    Filter { field: Some(("session".to_owned(), asked.session.clone())), ..Filter::default() }
+}
+
+/// The rules that the user granted for the folder. The record of a rule names a folder as text.
+fn in_folder(asked: &Approval) -> Option<Filter> {
+    let folder = asked.origin.folder.to_str()?.to_owned();
+    let field = Some(("folder".to_owned(), folder));
+    Some(Filter { owner: Some(asked.owner.clone()), field, ..Filter::default() })
 }
 
 /// The kind of a reason, as it is on the wire.

@@ -42,6 +42,9 @@ pub struct Session {
     /// Where it stands among others: when something happened last, and its id.
     #[serde(default)]
     pub place: String,
+    /// When it was made, and its id: the order in the list of a space.
+    #[serde(default)]
+    pub begun: String,
     /// What a search looks at: its title on the first line, then how prompts began.
     #[serde(default)]
     pub search: String,

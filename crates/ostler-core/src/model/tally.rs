@@ -100,6 +100,9 @@ pub struct RunUsage {
     pub tools: Vec<ToolUsed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
+    /// When it ended, and the run: the order in the list of its session.
+    #[serde(default)]
+    pub place: String,
 }
 
 kept!(RunUsage, "usage");
@@ -123,6 +126,14 @@ pub struct ToolUsed {
     pub longest_ms: u64,
 }
 
+impl ToolUsed {
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.count += more.count;
+        self.total_ms += more.total_ms;
+        self.longest_ms = self.longest_ms.max(more.longest_ms);
+    }
+}
+
 /// How full the model's window was at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -138,8 +149,7 @@ impl Session {
     /// Something happened in it.
     pub(crate) fn touch(&mut self, now: u64) {
         self.tally.last_activity = self.tally.last_activity.max(now);
-        // Of one width, so that text and time have the same order.
-        self.place = format!("{:015}-{}", self.tally.last_activity, self.id);
+        self.place = place(self.tally.last_activity, &self.id);
     }
 
     /// Gives it a title, by which it is found too.
@@ -156,6 +166,11 @@ impl Session {
             self.search.push('\n');
         }
     }
+}
+
+/// A time and a name as a text. All have one width, so that text and time have the same order.
+pub(crate) fn place(time: u64, name: &str) -> String {
+    format!("{time:015}-{name}")
 }
 
 /// How a text begins, on one line.

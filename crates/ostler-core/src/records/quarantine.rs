@@ -28,3 +28,17 @@ pub async fn found(store: &dyn Store) -> Result<(usize, Vec<String>), ostler_sto
     let named = store.list(KIND, &all, &page).await?;
     Ok((count, named.into_iter().map(|record| record.id).collect()))
 }
+
+/// All of them. There are few: each is the trace of a defect.
+pub(crate) async fn all(store: &dyn Store) -> Result<Vec<Record>, ostler_store::Error> {
+    let mut found: Vec<Record> = Vec::new();
+    loop {
+        let after = found.last().map(|record| record.id.clone());
+        let page = Page { after, limit: 500, ..Page::default() };
+        let some = store.list(KIND, &Filter::default(), &page).await?;
+        if some.is_empty() {
+            return Ok(found);
+        }
+        found.extend(some);
+    }
+}

@@ -30,6 +30,9 @@ pub struct RunChanges {
     /// Whether there were more files than are told.
     #[serde(default)]
     pub cut: bool,
+    /// When it ended, and the run: the order in the list of its session.
+    #[serde(default)]
+    pub place: String,
 }
 
 kept!(RunChanges, "changes");

@@ -45,9 +45,7 @@ impl Sessions {
         key: &str,
         new: NewRun,
     ) -> Fallible<Run> {
-        if key.is_empty() || key.chars().count() > LONGEST {
-            return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
-        }
+        check(key)?;
         // A session that was deleted and begun again under the same name has keys of its own.
         let name = format!("{} {} {key}", session.id, session.created);
         let used = PromptKey {
@@ -135,6 +133,14 @@ impl Sessions {
         }
         Ok(run)
     }
+}
+
+/// Refuses a key that is empty or too long.
+pub(crate) fn check(key: &str) -> Fallible<()> {
+    if key.is_empty() || key.chars().count() > LONGEST {
+        return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
+    }
+    Ok(())
 }
 
 fn digest(new: &NewRun) -> String {

@@ -8,7 +8,7 @@ mod cut_off;
 pub mod day_usage;
 pub mod edits;
 pub mod fork;
-mod idempotency;
+pub mod idempotency;
 mod lease;
 mod meter;
 pub mod options;
@@ -16,6 +16,7 @@ mod pending_outcomes;
 mod perform;
 mod recover;
 pub mod rewind;
+pub mod session_totals;
 mod stream_redactor;
 mod tally;
 mod time;
@@ -47,7 +48,7 @@ use crate::log_writers::{self, LogWriters};
 use crate::metrics::Metrics;
 use crate::model::event;
 use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState, Session, Setup};
-use crate::model::tally::Tally;
+use crate::model::tally::{Tally, place};
 use crate::records::{Kept as _, Records};
 
 /// How many commands a worker may be behind.
@@ -258,8 +259,17 @@ impl Sessions {
 
     /// Runs of a session that were taken back before they began. What they were to say was never said.
     pub async fn unsaid(&self, session: &str) -> Fallible<HashSet<String>> {
-        let runs = self.runs_of(session).await?.into_iter();
-        let unsaid = runs.filter(|run| run.state == RunState::Cancelled && run.started.is_none());
+        let filter = Filter {
+            field: Some(("session".to_owned(), session.to_owned())),
+            any_of: Some(("state".to_owned(), vec!["cancelled".to_owned()])),
+            ..Filter::default()
+        };
+        let mut runs: Vec<Run> = self.records.all(filter).await?;
+        for run in self.over_but_not_written() {
+            runs.extend(self.records.find::<Run>(&run).await?.map(|(run, _)| self.as_it_is(run)));
+        }
+        runs.retain(|run| run.session == session && run.state == RunState::Cancelled);
+        let unsaid = runs.into_iter().filter(|run| run.started.is_none());
         Ok(unsaid.map(|run| run.id).collect())
     }
 
@@ -273,6 +283,7 @@ impl Sessions {
         let title: String = title.chars().take(200).collect();
         let created = self.clock.now();
         let mut session = Session {
+            begun: place(created, &id),
             id,
             owner: owner.to_owned(),
             title: String::new(),

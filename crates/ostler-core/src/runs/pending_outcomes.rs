@@ -223,13 +223,15 @@ impl Sessions {
             session.tally.spent.add(&spent);
         });
         let mut puts: Vec<Put> = session.await?.into_iter().collect();
-        if ended.used != Used::default() {
-            let usage = usage(ended, run);
-            puts.push(UncountedUsage::from(&usage).put(Expected::Any)?);
-            puts.push(usage.put(Expected::Any)?);
+        if ended.used == Used::default() {
+            return Ok(puts);
         }
-        if !ended.used.files.is_empty() {
-            puts.push(changes(ended, run).put(Expected::Any)?);
+        let (usage, changes) = (usage(ended, run), changes(ended, run));
+        puts.extend(self.totals_put(&run.session, &usage, &changes).await?);
+        puts.push(UncountedUsage::from(&usage).put(Expected::Any)?);
+        puts.push(usage.put(Expected::Any)?);
+        if !changes.files.is_empty() {
+            puts.push(changes.put(Expected::Any)?);
         }
         Ok(puts)
     }
@@ -248,6 +250,7 @@ fn usage(ended: &Ended, run: &Run) -> RunUsage {
         models,
         tools,
         context,
+        place: tally::place(ended.at, &run.id),
     }
 }
 
@@ -260,5 +263,6 @@ fn changes(ended: &Ended, run: &Run) -> RunChanges {
         at: ended.at,
         files: ended.used.files.clone(),
         cut: ended.used.more_files,
+        place: tally::place(ended.at, &run.id),
     }
 }

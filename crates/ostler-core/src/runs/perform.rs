@@ -359,7 +359,8 @@ fn failure(error: &Error) -> Failure {
         ErrorKind::Timeout => "timeout",
         _ => "turn",
     };
-    let message = match error.stderr() {
+    // The error may have it already, without the end of the last line.
+    let message = match error.stderr().map(str::trim) {
         Some(stderr) if !stderr.is_empty() && !error.to_string().contains(stderr) => {
             format!("{error}\n\nStderr output:\n{stderr}")
         }

@@ -2,6 +2,7 @@
 
 use ostler_base::error::Fallible;
 
+use super::session_totals::SessionTotals;
 use super::{NewRun, Sessions};
 use crate::model::run::Session;
 use crate::records::Kept as _;
@@ -41,7 +42,8 @@ impl Sessions {
     }
 }
 
-/// Whether a session's record was changed by somebody else in between, so that it has to be read again.
+/// Whether a session's record or its sums were changed by somebody else in between, so that they have to be read again.
 pub(super) fn is_behind(error: &ostler_store::Error) -> bool {
-    matches!(error, ostler_store::Error::Conflict { kind, .. } if kind == Session::KIND)
+    let of_session = [Session::KIND, SessionTotals::KIND];
+    matches!(error, ostler_store::Error::Conflict { kind, .. } if of_session.contains(&kind.as_str()))
 }

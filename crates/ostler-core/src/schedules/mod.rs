@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;
 use ostler_door::users::{Caller, Role, Users};
-use ostler_store::{Body, Due, Filter, Page, Store, Timestamp};
+use ostler_store::{Body, Due, Expected, Filter, Page, Store, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
@@ -27,11 +27,13 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use self::plan::When;
-use self::record::{CatchUp, Check, Firing, Schedule, ScheduleState, firings_of};
+use self::record::{
+    CatchUp, Check, Firing, FiringKey, Schedule, ScheduleState, firings_of, key_id,
+};
 use crate::clock::Clock;
 use crate::model::space::Space;
-use crate::records::Records;
-use crate::runs::Sessions;
+use crate::records::{Kept as _, Records};
+use crate::runs::{Sessions, idempotency};
 use crate::start::{Start, Starter};
 
 /// How many schedules one user may have.
@@ -310,15 +312,47 @@ impl Schedules {
         self.view(schedule).await
     }
 
-    /// Starts it now, out of turn; its check is asked as always.
-    pub async fn run_now(&self, caller: &Caller, id: &str) -> Fallible<Firing> {
+    /// Starts it now, out of turn; its check is asked as always. Once for each key of the client, if it has one.
+    pub async fn run_now(&self, caller: &Caller, id: &str, key: Option<&str>) -> Fallible<Firing> {
         let schedule = self.find(caller, id).await?;
         let planned = self.clock.now();
         let mut firing = Firing { by_hand: true, ..Firing::new(&schedule, planned) };
         firing.id = format!("{}_{}", firing.id, &ids::new("")[1..9]);
-        self.records.create(&firing).await?;
+        firing.key = key.map(str::to_owned);
+        let mut puts = vec![firing.put(Expected::Absent)?];
+        if let Some(key) = key {
+            idempotency::check(key)?;
+            let id = key_id(&schedule.id, key);
+            if let Some(known) = self.started_with(&id).await? {
+                return Ok(known);
+            }
+            let (owner, firing) = (schedule.owner.clone(), firing.id.clone());
+            puts.push(FiringKey { id, owner, firing }.put(Expected::Absent)?);
+        }
+        match self.records.exchange(puts, Vec::new()).await {
+            Ok(()) => {}
+            // The same request has come at the same moment.
+            Err(error @ ostler_store::Error::Conflict { .. }) => {
+                let id = key_id(&schedule.id, key.unwrap_or_default());
+                return self.started_with(&id).await?.ok_or_else(|| error.into());
+            }
+            Err(error) => return Err(error.into()),
+        }
         self.wake_at(&firing, planned).await?;
         Ok(firing)
+    }
+
+    /// The firing that was started with a key.
+    async fn started_with(&self, key: &str) -> Fallible<Option<Firing>> {
+        let Some((key, _)) = self.records.find::<FiringKey>(key).await? else { return Ok(None) };
+        Ok(self.records.find::<Firing>(&key.firing).await?.map(|(firing, _)| firing))
+    }
+
+    async fn remove_firing(&self, firing: &Firing) -> Fallible<()> {
+        if let Some(key) = &firing.key {
+            self.records.remove::<FiringKey>(&key_id(&firing.schedule, key)).await?;
+        }
+        self.records.remove::<Firing>(&firing.id).await
     }
 
     /// Forgets a schedule and what came of it. Its sessions and runs stay.
@@ -329,19 +363,16 @@ impl Schedules {
         let filter = Filter { prefix: Some(firings_of(id)), ..Filter::default() };
         for firing in self.records.all::<Firing>(filter).await? {
             self.store.unschedule(&timer_of(&firing.id)).await?;
-            self.records.remove::<Firing>(&firing.id).await?;
+            self.remove_firing(&firing).await?;
         }
         Ok(())
     }
 
     /// Ends the schedules that would prompt a session which is deleted.
     pub(crate) async fn session_deleted(&self, session: &str) -> Fallible<()> {
-        for schedule in self.records.all::<Schedule>(Filter::default()).await? {
-            let prompts_it =
-                matches!(&schedule.start, Start::Session { session: it, .. } if it == session);
-            if !prompts_it {
-                continue;
-            }
+        let field = Some(("start.session".to_owned(), session.to_owned()));
+        let filter = Filter { field, ..Filter::default() };
+        for schedule in self.records.all::<Schedule>(filter).await? {
             let ended = self.records.update::<Schedule, ()>(&schedule.id, |schedule| {
                 (schedule.state, schedule.next) = (ScheduleState::Ended, None);
                 Ok(())
@@ -376,15 +407,15 @@ impl Schedules {
     /// Forgets the oldest firings of a schedule that has very many.
     async fn prune(&self, schedule: &str) -> Fallible<()> {
         let filter = Filter { prefix: Some(firings_of(schedule)), ..Filter::default() };
-        let page = Page { limit: KEPT + 1, descending: true, ..Page::default() };
-        let newest: Vec<Firing> = self.records.list(&filter, &page).await?;
-        if newest.len() <= KEPT {
+        // One is pruned whenever one is added. Those that are open stay, which are few.
+        let n_old = self.records.count::<Firing>(&filter, 2 * KEPT).await?.saturating_sub(KEPT);
+        if n_old == 0 {
             return Ok(());
         }
-        let oldest: Vec<Firing> = self.records.all(filter).await?;
-        let n_old = oldest.len().saturating_sub(KEPT);
-        for firing in oldest.into_iter().take(n_old).filter(|firing| !firing.is_open()) {
-            self.records.remove::<Firing>(&firing.id).await?;
+        let page = Page { limit: n_old, ..Page::default() };
+        let oldest: Vec<Firing> = self.records.list(&filter, &page).await?;
+        for firing in oldest.into_iter().filter(|firing| !firing.is_open()) {
+            self.remove_firing(&firing).await?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::When;
 use crate::records::kept;
 use crate::start::Start;
+use ostler_base::ids;
 
 /// Something that is started at certain times.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -88,6 +89,9 @@ pub struct Firing {
     pub(crate) until: Option<u64>,
     /// Whether somebody asked for it, out of turn.
     pub(crate) by_hand: bool,
+    /// The idempotency key with which that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     pub state: FiringState,
     /// How often it was tried again.
     pub retries: u32,
@@ -140,6 +144,7 @@ impl Firing {
             planned,
             until: None,
             by_hand: false,
+            key: None,
             state: FiringState::Due,
             retries: 0,
             started: None,
@@ -162,6 +167,21 @@ impl Firing {
 pub(crate) fn firings_of(schedule: &str) -> String {
     format!("firing_{}_", schedule.trim_start_matches("schedule_"))
 }
+
+/// An idempotency key with which a schedule was started by hand. It is kept as long as the firing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FiringKey {
+    pub(crate) id: String,
+    pub(crate) owner: String,
+    pub(crate) firing: String,
+}
+
+/// The id of the record of a key. Those of a schedule begin like its firings.
+pub(crate) fn key_id(schedule: &str, key: &str) -> String {
+    ids::of(firings_of(schedule).trim_end_matches('_'), key)
+}
+
+kept!(FiringKey, "firingKey");
 
 kept!(Schedule, "schedule");
 

@@ -21,7 +21,7 @@ use ostler_base::error::{self, ApiError, Fallible, shown};
 use ostler_base::ids::random_text;
 use ostler_base::private;
 use ostler_door::users::{Caller, Role, Users};
-use ostler_store::Filter;
+use ostler_store::{Filter, Page};
 
 use self::access::SpaceRole;
 use self::memory::{Memory, SeenMemory};
@@ -45,6 +45,8 @@ const MOST_MEMBERS: usize = 1_000;
 const MOST_MOUNTS: usize = 50;
 const MOST_SECRETS: usize = 100;
 const LONGEST_TITLE: usize = 200;
+/// How many records are read at once.
+const STEP: usize = 500;
 
 /// All spaces of the server.
 pub struct Spaces {
@@ -269,15 +271,23 @@ impl Spaces {
         Ok(space)
     }
 
+    /// Every space: its folder must be apart from all others. There are at most [`MOST_SPACES`].
     async fn all(&self) -> Fallible<Vec<Space>> {
         self.records.all(Filter::default()).await
     }
 
-    /// All that the caller has to do with.
-    pub async fn list(&self, caller: &Caller) -> Fallible<Vec<Space>> {
-        let mut all = self.all().await?;
-        all.retain(|space| space.role(caller).is_some());
-        Ok(all)
+    /// A part of those that the caller has to do with. Reads as many as are listed, and those of others between them.
+    pub async fn list(&self, caller: &Caller, page: &Page) -> Fallible<Vec<Space>> {
+        let (mut found, mut after) = (Vec::new(), page.after.clone());
+        while found.len() < page.limit {
+            let limit = (page.limit - found.len()).min(STEP);
+            let part = Page { after, limit, ..Page::default() };
+            let spaces: Vec<Space> = self.records.list(&Filter::default(), &part).await?;
+            let Some(last) = spaces.last() else { break };
+            after = Some(last.id.clone());
+            found.extend(spaces.into_iter().filter(|space| space.role(caller).is_some()));
+        }
+        Ok(found)
     }
 
     /// Changes a space, if the caller may.
@@ -475,30 +485,51 @@ impl Spaces {
         Ok(found.is_some_and(|(space, _)| space.role(caller) >= Some(SpaceRole::Admin)))
     }
 
-    /// Sessions in a space that the caller may read: everybody's for its admins, otherwise one's own.
-    pub async fn sessions(&self, caller: &Caller, id: &str) -> Fallible<Vec<Session>> {
+    /// Sessions in a space that the caller may read: everybody's for its admins, otherwise one's own. In the order in which
+    /// they began; `page.after` is the id of one of them.
+    pub async fn sessions(&self, caller: &Caller, id: &str, page: &Page) -> Fallible<Vec<Session>> {
         let space = self.find(caller, id, SpaceRole::Member).await?;
-        let mut owners = vec![caller.user.clone()];
-        if space.role(caller) >= Some(SpaceRole::Admin) {
-            owners.extend(space.members.keys().cloned());
-            owners.push(space.owner.clone());
-        }
-        owners.sort();
-        owners.dedup();
-        let mut found = Vec::new();
-        for owner in owners {
-            found.extend(self.sessions_of(id, owner).await?);
-        }
-        found.sort_by_key(|session| session.created);
-        Ok(found)
+        let reads_all = space.role(caller) >= Some(SpaceRole::Admin);
+        let is_shown = |session: &Session| {
+            let is_of_member = space.members.contains_key(&session.owner);
+            session.owner == caller.user
+                || reads_all && (is_of_member || session.owner == space.owner)
+        };
+        let after = match &page.after {
+            Some(after) => match self.records.find::<Session>(after).await? {
+                Some((after, _)) if after.setup.space.as_deref() == Some(id) => Some(after.begun),
+                _ => return Ok(Vec::new()),
+            },
+            None => None,
+        };
+        let filter = in_space(id, (!reads_all).then(|| caller.user.clone()));
+        self.in_order(&filter, after, page.limit, is_shown).await
     }
 
     /// Somebody's sessions in a space.
     pub async fn sessions_of(&self, id: &str, owner: String) -> Fallible<Vec<Session>> {
-        let filter = Filter { owner: Some(owner), ..Filter::default() };
-        let mut sessions: Vec<Session> = self.records.all(filter).await?;
-        sessions.retain(|session| session.setup.space.as_deref() == Some(id));
-        Ok(sessions)
+        self.in_order(&in_space(id, Some(owner)), None, usize::MAX, |_| true).await
+    }
+
+    /// At most so many sessions of a space, in the order in which they began.
+    async fn in_order(
+        &self,
+        filter: &Filter,
+        mut after: Option<String>,
+        most: usize,
+        is_shown: impl Fn(&Session) -> bool,
+    ) -> Fallible<Vec<Session>> {
+        let mut found = Vec::new();
+        while found.len() < most {
+            let (limit, by) = ((most - found.len()).min(STEP), Some("begun".to_owned()));
+            let page = Page { after, limit, by, ..Page::default() };
+            let sessions: Vec<Session> = self.records.list(filter, &page).await?;
+            let Some(last) = sessions.last() else { break };
+            after = Some(last.begun.clone());
+            // Those of users who are members no longer are left out.
+            found.extend(sessions.into_iter().filter(|session| is_shown(session)));
+        }
+        Ok(found)
     }
 
     /// What a space remembers.
@@ -536,6 +567,12 @@ impl Spaces {
         let _making = self.making.lock().await;
         memory::write(&self.config.data, SHARED_MEMORY, text, seen)
     }
+}
+
+/// The sessions of a space: all, or those of a user.
+fn in_space(id: &str, owner: Option<String>) -> Filter {
+    let field = Some(("setup.space".to_owned(), id.to_owned()));
+    Filter { owner, field, ..Filter::default() }
 }
 
 fn check_title(title: &str) -> Fallible<()> {

@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::model::run::{Run, Session, Setup};
 use crate::records::Records;
 use crate::runs::options::{EngineParts, EngineSetup};
-use crate::runs::{NewRun, Sessions};
+use crate::runs::{NewRun, Sessions, idempotency};
 use crate::session_room::SessionRoom;
 
 /// How long a system with skills may take to answer.
@@ -185,18 +185,32 @@ impl Tasks {
         Ok(TaskView::new(task, run.map(|(run, _)| self.sessions.as_it_is(run))))
     }
 
-    /// Executes a task, in a session of its own.
-    pub async fn execute(&self, caller: &Caller, id: &str) -> Fallible<Task> {
-        self.execute_as(caller, id, None, None).await
+    /// Executes a task, in a session of its own; once for each key of the client, if it has one.
+    pub async fn execute(&self, caller: &Caller, id: &str, key: Option<&str>) -> Fallible<Task> {
+        key.map(idempotency::check).transpose()?;
+        let key = key.map(|key| format!("execute {id} {key}"));
+        self.execute_once(caller, id, key.as_deref(), NewRun::text("")).await
     }
 
-    /// The same; once for each key, if there is one. `more` is said beside its prompt.
-    pub(crate) async fn execute_as(
+    /// Executes a task for a hook or a schedule, once for each key. `more` is said beside its prompt.
+    pub(crate) async fn execute_unattended(
+        &self,
+        caller: &Caller,
+        id: &str,
+        key: &str,
+        more: Option<&str>,
+    ) -> Fallible<Task> {
+        let run = NewRun { unattended: true, ..NewRun::text(more.unwrap_or_default()) };
+        self.execute_once(caller, id, Some(key), run).await
+    }
+
+    /// The prompt of `run` is said beside the task's own.
+    async fn execute_once(
         &self,
         caller: &Caller,
         id: &str,
         key: Option<&str>,
-        more: Option<&str>,
+        run: NewRun,
     ) -> Fallible<Task> {
         let task = self.find(caller, id).await?;
         let prepared = self.workshop.prepare(&task).await?;
@@ -206,24 +220,39 @@ impl Tasks {
             task: Some(task.id.clone()),
             ..Setup::default()
         };
-        let is_new = match key {
-            Some(key) => self.sessions.keyed(&task.owner, key).await?.is_none(),
-            None => true,
+        let known = match key {
+            Some(key) => self.sessions.keyed(&task.owner, key).await?,
+            None => None,
         };
-        if is_new {
+        if known.is_none() {
             self.room.take(&task.owner).await?;
         }
         let session = match key {
             Some(key) => self.sessions.by_key(&task.owner, key, &task.name, setup).await?,
             None => self.sessions.create(&task.owner, &task.name, setup).await?,
         };
+        let more = Some(run.prompt.as_str()).filter(|more| !more.is_empty());
         let prompt = joined(&prepared.prompt, more);
-        // Hooks and schedules come with a key, people without.
         let run_id = key.map(|key| ids::of("run", key));
-        let new = NewRun { id: run_id, unattended: key.is_some(), ..NewRun::text(prompt) };
-        let run = self.sessions.submit(&session, new).await?;
+        let new = NewRun { id: run_id.clone(), unattended: run.unattended, ..NewRun::text(prompt) };
+        let run = match self.sessions.submit(&session, new).await {
+            // The same request has come at the same moment, and was faster.
+            Err(error) if error.detail().code == "changed" => {
+                let found = self.sessions.records.find::<Run>(&run_id.unwrap_or_default()).await?;
+                found.map(|(run, _)| run).ok_or(error)?
+            }
+            submitted => submitted?,
+        };
         let execution =
             Execution { session: session.id, run: run.id, metadata: prepared.metadata.clone() };
+        let last = match &task.execution {
+            Some(last) => self.sessions.records.find::<Run>(&last.run).await?,
+            None => None,
+        };
+        // A request that is repeated does not become the last execution again.
+        if last.is_some_and(|(last, _)| last.created > run.created) {
+            return Ok(Task { execution: Some(execution), ..task });
+        }
         let executed = self.sessions.records.update::<Task, ()>(id, |task| {
             task.execution = Some(execution.clone());
             Ok(())

@@ -84,3 +84,69 @@ async fn a_turn_after_background_work_can_be_cancelled() {
     let next = client.prompt(session, "quick").await;
     client.until(&next, "completed").await;
 }
+
+// Mutant: `attend` of a background run without the limits of time.
+#[tokio::test]
+async fn a_turn_after_background_work_has_the_time_limit_of_a_run() {
+    let waits = json!({
+        "command": "until [ -e go ]; do sleep 0.02; done",
+        "run_in_background": true,
+    });
+    let script = Script::new()
+        .rule(when().has_tool_result(true), reply().text("started"))
+        .rule(when().prompt_contains("begin"), reply().tool_use("Bash", waits))
+        .rule(when(), reply().text_pieces(["a", "b", "c"]).gate(4, "woken"));
+    let desk = Desk::with(script, |config| {
+        config.allow_bypass = true;
+        config.limits.run = Some(std::time::Duration::from_secs(5));
+    })
+    .await;
+    let client = desk.client();
+    let made = client.post("/api/sessions", json!({"permissionMode": "bypassPermissions"})).await;
+    let session = made["id"].as_str().unwrap();
+    let first = client.prompt(session, "begin").await;
+    client.until(&first, "completed").await;
+    std::fs::write(desk.workspace().join("go"), "").unwrap();
+    // Never released: the model does not come to an end.
+    desk.api.gate("woken").reached().await;
+    let path = format!("/api/sessions/{session}/runs");
+    let is_over = |runs: &Value| runs["items"][1]["state"] == "failed";
+    let runs = client.watch(&path, "the second run to be ended", is_over).await;
+    let run = &runs["items"][1];
+    assert_eq!(
+        (&run["background"], &run["outcome"]["error"]["code"]),
+        (&json!(true), &json!("run_timeout"))
+    );
+}
+
+// Mutant: `perform_background` that does not name the run to those who ask.
+#[tokio::test]
+async fn what_a_turn_after_background_work_asks_belongs_to_its_run() {
+    let waits = json!({
+        "command": "until [ -e go ]; do sleep 0.02; done",
+        "run_in_background": true,
+    });
+    let touch = reply().tool_use("Bash", json!({"command": "touch made"}));
+    let script = Script::new()
+        .rule(when().prompt_contains("begin").turn(0), reply().tool_use("Bash", waits))
+        .rule(when().prompt_contains("begin"), reply().text("started"))
+        .rule(when().has_tool_result(true), reply().text("made"))
+        .rule(when(), touch);
+    let desk = Desk::open(script).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let first = client.prompt(&session, "begin").await;
+    let answer = async |asked: &Value| {
+        let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
+        client.post(&path, json!({"approved": true})).await
+    };
+    answer(&client.pending().await).await;
+    client.until(&first, "completed").await;
+    std::fs::write(desk.workspace().join("go"), "").unwrap();
+    let asked = client.pending().await;
+    let run = asked["run"].as_str().unwrap();
+    assert_eq!(client.until(run, "waiting").await["background"], true, "{asked}");
+    answer(&asked).await;
+    client.until(run, "completed").await;
+    assert!(desk.workspace().join("made").exists());
+}

@@ -1,9 +1,10 @@
 //! The check-up of a server.
 
 use ostler_server::config::Config;
+use ostler_store::{Put, Store as _};
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::desk::Desk;
 
@@ -76,5 +77,27 @@ async fn what_is_wrong_is_named_with_a_way_out() {
         assert!(found["says"].as_str().unwrap().contains(says), "{found}");
         assert!(!found["next"].as_str().unwrap().is_empty(), "{found}");
     }
+    desk.api.finish();
+}
+
+// Mutant: `unreadable` that leaves the record where it is.
+#[tokio::test]
+async fn a_server_starts_with_a_broken_record_of_a_run_and_its_check_up_warns() {
+    let mut desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
+    let session = desk.client().session().await;
+    let body = json!({"id": "run_broken", "owner": "owner", "session": session, "state": "running", "prompt": 5});
+    let broken = Put::new("run", "run_broken", body).owner("owner");
+    desk.store().put(vec![broken]).await.unwrap();
+    let checkup = desk.client().get("/api/doctor").await;
+    assert_eq!(check(&checkup, "records")["state"], "ok", "nobody has read it yet");
+    desk.stop().await;
+    desk.start().await;
+    let client = desk.client();
+    let checkup = client.get("/api/doctor").await;
+    let found = check(&checkup, "records");
+    assert_eq!(found["state"], "warn", "{found}");
+    assert!(found.to_string().contains("run:run_broken"), "{found}");
+    let run = client.prompt(&session, "go").await;
+    client.until(&run, "completed").await;
     desk.api.finish();
 }

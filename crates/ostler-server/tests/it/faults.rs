@@ -20,6 +20,8 @@ const LEASE: Duration = Duration::from_secs(3);
 const FAULT_SECONDS: &str = "OSTLER_FAULT_SECONDS";
 /// Where the real small disk is, in the process that has one.
 const SMALL_DISK: &str = "OSTLER_SMALL_DISK";
+/// Set in the process whose files are limited.
+const LIMITED_FILES: &str = "OSTLER_LIMITED_FILES";
 
 fn fault_time() -> Duration {
     let seconds = std::env::var(FAULT_SECONDS).ok().map(|text| text.parse().unwrap());
@@ -52,6 +54,10 @@ const STAGES: [Stage; 7] = [
 #[derive(Clone, Debug, PartialEq)]
 enum Fault {
     Commits(i32),
+    /// Every statement, those that read included.
+    Statements(i32),
+    /// No file takes a byte more: what the process may write to files has a limit of 0 bytes.
+    Files,
     LostLease,
     /// A file that takes all the room there is.
     FullDisk(PathBuf),
@@ -60,11 +66,14 @@ enum Fault {
 const FULL: Fault = Fault::Commits(13);
 const BUSY: Fault = Fault::Commits(5);
 const SYNC_FAILS: Fault = Fault::Commits(1034);
+const READ_FAILS: Fault = Fault::Statements(266);
 
 impl Fault {
     async fn begin(&self, desk: &Desk, session: &str) {
         match self {
             Self::Commits(code) => desk.store().fail_commits(*code),
+            Self::Statements(code) => desk.store().fail_statements(*code),
+            Self::Files => limit_files(Some(0)),
             Self::LostLease => take_lease(desk, session).await,
             Self::FullDisk(file) => fill(file),
         }
@@ -73,6 +82,8 @@ impl Fault {
     fn end(&self, desk: &Desk) {
         match self {
             Self::Commits(_) => desk.store().fail_commits(0),
+            Self::Statements(_) => desk.store().fail_statements(0),
+            Self::Files => limit_files(None),
             Self::LostLease => {}
             Self::FullDisk(file) => std::fs::remove_file(file).unwrap(),
         }
@@ -86,6 +97,12 @@ async fn take_lease(desk: &Desk, session: &str) {
         Err(Error::Held { by, .. }) => drop(desk.store().claim(&stream, &by, LEASE).await.unwrap()),
         free => desk.store().release(&free.unwrap()).await.unwrap(),
     }
+}
+
+/// How far this process may write to files, in bytes.
+fn limit_files(current: Option<u64>) {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    setrlimit(Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
 }
 
 fn fill(file: &PathBuf) {
@@ -130,6 +147,8 @@ struct Case {
     client: Client,
     session: String,
     run: String,
+    /// What the run asks, in the stage in which it does.
+    approval: Option<String>,
 }
 
 impl Case {
@@ -145,8 +164,12 @@ impl Case {
         let made = client.post("/api/sessions", json!({"permissionMode": mode})).await;
         let session = made["id"].as_str().unwrap().to_owned();
         let run = client.prompt(&session, &format!("case {stage:?}")).await;
-        let case = Self { stage, fault, desk, client, session, run };
+        let mut case = Self { stage, fault, desk, client, session, run, approval: None };
         case.reach().await;
+        if stage == Stage::Waiting {
+            let asked = case.client.pending().await;
+            case.approval = asked["id"].as_str().map(str::to_owned);
+        }
         case
     }
 
@@ -173,7 +196,7 @@ impl Case {
         match self.stage {
             Stage::Tool => std::fs::write(self.desk.workspace().join("go"), "").unwrap(),
             Stage::Waiting if self.fault != Fault::LostLease => {
-                let (status, answer) = self.decide().await;
+                let (status, answer) = self.decide(self.approval.as_ref().unwrap()).await;
                 assert!(status.is_server_error(), "a yes that is not kept: {status} {answer}");
             }
             Stage::Waiting => {}
@@ -183,8 +206,7 @@ impl Case {
         false
     }
 
-    async fn decide(&self) -> (StatusCode, Value) {
-        let id = self.client.pending().await["id"].as_str().unwrap().to_owned();
+    async fn decide(&self, id: &str) -> (StatusCode, Value) {
         let path = format!("/api/approvals/{id}/decision");
         self.client.ask(Method::POST, &path, Some(json!({"approved": true}))).await
     }
@@ -204,7 +226,8 @@ impl Case {
         self.until_writable().await;
         self.desk.api.gate("at").release();
         if self.stage == Stage::Waiting {
-            let (status, answer) = self.decide().await;
+            let id = self.client.pending().await["id"].as_str().unwrap().to_owned();
+            let (status, answer) = self.decide(&id).await;
             assert!(status.is_success(), "{what}: {status} {answer}");
         }
         if is_refused {
@@ -302,6 +325,11 @@ async fn a_disk_whose_writes_fail_for_a_while_needs_no_restart() {
     check_all(SYNC_FAILS).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_cannot_be_read_for_a_while_loses_no_run_and_no_answer() {
+    check_all(READ_FAILS).await;
+}
+
 // Mutant: `Ending::Abandoned` that notes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_lease_loses_no_run_and_no_answer() {
@@ -342,6 +370,35 @@ async fn on_the_small_disk() {
     for stage in STAGES {
         let case = within(Case::open(stage, Fault::FullDisk(disk.join("filler")))).await;
         case.check().await;
+    }
+}
+
+// The limit is of the whole process, so it has one of its own. The signal that comes with a refused write is ignored, which a
+// program keeps that is started so.
+#[test]
+fn files_that_take_no_more_bytes_lose_no_run_and_no_answer() {
+    let ended = std::process::Command::new("sh")
+        .args(["-c", r#"trap "" XFSZ; exec "$@""#, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "faults::with_limited_files", "--nocapture", "--test-threads", "1"])
+        .env(LIMITED_FILES, "1")
+        .output()
+        .unwrap();
+    let (said, errors) =
+        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    println!("{said}");
+    assert!(ended.status.success(), "{said}\n{errors}");
+    assert!(said.contains("1 passed") && said.contains("Cancelling × Files"), "{said}\n{errors}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_limited_files() {
+    // Run by `files_that_take_no_more_bytes_lose_no_run_and_no_answer`.
+    if std::env::var_os(LIMITED_FILES).is_none() {
+        return;
+    }
+    for stage in STAGES {
+        within(Case::open(stage, Fault::Files)).await.check().await;
     }
 }
 

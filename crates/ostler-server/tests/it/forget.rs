@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use ostler_store::{Put, Store as _};
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::desk::{Desk, within};
 
@@ -35,35 +36,110 @@ fn script() -> Script {
         .rule(when(), reply().text("ok"))
 }
 
+/// Writes a file, edits it, and has a command run, all with the canary.
+fn script_of_files(workspace: &Path) -> Script {
+    let path = workspace.join("a.txt").display().to_string();
+    let write = json!({"file_path": path, "content": format!("old {CANARY}")});
+    let edit = json!({"file_path": path, "old_string": "old", "new_string": "new"});
+    // The rule for it is its whole text.
+    let command = json!({"command": format!("python3 -c 'print(1)' {CANARY}")});
+    Script::new()
+        .rule(when().prompt_contains("stay"), reply().text("ok"))
+        .rule(when().turn(0), reply().tool_use("Write", write))
+        .rule(when().turn(1), reply().text("Written."))
+        .rule(when().turn(2), reply().tool_use("Edit", edit))
+        .rule(when().turn(3), reply().tool_use("Bash", command))
+        .rule(when(), reply().text(format!("Wrote {CANARY}")))
+}
+
+/// Records with the canary that are not made by a run alone: a picture of a run that is not over, a record that cannot be
+/// read, and a firing of a schedule.
+async fn add_records(desk: &Desk, session: &str, run: &str) {
+    let attached =
+        json!({"id": run, "owner": "owner", "content": [{"type": "text", "text": CANARY}]});
+    let damaged = |state: Value| json!({"id": "run_damaged", "owner": "owner", "session": session, "prompt": CANARY, "state": state});
+    let firing = json!({"id": "firing_x_1", "schedule": "schedule_x", "owner": "owner", "planned": 1, "byHand": false,
+        "state": "completed", "retries": 0, "session": session, "run": run, "checkSaid": CANARY, "note": CANARY});
+    let put = |kind: &str, id: &str, body: Value| Put::new(kind, id, body).owner("owner");
+    let puts = vec![
+        put("attached", run, attached),
+        put("run", "run_damaged", damaged(json!(5))),
+        put("firing", "firing_x_1", firing),
+    ];
+    desk.store().put(puts).await.unwrap();
+}
+
 // Mutant: transcripts are not removed.
 #[tokio::test]
 async fn a_deleted_session_is_in_no_file() {
-    let desk = Desk::open(script()).await;
+    let mut desk = Desk::open(Script::new()).await;
+    desk.api = ostler_testkit::ScriptedApi::start(script_of_files(desk.workspace())).await;
+    desk.stop().await;
+    desk.start().await;
     let client = desk.client();
-    std::fs::write(desk.workspace().join("a.txt"), format!("old {CANARY}")).unwrap();
-    let session = client.session().await;
+    let session = client.post("/api/sessions", json!({"permissionMode": "acceptEdits"})).await;
+    let session = session["id"].as_str().unwrap();
     let kept = client.session().await;
     client.until(&client.prompt(&kept, "stay").await, "completed").await;
-    let run = client.prompt(&session, &format!("Read a.txt and write {CANARY}")).await;
+    let first = client.prompt(session, CANARY).await;
+    client.until(&first, "completed").await;
+    let run = client.prompt(session, "Edit it and run the command").await;
     let asked = client.pending().await;
     let id = asked["id"].as_str().unwrap();
-    client
-        .post(
-            &format!("/api/approvals/{id}/decision"),
-            json!({"approved": true, "digest": asked["digest"]}),
-        )
-        .await;
+    let yes = json!({"approved": true, "digest": asked["digest"], "scope": "session"});
+    client.post(&format!("/api/approvals/{id}/decision"), yes).await;
     client.until(&run, "completed").await;
+    add_records(&desk, session, &first).await;
+    // Whoever reads the damaged one puts it aside.
+    assert_eq!(client.ask(Method::GET, "/api/runs/run_damaged", None).await.0, 404);
+
     let before = files_with(desk.data(), CANARY);
-    assert!(before.iter().any(|file| file.contains("projects")), "{before:?}");
+    for place in ["/projects/", "/file-history/", "ostler.db"] {
+        assert!(before.iter().any(|file| file.contains(place)), "{place}: {before:?}");
+    }
+    let stored = async |kind: &str, id: &str| desk.store().get(kind, id).await.unwrap();
+    for (kind, id) in [("attached", &*first), ("quarantine", "run:run_damaged")] {
+        assert!(stored(kind, id).await.unwrap().body.to_string().contains(CANARY), "{kind}");
+    }
+    let audit = client.get("/api/audit").await;
+    let of_session = |audit: &Value| {
+        let all = audit["items"].as_array().unwrap().clone();
+        all.into_iter().filter(|it| it["session"] == session).collect::<Vec<_>>()
+    };
+    let decided = of_session(&audit);
+    assert!(decided[0]["rule"].as_str().unwrap().contains(CANARY), "{decided:?}");
+
     let spent = client.get("/api/usage").await["total"].clone();
     let path = format!("/api/sessions/{session}");
     assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 204);
     assert_eq!(files_with(desk.data(), CANARY), Vec::<String>::new());
     assert_eq!(client.ask(Method::GET, &path, None).await.0, 404);
     assert_eq!(client.ask(Method::GET, &format!("/api/runs/{run}"), None).await.0, 404);
+    let audit = client.get("/api/audit").await;
+    assert_eq!(of_session(&audit).len(), decided.len(), "that it was decided stays");
+    assert!(!audit.to_string().contains(CANARY), "{audit}");
+    let firing = stored("firing", "firing_x_1").await.unwrap().body;
+    assert_eq!((&firing["state"], firing.get("checkSaid")), (&json!("completed"), None));
     assert_eq!(client.get("/api/usage").await["total"], spent, "sums are kept");
     assert!(!client.log(&kept).await.is_empty(), "others are not touched");
+}
+
+// Mutant: `WITHOUT_TEXT` without tasks.
+#[tokio::test]
+async fn a_task_whose_session_is_deleted_can_be_executed_again() {
+    let desk = Desk::open(script()).await;
+    let client = desk.client();
+    let task = json!({"name": "t", "taskType": "agent", "userPrompt": "hello"});
+    let path =
+        format!("/api/tasks/{}", client.post("/api/tasks", task).await["id"].as_str().unwrap());
+    let executed = client.post(&format!("{path}/execute"), json!({})).await;
+    let session = executed["execution"]["session"].as_str().unwrap();
+    client.until(executed["execution"]["run"].as_str().unwrap(), "completed").await;
+    assert_eq!(client.ask(Method::DELETE, &format!("/api/sessions/{session}"), None).await.0, 204);
+    let left = client.get(&path).await;
+    assert_eq!((left.get("execution"), &left["status"]), (None, &json!("pending")));
+    let again = client.post(&format!("{path}/execute"), json!({})).await;
+    client.until(again["execution"]["run"].as_str().unwrap(), "completed").await;
 }
 
 #[tokio::test]

@@ -229,3 +229,33 @@ async fn a_rule_for_a_session_answers_there_and_in_no_other() {
     client.until(&again, "completed").await;
     asks(&client, &client.session().await).await;
 }
+
+// Mutant: `revoke` that removes the rule and then writes the audit.
+#[tokio::test]
+async fn a_rule_is_revoked_and_audited_in_one_step() {
+    const DISK_FULL: i32 = 13;
+    let desk = Desk::open(commands(&["touch made", "touch made"])).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let asked = asks(&client, &session).await;
+    let yes = json!({"approved": true, "scope": "always"});
+    assert_eq!(Door::Rest.answer(&client, &asked, yes).await["state"], "allowed");
+    let rules = client.get("/api/rules").await;
+    let path = format!("/api/rules/{}", rules["items"][0]["id"].as_str().unwrap());
+    let revoke = || client.ask(Method::DELETE, &path, None);
+    let revoked = async || {
+        let audit = client.get("/api/audit").await;
+        let all = audit["items"].as_array().unwrap();
+        all.iter().filter(|entry| entry["decision"] == "revoked").count()
+    };
+    desk.store().fail_commits(DISK_FULL);
+    let (status, answer) = revoke().await;
+    desk.store().fail_commits(0);
+    assert_eq!((status.as_u16(), revoked().await), (507, 0), "{answer}");
+    assert_eq!(client.get("/api/rules").await, rules, "it still holds");
+    // Of several who revoke it at the same moment, one does.
+    let all = futures::future::join_all((0..8).map(|_| revoke())).await;
+    let done = all.iter().filter(|(status, _)| *status == 204).count();
+    assert_eq!((done, revoked().await), (1, 1), "{all:?}");
+    assert_eq!(client.get("/api/rules").await["items"], json!([]));
+}

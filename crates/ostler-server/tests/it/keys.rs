@@ -1,6 +1,7 @@
 //! Prompts with an idempotency key are answered once, however often they are sent.
 
 use futures::future::join_all;
+use ostler_store::Store as _;
 use ostler_testkit::{Script, reply, when};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -72,4 +73,78 @@ async fn a_prompt_with_a_key_over_the_websocket_begins_one_session_and_one_run()
     let again = socket.hear("accepted").await;
     assert_ne!(again["runId"], told[0]["runId"]);
     client.until(again["runId"].as_str().unwrap(), "completed").await;
+}
+
+// Mutant: `prompt` of the WebSocket that takes room before it looks for the key.
+#[tokio::test]
+async fn a_repeated_prompt_gets_its_run_also_when_there_is_no_room_for_another_session() {
+    let desk = Desk::with(says(), |config| config.limits.sessions_per_user = 1).await;
+    let client = desk.client();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let mut socket = Socket::open(&client).await;
+        socket.say(json!({"type": "prompt", "text": "hello", "key": "k"})).await;
+        told.push(socket.hear("accepted").await);
+    }
+    assert_eq!(told[0], told[1]);
+    let mut socket = Socket::open(&client).await;
+    socket.say(json!({"type": "prompt", "text": "hello", "key": "another"})).await;
+    assert_eq!(socket.hear("error").await["error"]["code"], "too_many_requests");
+    client.until(told[0]["runId"].as_str().unwrap(), "completed").await;
+    assert_eq!(desk.api.requests().len(), 1);
+}
+
+// Mutant: `execute` that passes no key on.
+#[tokio::test]
+async fn a_task_is_executed_once_for_each_key() {
+    let mut desk = Desk::with(says(), |config| config.limits.sessions_per_user = 2).await;
+    let task = json!({"name": "t", "taskType": "agent", "userPrompt": "hello"});
+    let task = desk.client().post("/api/tasks", task).await["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/tasks/{task}/execute");
+    let client = desk.client();
+    let sent = join_all((0..4).map(|_| client.post(&path, json!({"key": "a"})))).await;
+    let run = |task: &Value| task["execution"]["run"].as_str().unwrap().to_owned();
+    let first = run(&sent[0]);
+    assert!(sent.iter().all(|task| run(task) == first), "{sent:?}");
+    client.until(&first, "completed").await;
+    desk.clock.advance(std::time::Duration::from_secs(1));
+    let second = run(&client.post(&path, json!({"key": "b"})).await);
+    assert_ne!(second, first);
+    client.until(&second, "completed").await;
+    desk.stop().await;
+    desk.start().await;
+    let client = desk.client();
+    // There is no room for a third session, and none is needed.
+    assert_eq!(run(&client.post(&path, json!({"key": "a"})).await), first);
+    let task = client.get(&format!("/api/tasks/{task}")).await;
+    assert_eq!(run(&task), second, "the last execution stays the last");
+    assert_eq!(client.ask(Method::POST, &path, None).await.0, 429, "without a key");
+    assert_eq!(client.ask(Method::POST, &path, Some(json!({"key": ""}))).await.0, 422);
+    assert_eq!(desk.api.requests().len(), 2);
+}
+
+// Mutant: `run_now` that does not look at the key.
+#[tokio::test]
+async fn a_schedule_is_started_by_hand_once_for_each_key() {
+    let desk = Desk::open(says()).await;
+    let client = desk.client();
+    let plan = json!({"name": "p", "start": {"prompt": "x"}, "when": {"every": "1h"}});
+    let id = client.post("/api/schedules", plan).await["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/schedules/{id}/run");
+    let first = client.post(&path, json!({"key": "a"})).await;
+    desk.clock.advance(std::time::Duration::from_secs(1));
+    let sent = join_all((0..4).map(|_| client.post(&path, json!({"key": "a"})))).await;
+    for again in &sent {
+        assert_eq!((&again["id"], &again["key"]), (&first["id"], &json!("a")));
+    }
+    let second = client.post(&path, json!({"key": "b"})).await;
+    let third = client.post(&path, json!({})).await;
+    assert!(first["id"] != second["id"] && second["id"] != third["id"]);
+    let log = client.get(&format!("/api/schedules/{id}/log")).await;
+    assert_eq!(log["items"].as_array().unwrap().len(), 3);
+    assert_eq!(client.ask(Method::POST, &path, Some(json!({"key": ""}))).await.0, 422);
+    let path = format!("/api/schedules/{id}");
+    assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 204);
+    let keys = ostler_store::Filter::default();
+    assert_eq!(desk.store().count("firingKey", &keys, 10).await.unwrap(), 0);
 }

@@ -95,7 +95,7 @@ async fn fill(desk: &Desk, client: &Client) -> (String, String) {
     (session, schedule)
 }
 
-// Mutant: `part` that takes everything.
+// Mutant: `Spaces::list` without the limit of the page.
 #[tokio::test]
 async fn every_list_has_a_bound() {
     let asks = reply().tool_use("Bash", json!({"command": "touch x"}));

@@ -33,6 +33,7 @@ mod pieces;
 mod proxy;
 mod public_url;
 mod reach;
+mod reads;
 mod revoked;
 mod room;
 mod runs;

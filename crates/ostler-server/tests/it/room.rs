@@ -97,7 +97,7 @@ async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
     assert_eq!(ada.ask(Method::POST, &fork.replace(&first, &second), Some(json!({}))).await.0, 429);
 }
 
-// Seen to fail with `Starter::start` and `Tasks::execute_as` that do not take room.
+// Seen to fail with `Starter::start` and `Tasks::execute_once` that do not take room.
 #[tokio::test]
 async fn sessions_of_tasks_schedules_and_hooks_count_like_those_that_people_make() {
     let script = Script::new().rule(when(), reply().text("hello"));

@@ -373,3 +373,36 @@ async fn a_key_leads_to_one_session_of_its_owner() {
     assert!(made.iter().all(|id| *id == made[0]), "{made:?}");
     assert_ne!(make(&bob).await, made[0]);
 }
+
+/// Starts, and ends with an error when it gets a prompt.
+const ENGINE_THAT_DIES: &str = r#"#!/bin/sh
+read -r line
+id=$(printf %s "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
+printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s","response":{}}}\n' "$id"
+read -r line
+echo boom >&2
+exit 3
+"#;
+
+// Mutant: `failure` that compares the text with the end of its last line.
+#[tokio::test]
+async fn what_an_engine_writes_before_it_dies_is_told_once() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    for (name, script) in
+        [("late", ENGINE_THAT_DIES), ("early", "#!/bin/sh\necho boom >&2\nexit 3\n")]
+    {
+        let program = folder.path().join(name);
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let desk = Desk::with(Script::new(), move |config| {
+            config.engine = ostler_server::config::EngineChoice::Program(program.clone());
+        })
+        .await;
+        let client = desk.client();
+        let run = client.prompt(&client.session().await, "go").await;
+        let failed = client.until(&run, "failed").await;
+        let message = failed["outcome"]["error"]["message"].as_str().unwrap();
+        assert_eq!(message.matches("boom").count(), 1, "{name}: {message}");
+    }
+}

@@ -8,6 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
+use crate::socket::Socket;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -142,5 +143,69 @@ async fn runs_of_earlier_versions_are_counted_once() {
         desk.start().await;
         assert_eq!(desk.client().get("/api/usage").await["total"], now);
     }
+    desk.api.finish();
+}
+
+/// What a run of a session used and changed, as an earlier version left it: with a place in the list, without sums.
+fn of_session(desk: &Desk, session: &str, number: u64) -> [Put; 2] {
+    let (at, run) = (desk.clock.now() + number, format!("run_{number:05}"));
+    let place = format!("{at:015}-{run}");
+    let spent = json!({"model": "m", "costUsd": 0.5, "tokens": {"input": 2, "output": 1}});
+    let tool = json!({"name": "Bash", "count": 1, "totalMs": 3, "longestMs": number});
+    let usage = json!({"id": format!("day:{run}"), "owner": "owner", "session": session, "run": run,
+        "prompt": "go", "ended": at, "durationMs": 1, "models": [spent], "tools": [tool], "place": place});
+    let file =
+        json!({"path": "a", "kind": "edited", "added": 2, "removed": 1, "diff": "", "cut": false});
+    let changes = json!({"id": run, "owner": "owner", "session": session, "prompt": "go", "at": at,
+        "files": [file], "place": place});
+    [
+        Put::new("usage", format!("day:{run}"), usage).owner("owner"),
+        Put::new("changes", run, changes).owner("owner"),
+    ]
+}
+
+// Mutant: `of_session` that reads all records of the session.
+#[tokio::test]
+async fn the_cost_of_a_sessions_usage_and_changes_does_not_grow_with_its_runs() {
+    let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let numbers: Vec<u64> = (0..3_000).collect();
+    for some in numbers.chunks(500) {
+        let puts = some.iter().flat_map(|number| of_session(&desk, &session, *number)).collect();
+        desk.store().put(puts).await.unwrap();
+    }
+    let (used, changed) =
+        (format!("/api/sessions/{session}/usage"), format!("/api/sessions/{session}/changes"));
+    // The sums of an earlier version are added up once.
+    let first = client.get(&used).await;
+    assert_eq!(first["total"]["runs"], 3_000);
+    assert_eq!(first["total"]["tokens"]["input"], 6_000);
+    let tool = json!({"name": "Bash", "count": 3_000, "totalMs": 9_000, "longestMs": 2_999});
+    assert_eq!(first["tools"], json!([tool]));
+    let runs = first["runs"].as_array().unwrap();
+    let ends = (&runs[0]["run"], &runs[499]["run"], runs.len());
+    assert_eq!(ends, (&json!("run_02500"), &json!("run_02999"), 500), "the newest, oldest first");
+    for (path, most) in [(&used, 510), (&changed, 210)] {
+        let before = desk.store().records_read();
+        let answer = client.get(path).await;
+        let read = desk.store().records_read() - before;
+        assert!(read <= most, "{path}: {read} records");
+        assert_eq!(answer["runs"].as_array().unwrap().len() as u64, most - 10);
+    }
+    let changes = client.get(&changed).await;
+    assert_eq!((&changes["added"], &changes["removed"]), (&json!(6_000), &json!(3_000)));
+    assert_eq!(changes["runs"][199]["run"], "run_02999");
+    // One more run: its end adds it to the sums.
+    desk.clock.advance(DAY);
+    let mut socket = Socket::open(&client).await;
+    let before = desk.store().records_read();
+    let run = client.prompt(&session, "go").await;
+    // Whoever asks again and again reads the run each time.
+    while socket.hear("run").await["run"]["state"] != "completed" {}
+    let usage = client.get(&used).await;
+    let read = desk.store().records_read() - before;
+    assert!(read <= 800, "{read} records for a run and a page");
+    assert_eq!((&usage["total"]["runs"], &usage["runs"][499]["run"]), (&json!(3_001), &json!(run)));
     desk.api.finish();
 }

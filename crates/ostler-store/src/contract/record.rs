@@ -252,7 +252,7 @@ pub async fn invalid_names_are_refused(subject: impl Subject) {
         let refused = store.put(vec![Put::new(kind, id, json!(1))]).await;
         assert!(matches!(refused, Err(Error::Invalid(_))), "{kind:?} {id:?}: {refused:?}");
     }
-    for name in ["", "a.b", "a'b", "a\"b", "1", "$"] {
+    for name in ["", ".b", "a.", "a..b", "a.1", "a'b", "a\"b", "1", "$"] {
         let filter = Filter { field: Some((name.to_owned(), String::new())), ..Filter::default() };
         let refused = store.list("a", &filter, &Page::default()).await;
         assert!(matches!(refused, Err(Error::Invalid(_))), "{name:?}: {refused:?}");

@@ -93,15 +93,17 @@ pub(super) fn list(of: &str, filter: &Filter, page: &Page) -> Result<Page, Error
     Ok(Page { limit: limit(page.limit), ..page.clone() })
 }
 
-/// Field names become part of an SQL statement.
+/// Field names become part of an SQL statement. A field of a field is named with a dot between the two.
 fn field(name: &str) -> Result<(), Error> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let plain = name.bytes().all(allowed) && name.len() <= LONGEST_KIND;
-    if plain && !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() {
+    let is_plain = |part: &str| {
+        part.bytes().all(allowed) && !part.is_empty() && !part.as_bytes()[0].is_ascii_digit()
+    };
+    if name.len() <= LONGEST_KIND && name.split('.').all(is_plain) {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "{:?} is not a valid field name: use ASCII letters, digits and _",
+        "{:?} is not a valid field name: use ASCII letters, digits and _, and a dot before the field of a field",
         beginning(name)
     )))
 }

@@ -1,8 +1,28 @@
 //! Errors between the writer and SQLite, and how far they reach.
 
-use rusqlite::ErrorCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rusqlite::{ErrorCode, ffi};
 
 use crate::Error;
+
+/// For tests: the SQLite error with which every statement fails; 0 for no failure.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FailStatements(Arc<AtomicI32>);
+
+impl FailStatements {
+    pub(super) fn set(&self, code: i32) {
+        self.0.store(code, Ordering::Relaxed);
+    }
+
+    pub(super) fn check(&self) -> rusqlite::Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+        }
+    }
+}
 
 /// Why a request was not performed.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::fault::{Fault, judge};
+use super::fault::{FailStatements, Fault, judge};
 use super::schema::connect;
 use crate::Error;
 
@@ -25,13 +25,16 @@ struct Shared {
     room: Arc<Semaphore>,
     /// Permits for fast queries, which do not wait for slow ones.
     quick: Arc<Semaphore>,
+    /// For tests.
+    fail_statements: FailStatements,
 }
 
 impl Readers {
-    pub(super) fn new(database: &Path) -> Self {
+    pub(super) fn new(database: &Path, fail_statements: FailStatements) -> Self {
         let room = Arc::new(Semaphore::new(MOST));
         let quick = Arc::new(Semaphore::new(MOST));
-        let shared = Shared { database: database.to_owned(), idle: Mutex::default(), room, quick };
+        let (database, idle) = (database.to_owned(), Mutex::default());
+        let shared = Shared { database, idle, room, quick, fail_statements };
         Self { shared: Arc::new(shared) }
     }
 
@@ -102,6 +105,7 @@ impl Shared {
             None => open(&self.database),
         };
         let answered = asked.map_err(Fault::Sqlite).and_then(|connection| {
+            self.fail_statements.check()?;
             let answer = question(&connection)?;
             // A connection that failed is not used again.
             self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);

@@ -172,9 +172,9 @@ fn select(columns: &str, kind: &str, filter: &Filter, page: &Page) -> (String, V
         and("owner = ?", owner.clone());
     }
     if let Some((field, text)) = &filter.field {
-        // The field name is validated, see `check`, and written exactly as in the index. With several values, their
-        // index is the one to use: few records have them.
-        let aside = if filter.any_of.is_some() { "+" } else { "" };
+        // The field name is validated, see `check`, and written exactly as in the index. With several values of another
+        // field, their index is the one to use: few records have them. Sessions and states have an index together.
+        let aside = if filter.any_of.is_some() && field != "session" { "+" } else { "" };
         and(&format!("{aside}(body ->> '$.{field}') = ?"), text.clone());
     }
     if let Some((field, text)) = &filter.contains {
@@ -262,6 +262,18 @@ mod tests {
                 Filter { owner: owner(), field: field("digest"), ..Filter::default() },
                 "record_digest (kind=? AND <expr>=? AND owner=?)",
             ),
+            (
+                Filter { owner: owner(), field: field("folder"), ..Filter::default() },
+                "record_folder (kind=? AND owner=? AND <expr>=?)",
+            ),
+            (
+                Filter { field: field("start.session"), ..Filter::default() },
+                "record_start_session (kind=? AND <expr>=?)",
+            ),
+            (
+                Filter { field: field("execution.session"), ..Filter::default() },
+                "record_execution_session (kind=? AND <expr>=?)",
+            ),
         ];
         let check = |filter: &Filter, page: &Page, index: &str| {
             let (sql, values) = question("task", filter, page);
@@ -282,7 +294,9 @@ mod tests {
         }
         let any_of = Some(("state".to_owned(), vec!["open".to_owned(), "shut".to_owned()]));
         let live = Filter { field: field("session"), any_of, ..Filter::default() };
-        check(&live, &Page::default(), "record_state (kind=? AND <expr>=?)");
+        check(&live, &Page::default(), "record_session_state (kind=? AND <expr>=? AND <expr>=?)");
+        let of_run = Filter { field: field("run"), ..live };
+        check(&of_run, &Page::default(), "record_state (kind=? AND <expr>=?)");
         let contains = Some(("search".to_owned(), "x".to_owned()));
         let of_owner = Filter { owner: owner(), contains, ..Filter::default() };
         let page = Page { by: Some("place".to_owned()), descending: true, ..Page::default() };
@@ -290,5 +304,19 @@ mod tests {
         check(&of_owner, &page, "record_owner_place (kind=? AND owner=?)");
         check(&of_owner, &next, "record_owner_place (kind=? AND owner=? AND <expr><?)");
         check(&Filter::default(), &next, "record_place (kind=? AND <expr><?)");
+        let of_session = Filter { field: field("session"), ..Filter::default() };
+        check(&of_session, &page, "record_session_place (kind=? AND <expr>=?)");
+        check(&of_session, &next, "record_session_place (kind=? AND <expr>=? AND <expr><?)");
+        let page = Page { by: Some("begun".to_owned()), ..Page::default() };
+        let next = Page { after: Some("1-a".to_owned()), ..page.clone() };
+        let of_space = Filter { field: field("setup.space"), ..Filter::default() };
+        check(&of_space, &page, "record_space (kind=? AND <expr>=?)");
+        check(&of_space, &next, "record_space (kind=? AND <expr>=? AND <expr>>?)");
+        let of_owner = Filter { owner: owner(), ..of_space };
+        check(
+            &of_owner,
+            &next,
+            "record_space_owner (kind=? AND <expr>=? AND owner=? AND <expr>>?)",
+        );
     }
 }

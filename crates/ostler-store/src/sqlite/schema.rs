@@ -23,6 +23,7 @@ pub(super) const STEPS: &[Step] = &[
     |connection| connection.execute_batch(include_str!("schema/2.sql")),
     |connection| connection.execute_batch(include_str!("schema/3.sql")),
     |connection| connection.execute_batch(include_str!("schema/4.sql")),
+    |connection| connection.execute_batch(include_str!("schema/5.sql")),
 ];
 
 /// Upgrades the database to the version of this program, after a backup.

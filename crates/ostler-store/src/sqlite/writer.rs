@@ -21,7 +21,7 @@ use rusqlite::{Connection, ffi};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::clock::Time;
-use super::fault::{Fault, judge};
+use super::fault::{FailStatements, Fault, judge};
 use super::followers::Followers;
 use super::{lease, schema};
 use crate::{Error, Event, StreamId};
@@ -56,6 +56,8 @@ pub(super) struct Shared {
     pub(super) fail_commit: AtomicI32,
     /// For tests: the SQLite error with which all commits fail until it is 0 again.
     pub(super) fail_commits: AtomicI32,
+    /// For tests: the SQLite error with which every statement fails, also of readers, until it is 0 again.
+    pub(super) fail_statements: FailStatements,
 }
 
 enum Message {
@@ -102,6 +104,7 @@ impl Writer {
         time: Time,
         database: PathBuf,
         followers: Followers,
+        fail_statements: FailStatements,
     ) -> Result<Self, Error> {
         let (queue, requests) = mpsc::channel();
         let shared = Arc::new(Shared {
@@ -109,6 +112,7 @@ impl Writer {
             failed: Mutex::default(),
             fail_commit: AtomicI32::new(0),
             fail_commits: AtomicI32::new(0),
+            fail_statements,
         });
         let place = database.display().to_string();
         let thread = Thread {
@@ -334,6 +338,7 @@ impl Thread {
     }
 
     fn may_commit(&self) -> rusqlite::Result<()> {
+        self.shared.fail_statements.check()?;
         let once = self.shared.fail_commit.swap(0, Ordering::Relaxed);
         match once.max(self.shared.fail_commits.load(Ordering::Relaxed)) {
             0 => Ok(()),
@@ -377,6 +382,7 @@ impl Thread {
             self.execute("BEGIN IMMEDIATE")?;
         }
         self.execute("SAVEPOINT request")?;
+        self.shared.fail_statements.check()?;
         let job = batch.jobs.last_mut().expect("it was pushed above");
         let mut cx = Cx {
             connection: &self.connection,

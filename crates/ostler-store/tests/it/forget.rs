@@ -67,7 +67,14 @@ async fn old_database(folder: &Path) {
     }
     drop(store);
     let connection = rusqlite::Connection::open(folder.join("ostler.db")).unwrap();
-    let back = "DROP TABLE draft;
+    let back = "DROP INDEX record_session_place;
+        DROP INDEX record_session_state;
+        DROP INDEX record_space;
+        DROP INDEX record_space_owner;
+        DROP INDEX record_folder;
+        DROP INDEX record_start_session;
+        DROP INDEX record_execution_session;
+        DROP TABLE draft;
         ALTER TABLE stream DROP COLUMN base;
         ALTER TABLE stream DROP COLUMN base_hash;
         DELETE FROM counter WHERE name = 'forgotten_epoch';

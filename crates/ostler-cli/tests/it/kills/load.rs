@@ -1,6 +1,6 @@
 //! People at work: some prompt and resume, some follow, some answer. All of them remember what they were told.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -161,6 +161,42 @@ impl World {
         Some(id)
     }
 
+    /// Remembers the run of a task.
+    fn executed(&self, execution: &Value) -> String {
+        let [run, session] =
+            ["run", "session"].map(|name| execution[name].as_str().unwrap().to_owned());
+        self.remember().runs.insert(run.clone(), session);
+        run
+    }
+
+    /// The items of a list, page by page.
+    async fn pages(&self, path: &str, next: impl Fn(&Value) -> Option<String>) -> Vec<Value> {
+        let (mut items, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = format!("{path}?limit=500{after}");
+            let (status, list) = self.ask(Method::GET, &page, None).await.unwrap();
+            assert_eq!(status, 200, "{page}: {list}");
+            items.extend(list["items"].as_array().unwrap().iter().cloned());
+            match next(&list) {
+                Some(next) => after = format!("&after={next}"),
+                None => return items,
+            }
+        }
+    }
+
+    /// All runs of all sessions.
+    async fn runs(&self) -> Vec<Value> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let sessions = self.pages("/api/sessions", |list| text(&list["next"])).await;
+        let mut runs = Vec::new();
+        for session in &sessions {
+            let path = format!("/api/sessions/{}/runs", session["id"].as_str().unwrap());
+            // No session has more than a page of them.
+            runs.extend(self.pages(&path, |_| None).await);
+        }
+        runs
+    }
+
     fn saw(&self, session: &str, seq: u64, text: &str) {
         let mut known = self.remember();
         let events = known.events.entry(session.to_owned()).or_default();
@@ -185,6 +221,7 @@ pub(super) fn begin(world: &Arc<World>) -> JoinSet<()> {
     for slot in 0..SLOTS {
         people.spawn(work(Arc::clone(world), slot));
     }
+    people.spawn(execute(Arc::clone(world)));
     for approver in 0..APPROVERS {
         people.spawn(approve(Arc::clone(world), approver));
     }
@@ -216,6 +253,75 @@ async fn work(world: Arc<World>, slot: usize) {
         let Some(run) = world.begin(&path, Some(prompt)).await else { continue };
         see_through(&world, run).await;
     }
+}
+
+/// Executes a skill as a task, again and again. A request whose answer was lost is repeated with the same key.
+async fn execute(world: Arc<World>) {
+    let task =
+        json!({"name": "greet", "agentId": "greet", "taskType": "skill", "userPrompt": "linger"});
+    let path = loop {
+        if let Some((201, made)) = world.ask(Method::POST, "/api/tasks", Some(task.clone())).await {
+            break format!("/api/tasks/{}/execute", made["id"].as_str().unwrap());
+        }
+    };
+    for number in 0.. {
+        let run = loop {
+            let key = json!({"key": number.to_string()});
+            match world.ask(Method::POST, &path, Some(key)).await {
+                None => {}
+                Some((202, task)) => break world.executed(&task["execution"]),
+                Some((status, answer)) => {
+                    return world.trouble(format!("{path}: {status} {answer}"));
+                }
+            }
+        };
+        see_through(&world, run).await;
+    }
+}
+
+/// Resumes every run that is interrupted and waits for its end. Whatever is asked is denied. How many there were.
+pub(super) async fn resume_all(world: &World) -> usize {
+    let mut seen = HashSet::new();
+    loop {
+        let runs = world.runs().await;
+        let mut is_over = true;
+        for run in &runs {
+            let id = run["id"].as_str().unwrap();
+            match run["state"].as_str().unwrap() {
+                "queued" | "running" | "waiting" => is_over = false,
+                "interrupted" if seen.insert(id.to_owned()) => {
+                    is_over = false;
+                    let resumed = world.begin(&format!("/api/runs/{id}/resume"), None).await;
+                    end(world, &resumed.expect("it can be resumed")).await;
+                }
+                _ => {}
+            }
+        }
+        if is_over {
+            return seen.len();
+        }
+        deny_all(world).await;
+    }
+}
+
+/// Waits for the end of a run.
+async fn end(world: &World, run: &str) {
+    loop {
+        let (_, found) = world.ask(Method::GET, &format!("/api/runs/{run}"), None).await.unwrap();
+        match found["state"].as_str().unwrap_or_default() {
+            "queued" | "running" | "waiting" => deny_all(world).await,
+            // One of an earlier life that was interrupted itself has its own turn.
+            "completed" | "interrupted" => return,
+            _ => return world.trouble(format!("the resumed run {found}")),
+        }
+    }
+}
+
+async fn deny_all(world: &World) {
+    for approval in world.pending().await.unwrap_or_default() {
+        world.decide(approval["id"].as_str().unwrap(), false).await;
+    }
+    tokio::time::sleep(MOMENT).await;
 }
 
 /// Waits for the end of a run; one that was interrupted is resumed, mostly.

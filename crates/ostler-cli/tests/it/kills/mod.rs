@@ -7,7 +7,7 @@ mod verdict;
 
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +32,8 @@ const MARK: &str = "OSTLER_TEST_KILLS";
 const KILLS: &str = "OSTLER_KILLS";
 /// Who work at the same time, each in sessions of their own.
 const SLOTS: usize = 6;
+/// What tasks do. Its folder is copied for every run.
+const SKILL: &str = "---\nname: greet\ndescription: Greets.\n---\nGreet politely.\n";
 
 fn random(what: impl std::hash::Hash, below: u64) -> u64 {
     RandomState::new().hash_one(what) % below
@@ -49,8 +51,10 @@ fn script() -> Script {
             .rule(of_slot().prompt_contains("interrupted"), works());
     }
     let letters = (0..20).map(|number| format!("word {number} "));
-    // The second one is not waited for by the shell: it is an orphan as soon as nobody cares for the group.
-    let lingers = json!({"command": "sleep 600 & (sleep 601 &) ; wait", "description": "Wait"});
+    // The second one is not waited for by the shell: it is an orphan as soon as nobody cares for the group. The third one leaves
+    // the group.
+    let lingers = "sleep 600 & (sleep 601 &) ; (setsid sleep 602 &) ; wait";
+    let lingers = json!({"command": lingers, "description": "Wait"});
     script
         .rule(when().prompt_contains("linger"), reply().tool_use("Bash", lingers))
         .rule(when(), reply().text_pieces(letters))
@@ -66,7 +70,10 @@ struct House {
 impl House {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("work")).unwrap();
+        for name in ["work", "temporary", "skills", "skills/greet"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        std::fs::write(folder.path().join("skills/greet/SKILL.md"), SKILL).unwrap();
         let mark = format!("{}-{}", std::process::id(), random("mark", u64::MAX));
         Self { folder, api: ScriptedApi::start(script()).await, mark }
     }
@@ -81,6 +88,7 @@ impl House {
         let mut command = Command::new(program);
         command.args(["--model", "claude-sonnet-4-5", "serve", "--listen", "127.0.0.1:0"]);
         command.arg("--data").arg(self.path("data"));
+        command.arg("--skills").arg(self.path("skills")).env("TMPDIR", self.path("temporary"));
         if life % 5 == 4 {
             command.args(["--engine", program]);
         }
@@ -112,6 +120,27 @@ impl House {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
+    /// Folders without a lock, which a kill has left while they were made or removed, count as left after a minute.
+    fn age_folders(&self) {
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
+        for path in entries(&self.path("temporary")) {
+            File::open(path).unwrap().set_modified(long_ago).unwrap();
+        }
+    }
+
+    /// That the last server has removed its temporary folders, those of its runs, and those of all before it.
+    async fn no_folder_is_left(&self) {
+        let left =
+            || [self.path("temporary"), self.path("data/runs")].map(|it| entries(&it)).concat();
+        let gone = tokio::time::timeout(PATIENCE, async {
+            while !left().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        let gone = gone.await.is_ok();
+        assert!(gone, "these folders are left: {:#?}", left());
+    }
+
     /// Waits until nothing is left of what the server started.
     async fn nothing_is_left(&self) {
         let mut left = Vec::new();
@@ -127,6 +156,11 @@ impl House {
         let gone = gone.await.is_ok();
         assert!(gone, "these have outlived the server: {left:#?}");
     }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    entries.map(|entry| entry.unwrap().path()).collect()
 }
 
 /// Processes that carry the mark, with their command lines.
@@ -167,8 +201,9 @@ async fn live(house: &House, world: &Arc<World>, life: usize) -> u64 {
     peak
 }
 
-/// Somebody comes later and answers all that waits; each once.
-async fn answer_what_is_left(house: &House, world: &Arc<World>, life: usize) {
+/// Somebody comes later, answers all that waits, each once, and resumes all that was interrupted. How many that were.
+async fn settle_what_is_left(house: &House, world: &Arc<World>, life: usize) -> usize {
+    house.age_folders();
     let mut server = house.start(life);
     world.opened(house.address(&mut server).await, life);
     let pending = world.pending().await.unwrap();
@@ -177,12 +212,16 @@ async fn answer_what_is_left(house: &House, world: &Arc<World>, life: usize) {
         assert_eq!(world.decide(id, false).await, Some(200), "{approval}");
         assert_eq!(world.decide(id, true).await, Some(409), "{approval}");
     }
+    let resumed = tokio::time::timeout(PATIENCE * 10, load::resume_all(world));
+    let resumed = resumed.await.unwrap_or_else(|_| panic!("runs do not end:\n{}", house.log()));
     let pid = Pid::from_raw(i32::try_from(server.id().unwrap()).unwrap()).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let ended = tokio::time::timeout(PATIENCE, server.wait()).await.expect("it ends").unwrap();
     assert!(ended.success(), "{ended}:\n{}", house.log());
     house.nothing_is_left().await;
+    house.no_folder_is_left().await;
     assert_eq!(world.troubles(), [""; 0]);
+    resumed
 }
 
 fn kills() -> usize {
@@ -203,12 +242,11 @@ async fn kills_lose_nothing_that_anybody_was_told() {
         peak = peak.max(live(&house, &world, life).await);
     }
     people.shutdown().await;
-    let last_life = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis();
-    answer_what_is_left(&house, &world, kills).await;
+    let resumed = settle_what_is_left(&house, &world, kills).await;
     let ran = std::fs::read_to_string(house.path("work/ran")).unwrap_or_default();
     let log = house.path("data/log");
-    let summary = verdict::judge(&log, &world.known(), &ran, last_life).await;
-    println!("{kills} kills: {summary}");
+    let summary = verdict::judge(&log, &world.known(), &ran).await;
+    println!("{kills} kills: {summary}, {resumed} resumed at the end");
     let result = format!("{kills} kills, nothing lost");
     peak::add_row("server: killed at work", &result, peak, peak::SERVER_LIMIT);
 }

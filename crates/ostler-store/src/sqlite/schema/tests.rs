@@ -146,3 +146,33 @@ fn an_upgrade_gives_old_sessions_a_place() {
     let expected = ("s", "001700000000000-s", "old talk");
     assert_eq!((found.0.as_str(), found.1.as_str(), found.2.as_str()), expected);
 }
+
+#[test]
+fn an_upgrade_lists_old_usage_changes_and_sessions_in_their_order() {
+    let connection = Connection::open_in_memory().unwrap();
+    STEPS[..4].iter().for_each(|step| step(&connection).unwrap());
+    let insert = "INSERT INTO record VALUES (?, ?, 1, 'ann', 0, ?)";
+    for (kind, id, body) in [
+        ("usage", "2023-11-14:r", r#"{"ended": 1700000000000, "run": "r"}"#),
+        ("changes", "r", r#"{"at": 1700000000000}"#),
+        ("session", "s", r#"{"created": 1700000000000}"#),
+        ("usage", "odd", r#"{"ended": "soon"}"#),
+        ("task", "t", r#"{"created": 1700000000000}"#),
+    ] {
+        connection.execute(insert, [kind, id, body]).unwrap();
+    }
+    STEPS[4](&connection).unwrap();
+    let sql = "SELECT kind || ' ' || coalesce(body ->> '$.place', '') || ' ' || coalesce(body ->> '$.begun', '')
+        FROM record ORDER BY rowid";
+    let mut statement = connection.prepare(sql).unwrap();
+    let found = statement.query_map([], |row| row.get(0)).unwrap();
+    let found: Vec<String> = found.map(Result::unwrap).collect();
+    let expected = [
+        "usage 001700000000000-r ",
+        "changes 001700000000000-r ",
+        "session  001700000000000-s",
+        "usage  ",
+        "task  ",
+    ];
+    assert_eq!(found, expected);
+}

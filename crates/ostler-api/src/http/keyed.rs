@@ -1,0 +1,14 @@
+//! The body of requests that start something and say no more than their idempotency key.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// An idempotency key, if the client has one.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyBody {
+    /// However often a request with the same key is sent, it starts one run.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 200))]
+    pub(super) key: Option<String>,
+}
