@@ -11,9 +11,15 @@ use ostler_base::ids::random_text;
 use ostler_base::private;
 use serde::{Deserialize, Serialize};
 
-use super::code::{COOKIE_IDLE, COOKIE_LASTS, MOST};
-use super::revocation::Changes;
+use super::changes::Changes;
 use super::token::{Token, TokenDigest};
+
+/// How long a cookie counts that nobody uses.
+pub(super) const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a cookie counts at all.
+pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// More codes or cookies than this at a time push out the oldest.
+pub(super) const MOST: usize = 1_000;
 
 /// How much later a cookie may have been used than the file says. It is not written for every request.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);

@@ -10,18 +10,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::browsers::{Cookies, SignIn};
-use super::revocation::Changes;
+use super::browsers::{COOKIE_LASTS, Cookies, MOST, SignIn};
+use super::changes::Changes;
 use super::token::{Token, TokenDigest};
 
 /// How long a code waits for its browser.
 pub(crate) const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
-/// How long a cookie counts that nobody uses.
-pub(super) const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a cookie counts at all.
-pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// More codes or cookies than this at a time push out the oldest.
-pub(super) const MOST: usize = 1_000;
 
 /// Codes that wait for a browser, and browsers that are in.
 #[derive(Debug, Default)]
@@ -115,6 +109,7 @@ fn cookie_line(name: &str, value: &str, seconds: u64, is_secure: bool) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::browsers::COOKIE_IDLE;
 
     fn later(now: Instant, by: Duration) -> Instant {
         now.checked_add(by).unwrap()

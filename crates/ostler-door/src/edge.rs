@@ -10,7 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
 use ostler_base::error::{ApiError, no_such_method, no_such_path};
 
-use super::guard::{self, Guard};
+use super::enter;
+use super::guard::Guard;
 use super::limits::{self, BodyLimits};
 use super::{headers, routes};
 
@@ -28,7 +29,7 @@ pub fn protect(app: Router, prefix: &str, guard: Arc<Guard>, limits: BodyLimits)
         // Our own limit counts, and says so in our own shape.
         .layer(DefaultBodyLimit::disable())
         .layer(from_fn_with_state(Arc::new(limits), limits::check))
-        .layer(from_fn_with_state(guard, guard::check))
+        .layer(from_fn_with_state(guard, enter::check))
         .layer(from_fn(headers::add))
 }
 

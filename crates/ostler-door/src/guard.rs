@@ -11,16 +11,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
-use axum::middleware::Next;
+use axum::http::{HeaderMap, Method, StatusCode, Version, header};
 use axum::response::{IntoResponse as _, Response};
 use ostler_base::error::{ApiError, shown};
 
 use super::code::Browsers;
 use super::rate::Buckets;
-use super::revocation::{self, Credential};
 use super::site::{Access, Site};
 use super::token::TokenDigest;
 use super::users::{Caller, Users};
@@ -66,51 +64,6 @@ pub struct Guard {
 /// Marks a request to a path that is open to everybody: nothing is known about who sent it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FromStranger;
-
-/// Lets a request in, or answers in the routes' place.
-pub async fn check(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    let (mut parts, body) = request.into_parts();
-    // Decided before the request is judged: a page that may talk to us may also read why it was refused.
-    let reader = guard.site.foreign_reader(&parts);
-    let is_secure = guard.site.is_secure(&parts.headers);
-    let mut response = match guard.judge(&parts, guard.peer(&parts), Instant::now()) {
-        Ok(Entry::Preflight) => preflight(),
-        Ok(Entry::Public) => {
-            parts.extensions.insert(FromStranger);
-            next.run(Request::from_parts(parts, body)).await
-        }
-        Ok(Entry::Caller { caller, cookie }) => {
-            let credential = Credential { guard: Arc::clone(&guard), caller, cookie };
-            answer(credential, Request::from_parts(parts, body), next).await
-        }
-        Err(error) => error.into_response(),
-    };
-    if is_secure {
-        let always = HeaderValue::from_static("max-age=31536000");
-        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, always);
-    }
-    if let Some(origin) = reader {
-        let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.append(header::VARY, HeaderValue::from_static("origin"));
-    }
-    response
-}
-
-/// The answer for a caller, for as long as the caller may have it.
-async fn answer(credential: Credential, mut request: Request, next: Next) -> Response {
-    let path = request.uri().path().to_owned();
-    request.extensions_mut().insert(credential.caller.clone());
-    request.extensions_mut().insert(credential.clone());
-    tokio::select! {
-        // First: a request that signs its own caller out is answered.
-        biased;
-        response = next.run(request) => {
-            revocation::end_with_caller(response, credential, &path)
-        }
-        () = credential.clone().ended() => revocation::signed_out().into_response(),
-    }
-}
 
 /// How a request comes in.
 #[derive(Debug, PartialEq, Eq)]
@@ -400,7 +353,7 @@ fn has_body(headers: &HeaderMap) -> bool {
     length.is_some_and(|length| length != "0") || headers.contains_key(header::TRANSFER_ENCODING)
 }
 
-fn preflight() -> Response {
+pub(super) fn preflight() -> Response {
     let headers = [
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
         (

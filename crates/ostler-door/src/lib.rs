@@ -9,8 +9,10 @@
 
 pub mod bind;
 pub mod browsers;
+mod changes;
 pub mod code;
 pub mod edge;
+mod enter;
 pub mod guard;
 mod headers;
 pub mod limits;

@@ -16,7 +16,6 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use ostler_base::error::ApiError;
 use serde_json::json;
-use tokio::sync::watch;
 
 use super::guard::Guard;
 use super::token::TokenDigest;
@@ -28,20 +27,6 @@ use super::users::Caller;
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// How often the owner's token file is looked at. Somebody may replace it by hand, which nothing reports.
 const TOKEN_FILE: Duration = Duration::from_millis(500);
-
-/// Tells open connections that users, tokens or sign-ins have changed.
-#[derive(Debug, Default)]
-pub struct Changes(watch::Sender<u64>);
-
-impl Changes {
-    pub(crate) fn notify(&self) {
-        self.0.send_modify(|count| *count = count.wrapping_add(1));
-    }
-
-    pub fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
-    }
-}
 
 /// What let a caller in, for checking it again while the connection is open.
 #[derive(Clone)]

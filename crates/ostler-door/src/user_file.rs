@@ -11,7 +11,18 @@ use ostler_base::private;
 use serde::{Deserialize, Serialize};
 
 use super::token::TokenDigest;
-use super::users::Role;
+
+/// What somebody may do; each role may do all that the ones before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Runs of one's own.
+    Member,
+    /// Also everybody's runs, rules, schedules and users.
+    Admin,
+    /// Also the server itself, and who is an admin.
+    Owner,
+}
 
 /// A user, as kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,11 +13,10 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 use ostler_base::error::{ApiError, shown};
 use ostler_base::ids::random_text;
-use serde::{Deserialize, Serialize};
 
-use super::revocation::Changes;
+use super::changes::Changes;
 use super::token::{Token, TokenDigest, TokenFile};
-pub use super::user_file::{KeptToken, User, UserFile};
+pub use super::user_file::{KeptToken, Role, User, UserFile};
 pub(crate) use super::user_file::{KeptUsers, UserStore};
 
 /// Whoever holds the token file.
@@ -26,18 +25,6 @@ pub(crate) const OWNER: &str = "owner";
 const AGAIN: char = '~';
 const MOST_USERS: usize = 10_000;
 const MOST_TOKENS: usize = 100;
-
-/// What somebody may do; each role may do all that the ones before it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Runs of one's own.
-    Member,
-    /// Also everybody's runs, rules, schedules and users.
-    Admin,
-    /// Also the server itself, and who is an admin.
-    Owner,
-}
 
 /// Who sent a request. The guard puts it there; a route that takes it as an argument cannot be reached without.
 #[derive(Clone, Debug, PartialEq, Eq)]

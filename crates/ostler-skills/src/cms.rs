@@ -12,8 +12,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode, Url};
 use serde_json::{Map, Value};
 
-use super::definition::{Skill, Source, field, is_name};
-use super::library::{Listed, SkillError};
+use super::definition::{Skill, Source, is_name};
+use super::field::field;
+use super::listing::{Listed, SkillError};
 
 const LONGEST: usize = 16 * 1024 * 1024;
 const PAGE: usize = 100;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ostler_skill::{Document, split};
 use serde_json::{Map, Value};
 
+use super::field::field;
 use super::inputs::Inputs;
 
 /// A skill, ready to be run.
@@ -84,12 +85,6 @@ pub(crate) fn is_name(name: &str) -> bool {
         && !name.starts_with('.')
         && name.len() <= LONGEST_NAME
         && name.chars().all(is_fine)
-}
-
-/// A field under any of its spellings; one without a value is not there.
-pub(super) fn field<'a>(head: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
-    let values = names.iter().filter_map(|name| head.get(*name));
-    values.into_iter().find(|value| !value.is_null() && *value != "")
 }
 
 /// The list of tools: `allowed-tools`, or else everything that the map of MCP tools names.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ostler_base::paths::{confined, open_beneath};
 
 use super::definition::{Skill, Source, is_name};
-use super::library::{Listed, SkillError};
+use super::listing::{Listed, SkillError};
 
 const FILE: &str = "SKILL.md";
 const LONGEST: u64 = 1024 * 1024;

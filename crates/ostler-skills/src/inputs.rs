@@ -6,7 +6,7 @@
 use ostler_base::error::{ApiError, shown};
 use serde_json::{Map, Value};
 
-use super::definition::field;
+use super::field::field;
 use super::prompt::text;
 
 /// More parameters than this are no parameters.

@@ -6,9 +6,11 @@
 
 pub mod cms;
 pub mod definition;
+mod field;
 pub mod folder;
 pub mod inputs;
 pub mod library;
+mod listing;
 pub mod materialise;
 pub mod mcp;
 pub mod metadata;

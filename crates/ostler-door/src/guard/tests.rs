@@ -10,6 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::enter::check;
 use crate::public_url::PublicUrl;
 use crate::rate::Rate;
 use crate::token::TokenFile;
