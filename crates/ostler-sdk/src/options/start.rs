@@ -129,6 +129,16 @@ impl Options {
                 "`session.choice.id` is for a new conversation: add `fork`, or leave it out",
             );
         }
+        if self.session.store.is_some() && self.session.ephemeral {
+            return wrong(
+                "`session_store` has nothing to keep of a session with `session.ephemeral`; use one",
+            );
+        }
+        if self.session.store.is_some() && self.session.file_checkpointing {
+            return wrong(
+                "`session.file_checkpointing` keeps files on this machine only, so it does not work with `session_store`; use one",
+            );
+        }
         Ok(())
     }
 
@@ -192,7 +202,7 @@ impl Options {
             only_setup: false,
             session: self.session.choice.clone(),
             no_session_persistence: self.session.ephemeral,
-            session_mirror: false,
+            session_mirror: self.session.store.is_some(),
             managed_settings: None,
             project_config_root: None,
             tape: self.tape.clone(),
