@@ -48,7 +48,7 @@ fn key() -> SessionKey {
 /// An engine that writes a line in each of two turns.
 fn two_turns() -> Fake {
     let turn = |uuid: &str| format!("read -r line\n{}{ANSWERS}", mirrors(uuid));
-    Fake::new(&[INTRODUCES, &turn("u1"), &turn("u2"), &mirrors("u3"), "read -r line"])
+    Fake::new(&[INTRODUCES, &turn("u1"), &turn("u2"), &mirrors("u3"), "read -r line; exit 0"])
 }
 
 fn uuids(entries: &[Value]) -> Vec<&str> {
@@ -378,7 +378,7 @@ async fn without_resuming_the_engine_keeps_its_configuration_folder() {
 #[tokio::test]
 async fn a_resumed_transcript_stays_if_the_store_lacks_a_line_of_it() {
     let fake = Fake::new(&[KEEPS_CONFIG, INTRODUCES, "read -r line", &mirrors("u2"), ANSWERS]);
-    let store = Unreliable::new(&[Fault::Fails; 6]);
+    let store = Unreliable::new(&[Fault::Fails; 9]);
     let project = project_key(fake.folder.path());
     store.inner.append(&SessionKey::new(project, ID), &[line("u1")]).await.unwrap();
     let (messages, errors) = run(fake.options().session_store(store).resume(ID)).await;
