@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use ostler::{Options, query};
 use ostler_prompt::{
-    Adapter, Budget, Deadline, Markdown, ModelConfig, Prompt, Session, Tool, ToolInvoked,
+    Adapter, Budget, Deadline, Markdown, ModelConfig, Prompt, Session, ToolInvoked,
+    tool_with_context,
 };
 use ostler_testkit::{Rule, Script, ScriptedApi, reply, when};
 use serde_json::json;
@@ -53,7 +54,8 @@ async fn measure() -> Result<(Duration, Duration)> {
     }
     let api = ScriptedApi::start(script.rule(when(), reply().text("Done."))).await;
     let home = tempfile::tempdir()?;
-    let nothing = Tool::new("nothing", "Does nothing", |(): (), _| async { Ok::<_, String>(()) });
+    let nothing =
+        tool_with_context("nothing", "Does nothing", |(): (), _| async { Ok::<_, String>(()) });
     let prompt = Prompt::<()>::builder("bench", "hooks")
         .section(Markdown::new("Task", "task", "go").tool(nothing))
         .build()?;

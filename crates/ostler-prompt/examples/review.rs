@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use ostler_prompt::{
-    Adapter, Budget, ClientConfig, Deadline, HostMount, Markdown, Prompt, Session, Tool,
-    ToolContext, ToolInvoked, Workspace,
+    Adapter, Budget, ClientConfig, Deadline, HostMount, Markdown, Prompt, Session, ToolContext,
+    ToolInvoked, Workspace, tool_with_context,
 };
 use ostler_sdk::PermissionMode;
 use schemars::JsonSchema;
@@ -60,14 +60,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let task = "Review the code in `project`, mend what is plainly wrong, and tell at most ${most} findings.";
-    let prompt = Prompt::<Review>::builder("review", "code")
-        .section(Markdown::new("Task", "task", task).params(Task { most: 3 }).tool(Tool::new(
-            "owner",
-            "Says who owns a file",
-            owner,
-        )))
-        .section(&workspace)
-        .build()?;
+    let prompt =
+        Prompt::<Review>::builder("review", "code")
+            .section(
+                Markdown::new("Task", "task", task)
+                    .params(Task { most: 3 })
+                    .tool(tool_with_context("owner", "Says who owns a file", owner)),
+            )
+            .section(&workspace)
+            .build()?;
 
     let session = Session::new();
     let calls = session.bus().subscribe(|call: &ToolInvoked| println!("called {}", call.name));

@@ -17,7 +17,7 @@ use crate::output::Output;
 use crate::prompt::Prompt;
 use crate::response::Response;
 use crate::session::Session;
-use crate::tool;
+use crate::tool::{self, TOOL_SERVER};
 
 /// The default name of the adapter in events.
 pub const ADAPTER_NAME: &str = "claude_agent_sdk";
@@ -203,7 +203,7 @@ impl Adapter {
             // The program offers these tools itself, and there is no user to ask about them.
             (None, None) if !permissions.has_callback() => {
                 let own = prompt.tools().iter().filter(|tool| tool.has_handler());
-                permissions.allowed.extend(own.map(|tool| tool.wire_name()));
+                permissions.allowed.extend(own.map(|tool| tool.wire_name(TOOL_SERVER)));
             }
             (None, None) => {}
         }

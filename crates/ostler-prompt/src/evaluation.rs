@@ -13,6 +13,7 @@ use crate::event::{Event, PromptExecuted, PromptRendered};
 use crate::output::Output;
 use crate::prompt::Prompt;
 use crate::response::Response;
+use crate::tool::TOOL_SERVER;
 
 /// After this many responses with denied calls, the model is not asked again: every further response costs money,
 /// too. One lets it report what it has found; if it calls tools again, it will not.
@@ -123,7 +124,7 @@ impl<T: Output> Evaluation<T> {
                 adapter: context.adapter_name().to_owned(),
                 run_id: context.run_id().to_owned(),
                 text: prompt.text().to_owned(),
-                tools: tools.map(|tool| tool.wire_name()).collect(),
+                tools: tools.map(|tool| tool.wire_name(TOOL_SERVER)).collect(),
                 model: self.model.clone(),
             }
             .into(),

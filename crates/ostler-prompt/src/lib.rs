@@ -37,7 +37,7 @@
 //! |---|---|
 //! | messages as they come | [`Evaluate::stream`] |
 //! | several runs on one budget | [`BudgetTracker`], [`Evaluate::budget_tracker`] |
-//! | functions of this program as tools | [`Tool`], [`Markdown::tool`], [`Tools`] |
+//! | functions of this program as tools | [`Tool`], [`tool_with_context`], [`Markdown::tool`], [`Tools`] |
 //! | limits and events without prompts | [`HookContext::attach`] |
 //! | what the agent changed | [`Workspace::changes`], [`workspace::Changes::apply`] |
 //! | another engine | the `Options` of [`Adapter::new`] |
@@ -85,5 +85,5 @@ pub use self::render::{IntoToolResult, Render, ToolResult};
 pub use self::response::Response;
 pub use self::section::{Markdown, Section, Tools};
 pub use self::session::Session;
-pub use self::tool::{TOOL_SERVER, Tool, ToolContext};
+pub use self::tool::{TOOL_SERVER, Tool, ToolContext, tool_with_context};
 pub use self::workspace::{HostMount, Workspace, WorkspaceError};

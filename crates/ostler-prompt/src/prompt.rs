@@ -176,7 +176,7 @@ fn check_sections(sections: &[Section]) -> Result<(), PromptError> {
     }
     let tools: Vec<&Tool> = sections.iter().flat_map(|section| &section.tools).collect();
     for (index, tool) in tools.iter().enumerate() {
-        tool.check()?;
+        tool::check(tool)?;
         if tools[..index].iter().any(|other| other.name() == tool.name()) {
             return Err(PromptError::SameTool { name: tool.name().to_owned() });
         }

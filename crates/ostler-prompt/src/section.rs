@@ -61,8 +61,8 @@ impl Markdown {
 
     /// Adds a tool.
     #[must_use]
-    pub fn tool(mut self, tool: impl Into<Tool>) -> Self {
-        self.0.tools.push(tool.into());
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.0.tools.push(tool);
         self
     }
 }
@@ -79,9 +79,9 @@ pub struct Tools(Section);
 
 impl Tools {
     /// Tools under a key.
-    pub fn new<T: Into<Tool>>(key: impl Into<String>, tools: impl IntoIterator<Item = T>) -> Self {
+    pub fn new(key: impl Into<String>, tools: impl IntoIterator<Item = Tool>) -> Self {
         let (title, content) = (String::new(), Content::Nothing);
-        let tools = tools.into_iter().map(Into::into).collect();
+        let tools = tools.into_iter().collect();
         Self(Section { title, key: key.into(), content, tools })
     }
 }

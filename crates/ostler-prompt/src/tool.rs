@@ -1,9 +1,10 @@
-//! Tools of a prompt: functions with typed arguments and a context, offered to the agent over MCP.
+//! Tools of a prompt: those of the SDK, with the run they are called in.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::sync::Arc;
 
 use ostler_sdk::mcp;
+pub use ostler_sdk::mcp::Tool;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -16,17 +17,19 @@ use crate::session::Session;
 /// The name of the MCP server that offers the tools of a prompt: the model calls them `mcp__ostler__<tool>`.
 pub const TOOL_SERVER: &str = "ostler";
 
-/// A tool of a prompt.
+/// A tool that also knows the run it is called in.
 ///
-/// Tools of the SDK ([`ostler_sdk::mcp::tool`]) are tools of prompts as they are: sections take both. A tool made here can
-/// also ask for the run it is called in ([`ToolContext`]).
+/// Tools of prompts are tools of the SDK: one made by [`mcp::tool`] works in a prompt, and one made here works on any
+/// [`mcp::Server`], where its context is that of no run. It differs from [`mcp::tool_with_context`] in two things: its
+/// handler gets a [`ToolContext`], and what it returns is shown as [`ToolResult`](crate::ToolResult) says.
 ///
 /// Its arguments are a struct whose fields and comments become the schema; what the model sends is read into it first,
-/// and what does not fit goes back to the model, with the name of the field. What the handler returns is shown as
-/// [`ToolResult`](crate::ToolResult) says; an error and a panic are shown too, and the run continues.
+/// and what does not fit goes back to the model, with the name of the field. An error and a panic are shown to the model too,
+/// and the run continues.
 ///
 /// ```
-/// use ostler_prompt::{Tool, ToolContext};
+/// use ostler_prompt::{Markdown, ToolContext, tool_with_context};
+/// use ostler_sdk::mcp;
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// struct Count {
@@ -34,116 +37,52 @@ pub const TOOL_SERVER: &str = "ostler";
 ///     word: String,
 /// }
 ///
-/// let tool = Tool::new("count", "Counts the characters of a word", |args: Count, _: ToolContext| async move {
-///     Ok::<_, String>(args.word.chars().count())
+/// let count = tool_with_context("count", "Counts characters", |args: Count, run: ToolContext| async move {
+///     let n_characters = args.word.chars().count();
+///     Ok::<_, String>(format!("{n_characters}, for {}", run.prompt_name()))
 /// });
-/// assert_eq!(tool.wire_name(), "mcp__ostler__count");
-///
-/// let same = ostler_sdk::mcp::tool("count", "Counts the letters of a word", |args: Count| args.word.chars().count());
-/// assert_eq!(Tool::from(same).wire_name(), "mcp__ostler__count");
+/// let short = mcp::tool("short", "Says whether a word is short", |args: Count| args.word.len() < 5);
+/// let section = Markdown::new("Task", "task", "Count.").tool(count).tool(short);
 /// ```
-#[derive(Clone)]
-pub struct Tool {
-    name: String,
-    description: String,
-    make: Option<Make>,
+///
+/// # Panics
+/// If `A` is neither a struct, a map nor `()`: arguments have names.
+pub fn tool_with_context<A, R, E, F, Fut>(
+    name: impl Into<String>,
+    description: impl Into<String>,
+    handler: F,
+) -> Tool
+where
+    A: DeserializeOwned + JsonSchema,
+    R: IntoToolResult + 'static,
+    E: Display + 'static,
+    F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+{
+    mcp::tool_with_context(name, description, move |arguments: A, call| {
+        let answer = handler(arguments, ToolContext::of(call));
+        async move { answer.await.map(|result| result.into_output()) }
+    })
 }
 
-/// Makes the tool for a run.
-type Make = Arc<dyn Fn(&str, &str, Run) -> mcp::Tool + Send + Sync>;
-
-impl Tool {
-    /// A tool with a handler.
-    ///
-    /// # Panics
-    /// If `A` is neither a struct, a map nor `()`: arguments have names.
-    pub fn new<A, R, E, F, Fut>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        handler: F,
-    ) -> Self
-    where
-        A: DeserializeOwned + JsonSchema,
-        R: IntoToolResult + 'static,
-        E: Display + 'static,
-        F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<R, E>> + Send + 'static,
-    {
-        let handler = Arc::new(handler);
-        let make = move |name: &str, description: &str, run: Run| {
-            let handler = Arc::clone(&handler);
-            mcp::tool_with_context(name, description, move |arguments: A, call| {
-                let answer = handler(arguments, ToolContext { run: run.clone(), call });
-                async move { answer.await.map(|result| result.into_output()) }
-            })
-        };
-        let tool =
-            Self { name: name.into(), description: description.into(), make: Some(Arc::new(make)) };
-        // Checks the type of the arguments here instead of during a run.
-        drop(tool.for_run(&Run::nowhere()));
-        tool
-    }
-
-    /// A tool with a description only. Without a handler it is not offered to the agent.
-    pub fn without_handler(name: impl Into<String>, description: impl Into<String>) -> Self {
-        Self { name: name.into(), description: description.into(), make: None }
-    }
-
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its description for the model.
-    pub fn description(&self) -> &str {
-        &self.description
-    }
-
-    /// Whether it is offered to the agent.
-    pub fn has_handler(&self) -> bool {
-        self.make.is_some()
-    }
-
-    /// Its name for the model.
-    pub fn wire_name(&self) -> String {
-        format!("mcp__{TOOL_SERVER}__{}", self.name)
-    }
-
-    pub(crate) fn check(&self) -> Result<(), PromptError> {
-        let is_plain =
-            |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-        match !self.name.is_empty() && self.name.len() <= 48 && self.name.chars().all(is_plain) {
-            true => Ok(()),
-            false => Err(PromptError::ToolName { name: self.name.clone() }),
-        }
-    }
-
-    pub(crate) fn for_run(&self, run: &Run) -> Option<mcp::Tool> {
-        self.make.as_ref().map(|make| make(&self.name, &self.description, run.clone()))
-    }
-}
-
-impl From<mcp::Tool> for Tool {
-    fn from(tool: mcp::Tool) -> Self {
-        Self {
-            name: tool.name().to_owned(),
-            description: tool.description().to_owned(),
-            make: Some(Arc::new(move |_: &str, _: &str, _: Run| tool.clone())),
-        }
-    }
-}
-
-impl fmt::Debug for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+/// Checks the name of a tool.
+pub(crate) fn check(tool: &Tool) -> Result<(), PromptError> {
+    let is_plain =
+        |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let name = tool.name();
+    match !name.is_empty() && name.len() <= 48 && name.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(PromptError::ToolName { name: name.to_owned() }),
     }
 }
 
 /// The server that offers tools to an agent; `None` if none of them has a handler.
 pub(crate) fn server(tools: &[Tool], run: &Run) -> Option<mcp::Server> {
-    let tools: Vec<mcp::Tool> = tools.iter().filter_map(|tool| tool.for_run(run)).collect();
-    (!tools.is_empty())
-        .then(|| mcp::Server::new(TOOL_SERVER, env!("CARGO_PKG_VERSION")).tools(tools))
+    let server = || mcp::Server::new(TOOL_SERVER, env!("CARGO_PKG_VERSION"));
+    tools
+        .iter()
+        .any(Tool::has_handler)
+        .then(|| server().tools(tools.iter().cloned()).extension(run.clone()))
 }
 
 /// What the tools of a run share.
@@ -156,13 +95,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A placeholder run, for building tools outside of one.
+    /// The run of a tool that is not called in one.
     fn nowhere() -> Self {
         Self { session: Session::new(), prompt_name: "".into(), deadline: None, budget: None }
     }
 }
 
-/// What a tool may know about its run.
+/// What a tool may know about its run. On a server that does not belong to a prompt there is no run: the session is a new
+/// one, the prompt has no name, and there is neither a deadline nor a budget.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     run: Run,
@@ -170,6 +110,22 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
+    /// The run in which a tool of [`mcp::tool_with_context`] is called.
+    ///
+    /// ```
+    /// use ostler_prompt::ToolContext;
+    /// use ostler_sdk::mcp;
+    ///
+    /// let left = mcp::tool_with_context("left", "Says how much time is left", |(): (), context| {
+    ///     let deadline = ToolContext::of(context).deadline();
+    ///     deadline.map_or("as much as you like".to_owned(), |it| format!("{} s", it.remaining().as_secs()))
+    /// });
+    /// ```
+    pub fn of(call: mcp::Context) -> Self {
+        let run = call.extension::<Run>().cloned().unwrap_or_else(Run::nowhere);
+        Self { run, call }
+    }
+
     /// The session.
     pub fn session(&self) -> &Session {
         &self.run.session

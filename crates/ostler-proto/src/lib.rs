@@ -10,7 +10,7 @@
 //! - [`peer`]: which request waits for which answer, on either side;
 //! - [`quirks`]: where peers differ from what one would expect;
 //! - [`launch`]: how an engine is started;
-//! - [`transcript`]: the lines of session files;
+//! - [`transcript`], [`project`]: the lines of session files, and the folders of these;
 //! - [`version`]: which versions of the other side were tried;
 //! - [`guide`]: the protocol in prose. Start there to implement it.
 //!
@@ -72,6 +72,7 @@ pub mod message;
 mod num;
 pub mod peer;
 pub mod permission;
+pub mod project;
 pub mod quirks;
 pub mod sandbox;
 pub mod tool;

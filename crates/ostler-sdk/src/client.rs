@@ -1,5 +1,6 @@
 //! [`Client`]: a session that stays open, for as many prompts as one likes.
 
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -19,6 +20,7 @@ use crate::options::{IntoOptions, Options};
 use crate::pending::{self, Pending};
 use crate::process::Process;
 use crate::session::{self, Command, Inbox};
+use crate::session_store::{ConfigFolder, Resumable, load_for_resume};
 use crate::transport::Transport;
 use crate::version::EngineVersion;
 
@@ -74,6 +76,28 @@ impl Client {
     }
 
     async fn connect_with(options: Options) -> Result<Self, Error> {
+        // What contradicts itself is refused before anything is loaded.
+        options.start()?;
+        let loading = load_from_store(&options);
+        let loaded = match &options.engine.cancellation {
+            Some(cancelled) => {
+                cancelled.run_until_cancelled(loading).await.ok_or(Error::Cancelled)??
+            }
+            None => loading.await?,
+        };
+        let Some(Resumable { session_id, folder }) = loaded else {
+            return Self::connect_in(options, None).await;
+        };
+        let (variable, path) = folder.variable();
+        let mut options = options.resume(session_id).env(variable, path);
+        options.session.choice.go_on = false;
+        Self::connect_in(options, Some(Arc::new(folder))).await
+    }
+
+    async fn connect_in(
+        options: Options,
+        folder: Option<Arc<ConfigFolder>>,
+    ) -> Result<Self, Error> {
         let transport: Arc<dyn Transport> = match &options.engine.transport {
             Some(transport) => Arc::clone(transport),
             None => Arc::new(Process::find()),
@@ -84,7 +108,7 @@ impl Client {
         let connecting = async {
             let link = transport.start(start).await?;
             let version = Arc::default();
-            let (commands, inbox) = session::run(link, &options, Arc::clone(&version));
+            let (commands, inbox) = session::run(link, &options, folder, Arc::clone(&version));
             let handle = Handle::new(commands, version, options.initialize());
             let schema = options.output.schema.clone();
             let mut client = Self { handle, inbox, pending: Pending::default(), schema };
@@ -331,6 +355,13 @@ impl Client {
             })
         }))
     }
+}
+
+/// The session that is to be resumed, if it is in a store.
+async fn load_from_store(options: &Options) -> Result<Option<Resumable>, Error> {
+    let Some(store) = &options.session.store else { return Ok(None) };
+    let cwd = options.context.cwd.as_deref().unwrap_or(Path::new("."));
+    load_for_resume(store, &options.session.choice, cwd, &options.engine.env).await
 }
 
 /// The reason why an engine did not introduce itself, if it is its age: the oldest ones do not know `initialize`, or

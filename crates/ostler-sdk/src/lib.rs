@@ -23,6 +23,7 @@
 //!   of partial messages together.
 //! - [`Decision`], [`Answers`], [`Elicited`], [`Dialog`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
 //! - [`mcp`]: tools made of functions.
+//! - [`SessionStore`]: sessions in a place of your own, such as a database.
 //! - [`Error`]: sorted by [`ErrorKind`], with exit code, error output and API status where there are any.
 //! - [`transport`]: how an engine is reached, for those who have one of their own.
 //!
@@ -43,6 +44,7 @@ mod error;
 mod fold;
 mod handle;
 pub mod hook;
+mod json_size;
 pub mod mcp;
 mod message;
 pub mod options;
@@ -51,6 +53,7 @@ pub mod permission;
 mod process;
 mod query;
 mod session;
+pub mod session_store;
 pub mod transport;
 mod version;
 
@@ -71,6 +74,7 @@ pub use self::options::{IntoOptions, Options, OptionsFor, PermissionMode};
 pub use self::permission::{Answers, Decision, PermissionRequest, QuestionRequest};
 pub use self::process::Process;
 pub use self::query::{Query, prompt, prompt_as, query};
+pub use self::session_store::{InMemorySessionStore, SessionStore};
 pub use self::version::EngineVersion;
 
 /// What programs rely on: sessions move between threads, and handles and errors are shared by them.
@@ -86,4 +90,5 @@ const _: () = {
     shares::<Message>();
     shares::<Decision>();
     shares::<Hook>();
+    shares::<Box<dyn SessionStore>>();
 };

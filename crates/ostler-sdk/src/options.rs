@@ -23,6 +23,7 @@
 //! | `onElicitation` | [`Options::on_elicitation`] |
 //! | `onUserDialog`, `supportedDialogKinds` | [`Options::on_dialog`] |
 //! | `outputFormat` | [`crate::prompt_as`], [`OutputOptions::schema`] |
+//! | `sessionStore` | [`Options::session_store`] |
 //! | `systemPrompt` | [`SystemPrompt`]; without one the model is told nothing, as in the other SDKs |
 //! | `tools` | [`ToolOptions::base`] |
 
@@ -56,6 +57,7 @@ use crate::permission::{
     on_question,
 };
 use crate::process::Process;
+use crate::session_store::SessionStoreOptions;
 pub use crate::transport::Environment;
 use crate::transport::{StderrListener, Transport};
 
@@ -222,6 +224,8 @@ pub struct SessionOptions {
     pub ephemeral: bool,
     /// Whether every change of a file can be taken back.
     pub file_checkpointing: bool,
+    /// A store that keeps the session in addition to the disk, see [`crate::session_store`].
+    pub store: Option<SessionStoreOptions>,
 }
 
 /// The engine itself.
@@ -500,6 +504,13 @@ impl<E> OptionsFor<E> {
     #[must_use]
     pub fn fork(mut self) -> Self {
         self.session.choice.fork = true;
+        self
+    }
+
+    /// Keeps the session in a store as well, and resumes it from there. See [`crate::session_store`].
+    #[must_use]
+    pub fn session_store(mut self, store: impl Into<SessionStoreOptions>) -> Self {
+        self.session.store = Some(store.into());
         self
     }
 

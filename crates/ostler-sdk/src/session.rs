@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
 use ostler_proto::control::{AskEngine, ControlRequest, McpMessage, Success};
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
-use ostler_proto::message::system::{Informational, Init};
+use ostler_proto::message::system::{Informational, Init, MirrorError};
 use ostler_proto::message::{System, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{Extra, RequestId, SessionId};
@@ -32,6 +32,7 @@ use crate::error::Error;
 use crate::mcp::InProcessServer;
 use crate::message::Message;
 use crate::options::{MessageListener, Options};
+use crate::session_store::{ConfigFolder, Mirror, Unstored};
 use crate::transport::{Link, Said, StderrListener};
 use crate::version::{EngineVersion, NEWER_ENGINE};
 
@@ -69,14 +70,16 @@ pub(crate) enum Command {
     Close,
 }
 
-/// Takes over a link. Everything ends when the inbox is dropped.
+/// Takes over a link. Everything ends when the inbox is dropped. The folder exists as long as the engine runs.
 pub(crate) fn run(
     link: Link,
     options: &Options,
+    folder: Option<Arc<ConfigFolder>>,
     version: Arc<OnceLock<EngineVersion>>,
 ) -> (mpsc::Sender<Command>, Inbox) {
     let (commands, commanded) = mpsc::channel(OUTBOX);
     let (messages, inbox) = inbox::channel();
+    let store = options.session.store.clone();
     let mut session = Session {
         link,
         peer: Peer::new("sdk-"),
@@ -100,6 +103,10 @@ pub(crate) fn run(
         version_warning: None,
         is_refused: false,
         n_noise: 0,
+        mirror: store.map(|store| Mirror::start(store, folder.clone())),
+        flushing: None,
+        held_result: None,
+        _folder: folder,
     };
     session.serve(&options.tools.in_process);
     tokio::spawn(session.run(commanded));
@@ -141,6 +148,14 @@ struct Session {
     is_refused: bool,
     /// Lines of the engine's output that were not frames.
     n_noise: usize,
+    /// The way to the session's store, if it has one.
+    mirror: Option<Mirror>,
+    /// The store is being written; nothing is read from the engine until it was.
+    flushing: Option<oneshot::Receiver<()>>,
+    /// The result that the host reads after that: it may resume the session elsewhere then.
+    held_result: Option<ToHost>,
+    /// Where the engine found the session. The last field, so that the engine has gone before the folder does.
+    _folder: Option<Arc<ConfigFolder>>,
 }
 
 /// An answer in the making.
@@ -167,6 +182,10 @@ enum Event {
     Taken,
     /// Nobody reads any more.
     Unread,
+    /// Everything was stored, or tried.
+    Flushed,
+    /// The store did not take something.
+    Unstored(Unstored),
 }
 
 impl Session {
@@ -214,6 +233,8 @@ impl Session {
                 Event::Gone => self.is_gone = true,
                 Event::Taken => {}
                 Event::Unread => return self.abandoned().await,
+                Event::Flushed => self.flushed(),
+                Event::Unstored(unstored) => self.report_unstored(unstored),
             }
         }
     }
@@ -222,8 +243,11 @@ impl Session {
         let has_room = self.outbox.len() < OUTBOX;
         self.messages.send();
         let is_full = self.messages.is_full();
+        let is_flushing = self.flushing.is_some();
         tokio::select! {
-            frame = self.link.from_engine.next(), if !is_full => Event::Heard(frame),
+            frame = self.link.from_engine.next(), if !is_full && !is_flushing => Event::Heard(frame),
+            () = flushed(&mut self.flushing), if is_flushing => Event::Flushed,
+            Some(unstored) = next_unstored(&mut self.mirror) => Event::Unstored(unstored),
             _ = self.link.to_engine.reserve(), if !self.outbox.is_empty() => Event::CanSend,
             Some(answered) = next_answer(&mut self.answering) => Event::Answered(answered),
             command = commands.recv(), if has_room && self.has_commander => Event::Commanded(command),
@@ -367,7 +391,8 @@ impl Session {
                 None => return false,
             }
             // What is not ready now is waited for later.
-            ready = match n_heard < AT_ONCE && !self.messages.is_full() {
+            let can_hear = !self.messages.is_full() && self.flushing.is_none();
+            ready = match n_heard < AT_ONCE && can_hear {
                 true => self.link.from_engine.next().now_or_never(),
                 false => None,
             };
@@ -376,6 +401,50 @@ impl Session {
     }
 
     fn heard(&mut self, frame: ToHost) {
+        match (&mut self.mirror, frame) {
+            (Some(mirror), ToHost::TranscriptMirror(lines)) => {
+                mirror.add(lines);
+                if mirror.is_full() {
+                    self.flushing = Some(mirror.flush());
+                }
+            }
+            (Some(mirror), result @ ToHost::Result(_)) => {
+                self.flushing = Some(mirror.flush());
+                self.held_result = Some(result);
+            }
+            (_, frame) => self.take(frame),
+        }
+    }
+
+    /// The store has been written.
+    fn flushed(&mut self) {
+        self.flushing = None;
+        while let Some(unstored) = self.mirror.as_mut().and_then(Mirror::unstored) {
+            self.report_unstored(unstored);
+        }
+        if let Some(result) = self.held_result.take() {
+            self.take(result);
+        }
+    }
+
+    /// Tells the host that its store lacks something. The session continues.
+    fn report_unstored(&mut self, Unstored { key, reason }: Unstored) {
+        if let Some(listener) = &self.stderr {
+            let text = format!("the session store does not have all lines: {reason}");
+            // What a listener does wrong is its own affair.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(&text)));
+        }
+        let error = MirrorError {
+            error: reason,
+            session_id: key.session_id.clone(),
+            key,
+            uuid: uuid::Uuid::new_v4().to_string().into(),
+            ..MirrorError::default()
+        };
+        self.tell(Message::System(System::MirrorError(error)));
+    }
+
+    fn take(&mut self, frame: ToHost) {
         self.quiet.heard(&frame);
         if let ToHost::ControlRequest(_) | ToHost::ControlResponse(_) = &frame {
             // Whoever is asked or answered can read by then what was said before.
@@ -534,6 +603,14 @@ impl Session {
 
     /// The engine has nothing more to say.
     async fn ended(mut self) {
+        if let Some(mirror) = &mut self.mirror {
+            let stored = mirror.flush();
+            tokio::select! {
+                _ = stored => {}
+                () = self.messages.unread() => {}
+            }
+            self.flushed();
+        }
         self.messages.send();
         for (waiting, error) in self.peer.close("the engine has ended") {
             let _ = waiting.send(Err(error));
@@ -552,6 +629,18 @@ impl Session {
         }
         self.messages.send();
     }
+}
+
+/// The store has been written. The task that writes it has gone if it says nothing.
+async fn flushed(flushing: &mut Option<oneshot::Receiver<()>>) {
+    if let Some(flushing) = flushing {
+        let _ = flushing.await;
+    }
+}
+
+/// The next lines that the store did not take; `None` without a store.
+async fn next_unstored(mirror: &mut Option<Mirror>) -> Option<Unstored> {
+    mirror.as_mut()?.next_unstored().await
 }
 
 /// The next answer that is ready; those that were taken back do not count.

@@ -131,7 +131,15 @@
 //! ## Other endpoints
 //!
 //! `count_tokens` at the top of a script is what that endpoint answers; without it, a quarter of the bytes of
-//! system prompt, tools and messages as compact JSON.
+//! system prompt, tools and messages as compact JSON. `GET …/v1/models` lists two models, `GET …/v1/models/<model>`
+//! describes any. `HEAD` of any path and `GET` of `/` or `…/api/hello` are answered with 200, everything else with 404.
+//!
+//! # Claude Code as the client
+//!
+//! Everything that Claude Code 2.1.50 and 2.1.325 send is accepted: unknown fields, headers and content blocks, `system` as text
+//! or as a list, and messages of the role `system` after the first message. Bodies must not be compressed. Claude Code asks a
+//! small model on its own, about commands for instance; a rule for it keeps these requests apart from your script:
+//! `.rule(when().model("claude-haiku*"), reply().text("none"))`.
 //!
 //! Under `/__scripted` a server has: `GET requests`; `GET unmatched`; `GET failures` and `DELETE failures` (returns
 //! and forgets them); `POST script` (replaces the script, `?mode=append` adds to it); `POST release` with

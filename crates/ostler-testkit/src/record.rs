@@ -116,9 +116,9 @@ pub enum Endpoint {
     Messages,
     /// `POST …/v1/messages/count_tokens`.
     CountTokens,
-    /// `GET …/v1/models`.
+    /// `GET …/v1/models`, or of one model under it.
     Models,
-    /// `GET` or `HEAD` of the root: a client checks whether the server is there.
+    /// `HEAD` of any path, and `GET` of the root or of `…/api/hello`: a client checks whether the server is there.
     Probe,
     /// Anything else; answered with 404.
     Unknown,
@@ -132,10 +132,18 @@ impl Endpoint {
             Method::POST if path.ends_with("/v1/messages") => Self::Messages,
             Method::POST if path.ends_with("/v1/messages/count_tokens") => Self::CountTokens,
             Method::GET if path.ends_with("/v1/models") => Self::Models,
-            Method::GET | Method::HEAD if path.is_empty() => Self::Probe,
+            Method::GET if model_id(path).is_some() => Self::Models,
+            Method::HEAD => Self::Probe,
+            Method::GET if path.is_empty() || path.ends_with("/api/hello") => Self::Probe,
             _ => Self::Unknown,
         }
     }
+}
+
+/// The model in `…/v1/models/<model>`.
+pub(crate) fn model_id(path: &str) -> Option<&str> {
+    let (_, id) = path.trim_end_matches('/').rsplit_once("/v1/models/")?;
+    (!id.is_empty() && !id.contains('/')).then_some(id)
 }
 
 /// How an exchange ended.

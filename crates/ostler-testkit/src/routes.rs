@@ -13,7 +13,7 @@ use crate::journal::{Entry, Failure, FailureKind};
 use crate::message::{Message, estimate_input_tokens};
 use crate::plan::{Step, stream_steps, whole_steps};
 use crate::playback;
-use crate::record::{Endpoint, Outcome, RecordedRequest};
+use crate::record::{Endpoint, Outcome, RecordedRequest, model_id};
 use crate::reply::Reply;
 use crate::rulebook::{Choice, uncovered_report};
 use crate::state::State;
@@ -31,7 +31,8 @@ pub(crate) async fn answer(Shared(state): Shared<State>, request: Request) -> Re
     let bytes = body::to_bytes(body, LARGEST_BODY).await;
     let (body, defect) = read_json(bytes.as_deref().unwrap_or_default());
     let record = RecordedRequest::new(endpoint, &head, body.clone());
-    let exchange = Exchange { entry: state.journal.record(record), state, body, defect };
+    let model = model_id(head.uri.path()).map(str::to_owned);
+    let exchange = Exchange { entry: state.journal.record(record), state, body, defect, model };
     match bytes {
         Err(error) => {
             let message =
@@ -49,6 +50,8 @@ struct Exchange {
     body: Value,
     /// Why the body is not JSON, if it is not.
     defect: Option<String>,
+    /// The model that the path asks about.
+    model: Option<String>,
 }
 
 impl Exchange {
@@ -140,6 +143,11 @@ impl Exchange {
             let created_at = "2025-01-01T00:00:00Z";
             json!({"type": "model", "id": id, "display_name": name, "created_at": created_at})
         };
+        // Every model exists: a rule can answer as any.
+        if let Some(id) = &self.model {
+            let about = model(id, id);
+            return self.json(StatusCode::OK, &about);
+        }
         let models = [
             model("claude-scripted-large", "Scripted Large"),
             model("claude-scripted-small", "Scripted Small"),

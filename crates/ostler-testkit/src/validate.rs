@@ -86,7 +86,11 @@ fn check_block(at: &str, role: &str, block: &Value) -> Result<(), String> {
     };
     match (kind, role) {
         ("text", _) => required("text"),
-        (_, "system") => Err(format!("{at}: a message of the system has text, not a {kind} block")),
+        // For newer models, changes of the tools are there, too.
+        (
+            "image" | "document" | "thinking" | "redacted_thinking" | "tool_use" | "tool_result",
+            "system",
+        ) => Err(format!("{at}: a message of the system has text, not a {kind} block")),
         ("thinking", "assistant") => required("signature"),
         ("tool_use", "assistant") => {
             required("id")?;

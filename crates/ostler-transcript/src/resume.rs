@@ -147,7 +147,8 @@ impl Projects {
         let ForkedSession { leaf, snapshots } =
             fork::write(&path, &lines, snapshots, &old, &id, &title, &mut clock)?;
         checkpoint::copy_backups(&source, &path, &snapshots);
-        Ok((TranscriptWriter::go_on(path, id, scene, leaf, clock), snapshots))
+        let writer = TranscriptWriter::go_on(path, id, scene, leaf, clock).in_copy();
+        Ok((writer, snapshots))
     }
 
     fn new_id(&self, start: &SessionStart) -> Result<SessionId, StoreError> {

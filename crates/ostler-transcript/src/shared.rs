@@ -34,7 +34,7 @@ impl SharedTranscript {
         (!std::mem::replace(&mut state.lost, true)).then_some(error)
     }
 
-    /// What was written since the last time, for a host that keeps a copy.
+    /// What was written since the last time, for a host that keeps a copy: as much as one frame may hold.
     pub fn mirrored(&self) -> Option<TranscriptMirror> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = state.writer.take_mirrored();

@@ -10,6 +10,7 @@
 //! An append that fails loses that line and no other: the next one hangs under the last that was written.
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,9 @@ use super::folder::{git_branch, is_uuid, real_path, session_file};
 use super::line::{calls, links, results};
 use super::{Clock, StoreError, io_error};
 use crate::ids::fresh_uuid;
+
+/// How many bytes of lines go into one frame, unless a single line is longer: half of what the Python SDK reads.
+const MIRRORED_AT_ONCE: usize = ostler_proto::codec::PYTHON_LINE_LIMIT / 2;
 
 /// Under which circumstances lines are written.
 #[derive(Clone, Debug)]
@@ -56,6 +60,8 @@ pub struct TranscriptWriter {
     prompt: Option<Uuid>,
     pub(super) last_prompt: Option<String>,
     pub(super) clock: Clock,
+    /// The file began as a copy of another session: its first lines were not written by this writer.
+    is_copy: bool,
     /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if it is not taken.
     mirrored: Option<Vec<Value>>,
 }
@@ -91,6 +97,11 @@ impl TranscriptWriter {
         Self { leaf, clock, ..Self::new(LineFile::existing(path), id, scene) }
     }
 
+    /// The same, in a file that is the copy of another session.
+    pub(super) fn in_copy(self) -> Self {
+        Self { is_copy: true, ..self }
+    }
+
     /// Shows others that the session is in use; whether it was already. A file that cannot be opened is reported with the
     /// first line.
     pub(super) fn claim(&mut self) -> bool {
@@ -111,6 +122,7 @@ impl TranscriptWriter {
             prompt: None,
             last_prompt: None,
             clock: Clock::default(),
+            is_copy: false,
             mirrored: None,
         }
     }
@@ -146,7 +158,7 @@ impl TranscriptWriter {
         let mut file = create_private(&meta_path).map_err(io_error("create", &meta_path))?;
         file.write_all(&text).map_err(io_error("write", &meta_path))?;
         let writer = Self::new(LineFile::new(path), self.session_id.clone(), self.scene.clone());
-        let mirrored = self.mirrored.as_ref().map(|_| Vec::new());
+        let mirrored = self.mirrored.as_ref().map(|_| meta.mirrored().into_iter().collect());
         Ok(Self { agent: Some(agent), mirrored, ..writer })
     }
 
@@ -155,14 +167,33 @@ impl TranscriptWriter {
         self.file.path()
     }
 
-    /// Keeps what is written for [`TranscriptWriter::take_mirrored`] from now on, also in files of subagents.
+    /// Keeps what is written for [`TranscriptWriter::take_mirrored`] from now on, also in files of subagents. The lines of a
+    /// copy are kept as well: the host does not have them yet.
     pub fn mirror(&mut self) {
-        self.mirrored.get_or_insert_default();
+        if self.mirrored.is_none() {
+            self.mirrored = Some(if self.is_copy { self.lines() } else { Vec::new() });
+        }
     }
 
-    /// The lines that were written since the last time.
+    /// The lines of the file, without those that cannot be read.
+    fn lines(&self) -> Vec<Value> {
+        let bytes = fs::read(self.path()).unwrap_or_default();
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    }
+
+    /// The lines that were written since the last time, the oldest ones first: as many as one frame may hold. The rest comes
+    /// with the next calls.
     pub fn take_mirrored(&mut self) -> Vec<Value> {
-        self.mirrored.as_mut().map(std::mem::take).unwrap_or_default()
+        let Some(mirrored) = &mut self.mirrored else { return Vec::new() };
+        let mut n_bytes = 0;
+        let fitting = mirrored.iter().take_while(|line| {
+            n_bytes += line.to_string().len();
+            n_bytes <= MIRRORED_AT_ONCE
+        });
+        let n_lines = fitting.count().max(1);
+        let rest = mirrored.split_off(n_lines.min(mirrored.len()));
+        std::mem::replace(mirrored, rest)
     }
 
     /// The session.
@@ -364,4 +395,13 @@ pub struct AgentMeta {
     /// The subagent that made it, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<AgentId>,
+}
+
+impl AgentMeta {
+    /// The file `meta.json` as a line for hosts that keep a copy of the transcript, in the form of Claude Code.
+    fn mirrored(&self) -> Option<Value> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return None };
+        let kind = [("type".to_owned(), "agent_metadata".into())];
+        Some(Value::Object(kind.into_iter().chain(fields).collect()))
+    }
 }

@@ -115,6 +115,26 @@
 //! **Continue later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are kept
 //! on disk, in the format of Claude Code.
 //!
+//! **Keep sessions in your own place** ([`Options::session_store`], [`session_store`]), and resume them on another machine:
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ostler::Error> {
+//! # let disk = tempfile::tempdir().unwrap();
+//! # let disk = disk.path().display().to_string();
+//! let store = Arc::new(ostler::InMemorySessionStore::new());
+//! let options = || ostler::Options::new().session_store(Arc::clone(&store));
+//! # let options = || options().model("offline-demo").env("CLAUDE_CONFIG_DIR", &disk);
+//! let first = ostler::prompt("list the files", options()).await?;
+//! // Elsewhere: only the store is the same.
+//! # let options = || options().env("CLAUDE_CONFIG_DIR", "/nowhere");
+//! let second = ostler::prompt("count the files", options().resume(first.session_id.as_str())).await?;
+//! assert_eq!(first.session_id, second.session_id);
+//! # Ok(()) }
+//! ```
+//!
 //! **Stop it** ([`Client::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
 //! **cancel it** from elsewhere ([`Options::cancel_with`]), or just drop the [`Query`] or [`Client`]: the agent ends with
 //! everything it started.

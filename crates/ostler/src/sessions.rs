@@ -21,15 +21,20 @@
 //! | `get_session_messages` | [`Sessions::messages`]; an unknown session is an error, not an empty list |
 //! | `rename_session`, `tag_session`, `delete_session` | [`Sessions::rename`], [`Sessions::tag`], [`Sessions::delete`] |
 //! | `fork_session(up_to_message_id, title)` | [`Sessions::fork`], [`Sessions::fork_with`] |
+//! | `list_sessions_from_store`, `rename_session_via_store` and the like | the same, after [`Sessions::store`] |
 
-use std::path::PathBuf;
+mod stored;
+
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ostler_engine::store::{self, Projects, SessionFile, StoreError};
 use ostler_proto::message::{Assistant, User};
 use ostler_proto::transcript::TranscriptLine;
+use ostler_sdk::session_store::{SessionStoreOptions, project_key};
 use ostler_sdk::{Error, Message, SessionError};
 
+use self::stored::StoredSessions;
 pub use ostler_proto::{SessionId, Uuid};
 
 /// The sessions on this machine: of all working directories, or of one with [`Sessions::folder`].
@@ -50,6 +55,7 @@ pub struct Sessions {
     config: Option<PathBuf>,
     folder: Option<PathBuf>,
     ignores_worktrees: bool,
+    store: Option<SessionStoreOptions>,
 }
 
 /// A session, as a listing shows it. Everything comes from the two ends of its file.
@@ -133,6 +139,25 @@ impl Sessions {
         self
     }
 
+    /// The sessions in a store, in place of those on disk: of the project that the store is used with, by default that of
+    /// [`Sessions::folder`] or of this process's own working directory. Other git worktrees are not looked at.
+    ///
+    /// ```
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// use std::sync::Arc;
+    /// use ostler::{InMemorySessionStore, Sessions};
+    ///
+    /// let store = Arc::new(InMemorySessionStore::new());
+    /// let sessions = Sessions::new().folder("/srv/app").store(store);
+    /// assert!(sessions.list().await?.is_empty());
+    /// # Ok::<(), ostler::Error>(()) }).unwrap();
+    /// ```
+    #[must_use]
+    pub fn store(mut self, store: impl Into<SessionStoreOptions>) -> Self {
+        self.store = Some(store.into());
+        self
+    }
+
     /// All sessions, newest first. A session without a prompt is not listed.
     ///
     /// # Errors
@@ -150,6 +175,9 @@ impl Sessions {
     }
 
     async fn listed(&self, offset: usize, limit: Option<usize>) -> Result<Vec<SessionInfo>, Error> {
+        if let Some(stored) = self.stored() {
+            return stored.list(offset, limit).await;
+        }
         self.blocking(move |sessions| {
             let cwds = sessions.folders();
             let listed = sessions.projects()?.page(cwds.as_deref(), offset, limit);
@@ -164,6 +192,9 @@ impl Sessions {
     /// As [`Sessions::list`].
     pub async fn info(&self, id: impl Into<SessionId>) -> Result<Option<SessionInfo>, Error> {
         let id = id.into();
+        if let Some(stored) = self.stored() {
+            return stored.info(&id).await;
+        }
         self.blocking(move |sessions| match sessions.find(&id) {
             Ok(file) => Ok(file.info().map(SessionInfo::from)),
             Err(StoreError::NotFound(_) | StoreError::NotAUuid(_)) => Ok(None),
@@ -224,6 +255,9 @@ impl Sessions {
     /// # Errors
     /// When there is no such session, or its file cannot be deleted.
     pub async fn delete(&self, id: impl Into<SessionId>) -> Result<(), Error> {
+        if let Some(stored) = self.stored() {
+            return stored.delete(&id.into()).await;
+        }
         self.with(id, SessionFile::delete).await
     }
 
@@ -263,7 +297,17 @@ impl Sessions {
         work: impl FnOnce(&SessionFile) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Error> {
         let id = id.into();
+        if let Some(stored) = self.stored() {
+            return stored.with(&id, work).await;
+        }
         self.blocking(move |sessions| work(&sessions.find(&id)?)).await
+    }
+
+    /// The sessions of the store, if there is one.
+    fn stored(&self) -> Option<StoredSessions<'_>> {
+        let options = self.store.as_ref()?;
+        let own = || project_key(self.folder.as_deref().unwrap_or(Path::new(".")));
+        Some(StoredSessions { options, project: options.project_key.clone().unwrap_or_else(own) })
     }
 
     /// Files are read on a thread that may wait for the disk.

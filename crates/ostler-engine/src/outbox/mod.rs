@@ -89,7 +89,7 @@ impl Outbox {
     /// Sends what was written to the session's file since the last time, if the host wants to have it too.
     pub(crate) async fn mirror(&self) {
         let Some(transcript) = &self.transcript else { return };
-        if let Some(written) = transcript.mirrored() {
+        while let Some(written) = transcript.mirrored() {
             let _ = self.frames.send(ToHost::TranscriptMirror(written)).await;
         }
     }

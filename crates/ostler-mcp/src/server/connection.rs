@@ -112,6 +112,7 @@ impl Connection {
             meta: meta(&mut params),
             cancellation: cancellation.clone(),
             notifications: self.notify.clone(),
+            extensions: self.server.catalog(|catalog| catalog.extensions.clone()),
         };
         tokio::select! {
             biased;

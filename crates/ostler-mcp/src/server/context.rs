@@ -1,5 +1,10 @@
 //! What a tool can learn about its call, and report during it.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +17,23 @@ pub struct Context {
     pub(super) meta: Map<String, Value>,
     pub(super) cancellation: CancellationToken,
     pub(super) notifications: mpsc::Sender<Value>,
+    pub(super) extensions: Extensions,
+}
+
+/// Values that a server gives to its tools, one of each type.
+#[derive(Clone, Default)]
+pub(super) struct Extensions(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
+
+impl Extensions {
+    pub(super) fn insert<T: Send + Sync + 'static>(&mut self, value: T) {
+        self.0.insert(TypeId::of::<T>(), Arc::new(value));
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Extensions({})", self.0.len())
+    }
 }
 
 impl Context {
@@ -23,6 +45,11 @@ impl Context {
     /// The session of the call, if the host sends it.
     pub fn session_id(&self) -> Option<&str> {
         self.meta_text(&["claudecode/sessionId", "ostler/sessionId"])
+    }
+
+    /// What the server was given for its tools, see [`Server::extension`](super::Server::extension).
+    pub fn extension<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        self.extensions.0.get(&TypeId::of::<T>())?.downcast_ref()
     }
 
     /// All metadata of the call (`_meta`).

@@ -23,6 +23,7 @@ use tokio::sync::mpsc;
 pub(crate) use self::answers::VERSIONS;
 pub use self::connection::Connection;
 pub use self::context::Context;
+use self::context::Extensions;
 pub use self::prompt::{Prompt, PromptArguments, PromptMessage};
 pub use self::reply::{Async, Fallible, Json, Plain, ToolReply, ToolValue};
 pub use self::resource::{Resource, Variables};
@@ -75,6 +76,7 @@ struct Catalog {
     tools: Vec<Tool>,
     resources: Vec<Resource>,
     prompts: Vec<Prompt>,
+    extensions: Extensions,
 }
 
 impl Server {
@@ -84,8 +86,9 @@ impl Server {
             ("name".to_owned(), name.into().into()),
             ("version".to_owned(), version.into().into()),
         ]);
-        let (instructions, tools, resources, prompts) = Default::default();
-        let catalog = RwLock::new(Catalog { info, instructions, tools, resources, prompts });
+        let (instructions, tools, resources, prompts, extensions) = Default::default();
+        let catalog = Catalog { info, instructions, tools, resources, prompts, extensions };
+        let catalog = RwLock::new(catalog);
         Self { inner: Arc::new(Inner { catalog, listeners: Mutex::default() }) }
     }
 
@@ -108,7 +111,27 @@ impl Server {
         self
     }
 
-    /// Adds a tool; replaces one with the same name.
+    /// Gives a value to its tools, which find it by its type: [`Context::extension`]. A tool can so be written once and used
+    /// on several servers. Replaces a value of the same type.
+    ///
+    /// ```
+    /// use ostler_mcp::{Context, Server, tool_with_context};
+    ///
+    /// struct Tenant(&'static str);
+    ///
+    /// let whoami = tool_with_context("whoami", "Names the tenant", |(): (), context: Context| {
+    ///     context.extension::<Tenant>().map_or("unknown", |tenant| tenant.0)
+    /// });
+    /// let server = Server::new("first", "1.0.0").tool(whoami.clone()).extension(Tenant("first"));
+    /// let other = Server::new("second", "1.0.0").tool(whoami).extension(Tenant("second"));
+    /// ```
+    #[must_use]
+    pub fn extension<T: Send + Sync + 'static>(self, value: T) -> Self {
+        self.change(|catalog| catalog.extensions.insert(value));
+        self
+    }
+
+    /// Adds a tool; replaces one with the same name. One [without a handler](Tool::without_handler) is left out.
     #[must_use]
     pub fn tool(self, tool: Tool) -> Self {
         self.add_tool(tool);
@@ -138,6 +161,9 @@ impl Server {
 
     /// Adds a tool to a server in use, and notifies its clients.
     pub fn add_tool(&self, tool: Tool) {
+        if !tool.has_handler() {
+            return;
+        }
         self.change(|catalog| put(&mut catalog.tools, tool, |tool| tool.name().to_owned()));
         self.announce("notifications/tools/list_changed");
     }

@@ -21,7 +21,8 @@ pub struct Tool {
     /// The tool's description without its name, as MCP's JSON.
     listing: Map<String, Value>,
     annotations: Map<String, Value>,
-    function: Arc<Function>,
+    /// `None` if there is only the description.
+    function: Option<Arc<Function>>,
 }
 
 /// A tool that is a function of typed arguments.
@@ -154,12 +155,33 @@ impl Tool {
             ("description".to_owned(), description.into()),
             ("inputSchema".to_owned(), schema.into()),
         ]);
-        Self { name, listing, annotations: Map::new(), function: Arc::new(function) }
+        Self { name, listing, annotations: Map::new(), function: Some(Arc::new(function)) }
+    }
+
+    /// A tool with a name and a description only. A [`Server`](super::Server) does not offer it.
+    pub fn without_handler(name: impl Into<String>, description: impl Into<String>) -> Self {
+        let listing = Map::from_iter([("description".to_owned(), description.into().into())]);
+        Self { name: name.into(), listing, annotations: Map::new(), function: None }
     }
 
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it has a function, so that a server offers it.
+    pub fn has_handler(&self) -> bool {
+        self.function.is_some()
+    }
+
+    /// Its name for the model, and in permission rules, if a server of this name offers it.
+    ///
+    /// ```
+    /// let tool = ostler_mcp::tool("now", "Tells the time", |()| "noon");
+    /// assert_eq!(tool.wire_name("clock"), "mcp__clock__now");
+    /// ```
+    pub fn wire_name(&self, server: &str) -> String {
+        format!("mcp__{server}__{}", self.name)
     }
 
     /// The description for the model.
@@ -224,7 +246,14 @@ impl Tool {
     }
 
     pub(super) fn call(&self, arguments: Value, context: Context) -> BoxFuture<'static, Output> {
-        (self.function)(arguments, context)
+        match &self.function {
+            Some(function) => function(arguments, context),
+            // Servers do not take such tools.
+            None => {
+                let output = Output::error(format!("the tool `{}` cannot be called", self.name));
+                Box::pin(std::future::ready(output))
+            }
+        }
     }
 }
 

@@ -198,7 +198,7 @@ async fn dropping_a_run_publishes_its_end() {
 
 #[tokio::test]
 async fn calls_of_prompt_tools_and_subagents_are_published_once_with_their_ids() {
-    let tool = ostler_prompt::Tool::new("note", "Notes something", |(): (), _| async {
+    let tool = ostler_prompt::tool_with_context("note", "Notes something", |(): (), _| async {
         Ok::<_, String>("noted")
     });
     let prompt = ostler_prompt::Prompt::<()>::builder("test", "prompt")

@@ -1,6 +1,6 @@
 //! Seed 002, "SDK API Selection": there is one form of a prompt, with everything that only the streamed one had.
 
-use ostler_prompt::{Adapter, Markdown, Prompt, Session, Tool};
+use ostler_prompt::{Adapter, Markdown, Prompt, Session, tool_with_context};
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
 
@@ -40,7 +40,8 @@ async fn row_hooks_are_always_on() {
 
 #[tokio::test]
 async fn row_custom_tools_via_mcp_work() {
-    let tool = Tool::new("hello", "Says hello", |(): (), _| async { Ok::<_, String>("hello") });
+    let tool =
+        tool_with_context("hello", "Says hello", |(): (), _| async { Ok::<_, String>("hello") });
     let prompt = Prompt::<()>::builder("test", "prompt")
         .section(Markdown::new("Task", "task", "go").tool(tool))
         .build()

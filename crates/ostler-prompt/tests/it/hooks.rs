@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ostler_prompt::{
-    Budget, BudgetTracker, Deadline, Error, Event, Exhausted, HookContext, Session, Tool, Tools,
+    Budget, BudgetTracker, Deadline, Error, Event, Exhausted, HookContext, Session, Tools,
+    tool_with_context,
 };
 use ostler_sdk::hook::{
     HookOutput, PostToolUseInput, PreToolUseInput, StopInput, UserPromptSubmitInput,
@@ -177,7 +178,7 @@ fn noting(order: &Arc<Mutex<Vec<&'static str>>>) -> Vec<Hook> {
 #[tokio::test]
 async fn hooks_run_in_the_order_of_the_flow_and_those_of_the_caller_too() {
     let order = Arc::new(Mutex::new(Vec::new()));
-    let tool = Tool::new("note", "Notes that it runs", {
+    let tool = tool_with_context("note", "Notes that it runs", {
         let order = Arc::clone(&order);
         move |(): (), _| {
             order.lock().unwrap().push("tool");
@@ -425,7 +426,7 @@ async fn dollars_spent_by_one_run_stop_the_tools_of_another() {
 
 #[tokio::test]
 async fn the_engine_is_asked_for_the_cost_before_every_call() {
-    let tool = Tool::new(
+    let tool = tool_with_context(
         "spent",
         "Says what was spent",
         |(): (), context: ostler_prompt::ToolContext| async move {

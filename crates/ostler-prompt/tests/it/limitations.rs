@@ -1,6 +1,6 @@
 //! Seed 002, "Limitations": each of them, removed.
 
-use ostler_prompt::{Markdown, Prompt, Session, Tool};
+use ostler_prompt::{Markdown, Prompt, Session, tool_with_context};
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ async fn cli_dependency_no_other_program_is_needed() {
 #[tokio::test]
 async fn async_overhead_every_evaluation_is_on_the_callers_runtime() {
     let here = tokio::runtime::Handle::current().id();
-    let tool = Tool::new("where", "Says where it runs", move |(): (), _| async move {
+    let tool = tool_with_context("where", "Says where it runs", move |(): (), _| async move {
         let same = tokio::runtime::Handle::current().id() == here;
         Ok::<_, String>(if same { "here" } else { "elsewhere" })
     });

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ostler_prompt::{
     Budget, Deadline, Event, HostMount, Markdown, Prompt, Render, Session, Tool, ToolContext,
-    Workspace,
+    Workspace, tool_with_context,
 };
 use ostler_testkit::{Script, Usage, reply, when};
 use schemars::JsonSchema;
@@ -51,13 +51,17 @@ impl Render for Person {
 }
 
 fn owner_tool() -> Tool {
-    Tool::new("owner", "Says who owns a file", |args: Owner, context: ToolContext| async move {
-        if args.file.is_empty() {
-            return Err("which file?".to_owned());
-        }
-        let minutes_left = context.deadline().ok_or("no deadline")?.remaining().as_secs() / 60;
-        Ok(Person { name: "Ada", minutes_left })
-    })
+    tool_with_context(
+        "owner",
+        "Says who owns a file",
+        |args: Owner, context: ToolContext| async move {
+            if args.file.is_empty() {
+                return Err("which file?".to_owned());
+            }
+            let minutes_left = context.deadline().ok_or("no deadline")?.remaining().as_secs() / 60;
+            Ok(Person { name: "Ada", minutes_left })
+        },
+    )
 }
 
 #[derive(Serialize)]

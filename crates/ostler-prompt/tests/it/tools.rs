@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_prompt::{
     Budget, Deadline, Markdown, Prompt, Render, Session, Tool, ToolContext, ToolResult, Tools,
+    tool_with_context,
 };
 use ostler_testkit::{Script, reply, when};
 use schemars::JsonSchema;
@@ -22,7 +23,7 @@ struct Args {
 /// What the model reads after calling a tool with an input, and whether it is an error.
 async fn result_of(tool: Tool, input: Value) -> (String, bool) {
     let script = Script::new()
-        .rule(when().turn(0), reply().tool_use(tool.wire_name(), input))
+        .rule(when().turn(0), reply().tool_use(tool.wire_name(ostler_prompt::TOOL_SERVER), input))
         .rule(when(), reply().text("{{tool_result}}"));
     let stage = Stage::new(script).await;
     let prompt = Prompt::<()>::builder("test", "prompt")
@@ -60,15 +61,30 @@ impl Render for Rendered {
 #[tokio::test]
 async fn a_tool_of_the_sdk_is_a_tool_of_a_prompt() {
     let tool = ostler_sdk::mcp::tool("double", "Doubles a number", |args: Args| 2 * args.number);
-    let tool = Tool::from(tool);
     assert_eq!((tool.name(), tool.description()), ("double", "Doubles a number"));
     assert_eq!(result_of(tool, json!({"number": 7})).await, ("14".to_owned(), false));
 }
 
+/// Written once. Mutant: the run is in the tool and not on the server.
+#[tokio::test]
+async fn a_tool_of_a_prompt_is_a_tool_of_any_server() {
+    let tool = tool_with_context("t", "d", |(): (), context: ToolContext| async move {
+        let budget = context.budget().map(|it| it.budget().max_total_tokens.unwrap());
+        Ok::<_, String>(format!("{:?} {:?}", context.prompt_name(), budget))
+    });
+    let server = ostler_sdk::mcp::Server::new("other", "1.0.0").tool(tool.clone());
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "arguments": {}}});
+    let answer = server.connect().handle(call).await.unwrap();
+    assert_eq!(answer["result"]["content"][0]["text"], "\"\" None", "there is no run");
+    let (text, _) = result_of(tool, json!({})).await;
+    assert_eq!(text, "\"test/prompt\" Some(1000000)");
+}
+
 #[tokio::test]
 async fn step_1_arguments_are_parsed_into_their_type() {
-    let tool =
-        |()| Tool::new("t", "d", |args: Args, _| async move { Ok::<_, String>(args.number) });
+    let tool = |()| {
+        tool_with_context("t", "d", |args: Args, _| async move { Ok::<_, String>(args.number) })
+    };
     assert_eq!(result_of(tool(()), json!({"number": 7})).await, ("7".to_owned(), false));
     for (input, expected) in [
         (json!({"number": "seven"}), "`number`: invalid type: string \"seven\", expected u32"),
@@ -82,7 +98,7 @@ async fn step_1_arguments_are_parsed_into_their_type() {
 
 #[tokio::test]
 async fn step_2_the_context_has_session_deadline_and_budget() {
-    let tool = Tool::new("t", "d", |(): (), context: ToolContext| async move {
+    let tool = tool_with_context("t", "d", |(): (), context: ToolContext| async move {
         assert!(!context.session().id().is_empty());
         assert_eq!(context.prompt_name(), "test/prompt");
         assert!(context.call().tool_use_id().is_some());
@@ -100,7 +116,7 @@ async fn step_2_the_context_has_session_deadline_and_budget() {
 
 #[tokio::test]
 async fn step_3_a_custom_rendering_is_used() {
-    let tool = Tool::new("t", "d", |args: Args, _| async move {
+    let tool = tool_with_context("t", "d", |args: Args, _| async move {
         Ok::<_, String>(Rendered { number: args.number })
     });
     assert_eq!(result_of(tool, json!({"number": 7})).await, ("number 7".to_owned(), false));
@@ -108,7 +124,7 @@ async fn step_3_a_custom_rendering_is_used() {
 
 #[tokio::test]
 async fn step_3_without_a_rendering_the_result_is_json() {
-    let tool = Tool::new("t", "d", |args: Args, _| async move {
+    let tool = tool_with_context("t", "d", |args: Args, _| async move {
         Ok::<_, String>(Plain { number: args.number })
     });
     assert_eq!(result_of(tool, json!({"number": 7})).await, (r#"{"number":7}"#.to_owned(), false));
@@ -116,17 +132,17 @@ async fn step_3_without_a_rendering_the_result_is_json() {
 
 #[tokio::test]
 async fn step_3_an_empty_rendering_is_replaced_by_the_message() {
-    let tool = Tool::new("t", "d", |args: Args, _| async move {
+    let tool = tool_with_context("t", "d", |args: Args, _| async move {
         Ok::<_, String>(ToolResult::new(Rendered { number: args.number }).message("nothing to see"))
     });
     assert_eq!(result_of(tool, json!({"number": 0})).await, ("nothing to see".to_owned(), false));
-    let nothing = Tool::new("t", "d", |(): (), _| async { Ok::<_, String>(()) });
+    let nothing = tool_with_context("t", "d", |(): (), _| async { Ok::<_, String>(()) });
     assert_eq!(result_of(nothing, json!({})).await, ("ok".to_owned(), false));
 }
 
 #[tokio::test]
 async fn step_4_the_result_is_in_the_form_of_mcp() {
-    let failed = Tool::new("t", "d", |(): (), _| async {
+    let failed = tool_with_context("t", "d", |(): (), _| async {
         Ok::<_, String>(ToolResult::<()>::failed("no such table"))
     });
     assert_eq!(result_of(failed, json!({})).await, ("no such table".to_owned(), true));
@@ -134,9 +150,9 @@ async fn step_4_the_result_is_in_the_form_of_mcp() {
 
 #[tokio::test]
 async fn a_handler_that_fails_or_panics_is_an_error_for_the_model_and_the_run_continues() {
-    let fails = Tool::new("t", "d", |(): (), _| async { Err::<(), _>("out of order") });
+    let fails = tool_with_context("t", "d", |(): (), _| async { Err::<(), _>("out of order") });
     assert_eq!(result_of(fails, json!({})).await, ("out of order".to_owned(), true));
-    let panics = Tool::new("t", "d", |(): (), context: ToolContext| async move {
+    let panics = tool_with_context("t", "d", |(): (), context: ToolContext| async move {
         assert!(context.prompt_name().is_empty(), "this tool panics");
         Ok::<_, String>(())
     });
@@ -147,7 +163,7 @@ async fn a_handler_that_fails_or_panics_is_an_error_for_the_model_and_the_run_co
 #[tokio::test]
 async fn tools_are_offered_under_the_documented_name_and_only_with_a_handler() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("Done."))).await;
-    let with = Tool::new("with", "Has one", |_: Args, _| async { Ok::<_, String>(()) });
+    let with = tool_with_context("with", "Has one", |_: Args, _| async { Ok::<_, String>(()) });
     let without = Tool::without_handler("without", "Has none");
     assert!(!without.has_handler());
     let prompt = Prompt::<()>::builder("test", "prompt")
@@ -168,7 +184,7 @@ async fn tools_are_offered_under_the_documented_name_and_only_with_a_handler() {
 
 #[tokio::test]
 async fn the_same_tools_can_be_served_to_another_process() {
-    let tool = Tool::new("add_one", "Adds one", |args: Args, _| async move {
+    let tool = tool_with_context("add_one", "Adds one", |args: Args, _| async move {
         Ok::<_, String>(args.number + 1)
     });
     let prompt = Prompt::<()>::builder("test", "prompt")

@@ -98,6 +98,16 @@ impl Options {
                 "`session.choice.id` is for a new conversation: add `fork`, or leave it out",
             );
         }
+        if self.session.store.is_some() && self.session.ephemeral {
+            return wrong(
+                "`session_store` has nothing to keep of a session with `session.ephemeral`; use one",
+            );
+        }
+        if self.session.store.is_some() && self.session.file_checkpointing {
+            return wrong(
+                "`session.file_checkpointing` keeps files on this machine only, so it does not work with `session_store`; use one",
+            );
+        }
         Ok(())
     }
 
@@ -140,6 +150,7 @@ impl Options {
             mcp_config: self.mcp_config(),
             strict_mcp_config: self.tools.strict_mcp,
             plugin_dirs: paths(&self.context.plugins),
+            session_mirror: self.session.store.is_some(),
             extra: self.engine.extra_args.clone(),
             // Agents go with `initialize`; the rest has no option of the SDK.
             ..Launch::default()

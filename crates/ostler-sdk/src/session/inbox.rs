@@ -7,7 +7,6 @@
 //! A reader that is [`MAX_MESSAGES`] messages or [`MAX_BYTES`] bytes behind is waited for: the session stops reading from the
 //! engine, whose own output then fills up, until the reader has caught up. Nothing is dropped.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
@@ -17,6 +16,7 @@ use ostler_proto::codec::StreamDeltas;
 use tokio::sync::{Notify, mpsc};
 
 use crate::error::Error;
+use crate::json_size::json_size;
 use crate::message::Message;
 
 /// How many messages may wait for their reader before the engine has to.
@@ -180,31 +180,14 @@ impl Inbox {
 
 /// The size of a message as JSON: a measure of what it holds that does not depend on how the engine is reached.
 fn json_bytes(message: &Message) -> usize {
-    let mut counter = Counter(0);
-    let to = &mut counter;
-    // Counting cannot fail, and what was read as JSON can be written as JSON.
-    let _ = match message {
-        Message::Assistant(message) => serde_json::to_writer(to, message),
-        Message::User(message) => serde_json::to_writer(to, message),
-        Message::System(message) => serde_json::to_writer(to, message),
-        Message::Result(message) => serde_json::to_writer(to, message),
-        Message::StreamEvent(message) => serde_json::to_writer(to, message),
-        Message::ToolProgress(message) => serde_json::to_writer(to, message),
-        Message::Other(frame) => serde_json::to_writer(to, frame),
-    };
-    counter.0
-}
-
-struct Counter(usize);
-
-impl io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    match message {
+        Message::Assistant(message) => json_size(message),
+        Message::User(message) => json_size(message),
+        Message::System(message) => json_size(message),
+        Message::Result(message) => json_size(message),
+        Message::StreamEvent(message) => json_size(message),
+        Message::ToolProgress(message) => json_size(message),
+        Message::Other(frame) => json_size(frame),
     }
 }
 

@@ -9,6 +9,7 @@ mod fake;
 mod fold;
 mod options;
 mod requests;
+mod session_store;
 mod slow;
 mod unanswered;
 mod versions;

@@ -18,3 +18,4 @@ mod streaming;
 mod support;
 mod uncovered;
 mod validation;
+mod vendor_requests;

@@ -3,8 +3,12 @@
 mod folder;
 mod peers;
 
+use std::sync::Arc;
+
+use ostler::session_store::{SessionKey, SessionStore as _, project_key};
 use ostler::sessions::ForkOptions;
-use ostler::{Error, ErrorKind, Message, SessionError};
+use ostler::{Error, ErrorKind, InMemorySessionStore, Message, SessionError, Sessions};
+use serde_json::Value;
 
 use self::folder::{BUSY, COMPACTED, Folder, LONG, OTHER, SIDECHAIN, TITLED, WORKTREE};
 
@@ -128,4 +132,66 @@ fn uuid(message: &Message) -> String {
         _ => panic!("{message:?}"),
     };
     uuid.to_string()
+}
+
+/// The store of a program that has the sessions of the folder.
+async fn store_of(folder: &Folder) -> Arc<InMemorySessionStore> {
+    let store = Arc::new(InMemorySessionStore::new());
+    let project = project_key(folder.cwd());
+    for id in [TITLED, BUSY, COMPACTED, SIDECHAIN] {
+        let text = std::fs::read_to_string(folder.file(id)).unwrap();
+        let lines: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        store.append(&SessionKey::new(&project, id), &lines).await.unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn sessions_of_a_store_are_listed_and_read_as_those_on_disk() {
+    let folder = Folder::new();
+    let on_disk = folder.sessions().folder(folder.cwd());
+    let stored = Sessions::new().folder(folder.cwd()).store(store_of(&folder).await);
+    let listed = stored.list().await.unwrap();
+    let ids: Vec<_> = listed.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!(ids, [COMPACTED, BUSY, TITLED], "newest first, without those of subagents");
+    assert_eq!(stored.page(1, 1).await.unwrap()[0].id.as_str(), BUSY);
+    for id in [TITLED, BUSY, COMPACTED] {
+        let mut on_store = stored.info(id).await.unwrap().unwrap();
+        let original = on_disk.info(id).await.unwrap().unwrap();
+        on_store.last_modified = original.last_modified;
+        on_store.file_size = original.file_size;
+        assert_eq!(on_store, original);
+        let (here, there) = (stored.messages(id).await, on_disk.messages(id).await);
+        assert_eq!(here.unwrap(), there.unwrap());
+    }
+    assert_eq!(stored.info(OTHER).await.unwrap(), None);
+    let missing = stored.messages(OTHER).await.unwrap_err();
+    assert!(matches!(missing, Error::Session(SessionError::NotFound(_))), "{missing}");
+    let odd = stored.messages("../../etc/passwd").await.unwrap_err();
+    assert!(matches!(odd, Error::Session(SessionError::InvalidId(_))), "{odd}");
+}
+
+#[tokio::test]
+async fn a_session_of_a_store_is_renamed_tagged_forked_and_deleted_there() {
+    let folder = Folder::new();
+    let before = std::fs::read(folder.file(TITLED)).unwrap();
+    let store = store_of(&folder).await;
+    let stored = Sessions::new().folder(folder.cwd()).store(Arc::clone(&store));
+    let key = SessionKey::new(project_key(folder.cwd()), TITLED);
+    let n_lines = store.entries(&key).len();
+    stored.rename(TITLED, "Stored").await.unwrap();
+    stored.tag(TITLED, Some("new")).await.unwrap();
+    let info = stored.info(TITLED).await.unwrap().unwrap();
+    assert_eq!((info.summary.as_str(), info.tag.as_deref()), ("Stored", Some("new")));
+    assert!(store.entries(&key).len() > n_lines, "lines are added, none is changed");
+    let fork = stored.fork_with(TITLED, ForkOptions::new().title("Fork")).await.unwrap();
+    assert_eq!(stored.info(fork.clone()).await.unwrap().unwrap().summary, "Fork");
+    let (copy, original) =
+        (stored.messages(fork).await.unwrap(), stored.messages(TITLED).await.unwrap());
+    assert_eq!(texts(&copy), texts(&original));
+    stored.delete(TITLED).await.unwrap();
+    assert_eq!(stored.info(TITLED).await.unwrap(), None);
+    assert!(stored.delete(TITLED).await.is_err());
+    assert_eq!(std::fs::read(folder.file(TITLED)).unwrap(), before, "the disk is not touched");
 }

@@ -144,6 +144,36 @@ fn the_guard_overlooks_markers_between_the_turns() {
     assert_eq!(disk.open(at(&id, "a1", Some("p2"))).conversation.len(), 2);
 }
 
+/// A host that mirrors a fork has none of its lines. Mutant: `mirror` starts with nothing.
+#[test]
+fn the_lines_of_a_fork_are_mirrored_in_frames_that_every_host_can_read() {
+    let disk = Disk::new();
+    let mut writer = two_turns(&disk);
+    let id = writer.session_id().to_string();
+    for n in 0..8 {
+        writer.says(&format!("l{n}"), &format!("m{n}"), text(&"x".repeat(200_000)));
+    }
+    for fork in [true, false] {
+        let mut writer = disk.open(SessionStart { fork, ..resume(&id) }).writer;
+        writer.mirror();
+        writer.asks("new", "one more");
+        let mut mirrored = Vec::new();
+        loop {
+            let lines = writer.take_mirrored();
+            if lines.is_empty() {
+                break;
+            }
+            let n_bytes = json!(lines).to_string().len();
+            assert!(n_bytes < ostler_proto::codec::PYTHON_LINE_LIMIT, "{n_bytes}");
+            mirrored.extend(lines);
+        }
+        let written = json_lines(writer.path());
+        let expected = if fork { &written[..] } else { &written[written.len() - 1..] };
+        assert_eq!(mirrored.len(), expected.len());
+        assert!(mirrored == expected, "each line once and in order");
+    }
+}
+
 #[test]
 fn a_fork_is_a_copy_and_the_original_stays() {
     let disk = Disk::new();

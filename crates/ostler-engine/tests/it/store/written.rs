@@ -163,6 +163,23 @@ fn a_subagent_has_a_file_of_its_own() {
     assert!(writer.subagent("../x".into(), &AgentMeta::default()).is_err());
 }
 
+/// Resuming from the mirrored lines needs `meta.json`, too.
+#[test]
+fn what_is_mirrored_of_a_subagent_begins_with_its_metadata() {
+    let disk = Disk::new();
+    let mut writer = disk.begin();
+    writer.mirror();
+    let meta = AgentMeta { agent_type: "Explore".to_owned(), ..AgentMeta::default() };
+    let mut agent = writer.subagent("a1".into(), &meta).unwrap();
+    agent.asks("p", "do it");
+    let mirrored = agent.take_mirrored();
+    assert_eq!(
+        mirrored[0],
+        json!({"type": "agent_metadata", "agentType": "Explore", "description": "", "toolUseId": "", "spawnDepth": 0})
+    );
+    assert_eq!(mirrored[1..], json_lines(agent.path()));
+}
+
 #[cfg(unix)]
 #[test]
 fn files_and_folders_are_private() {

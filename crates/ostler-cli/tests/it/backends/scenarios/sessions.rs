@@ -1,8 +1,10 @@
 //! Conversations that go on.
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use ostler::proto::message::System;
-use ostler::{Client, Message};
+use ostler::{Client, InMemorySessionStore, Message};
 use ostler_testkit::{Script, reply, when};
 
 use super::super::stage::Stage;
@@ -64,6 +66,40 @@ pub(super) fn all() -> Vec<Scenario> {
             },
             "Second. in another session
              Second. in same session",
+        ),
+        scenario(
+            "session-store",
+            counting()
+                .rule(when().turn(3), reply().text("Fourth."))
+                .rule(when().turn(4), reply().text("Fifth.")),
+            |stage| {
+                async {
+                    // Nothing but the store connects the homes.
+                    let store = Arc::new(InMemorySessionStore::new());
+                    let homes = [(); 4].map(|()| tempfile::tempdir().unwrap());
+                    let options = |n: usize| {
+                        let home = homes[n].path().display().to_string();
+                        stage.options().env("HOME", home).session_store(Arc::clone(&store))
+                    };
+                    let mut client = stage.client(options(0)).await;
+                    let result = stage.within("the result", client.prompt("One")).await.unwrap();
+                    stage.close(client).await;
+                    let id = result.session_id.to_string();
+                    next(stage, options(1).resume(&id), &id).await;
+                    next(stage, options(2).resume(&id).fork(), &id).await;
+                    let fork = store.keys().into_iter().find(|key| key.session_id != id).unwrap();
+                    let fork = fork.session_id;
+                    next(stage, options(3).continue_newest(), &fork).await;
+                    next(stage, options(0).resume(&id), &id).await;
+                    next(stage, options(1).resume(&fork), &fork).await;
+                }
+                .boxed()
+            },
+            "Second. in same session
+             Third. in another session
+             Fourth. in same session
+             Third. in same session
+             Fifth. in same session",
         ),
         scenario(
             "resume-at",

@@ -1,0 +1,229 @@
+//! Brings what an engine writes to its disk into a store.
+//!
+//! A task of its own appends the lines, so that a slow store does not keep the session from answering the engine. The
+//! session waits for it only before it passes on the result of a turn, and when very much waits to be stored. The task
+//! ends when the session has gone and everything was tried.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ostler_proto::SessionId;
+use ostler_proto::message::TranscriptMirror;
+use ostler_proto::message::system::MirrorKey;
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{ConfigFolder, SessionKey, SessionStoreOptions, StoreFlush};
+use crate::callback::{Failure, called};
+use crate::json_size::json_size;
+
+/// More entries than this are not kept until the end of the turn.
+const MAX_ENTRIES: usize = 500;
+/// More bytes than this are not kept until the end of the turn.
+const MAX_BYTES: usize = 1024 * 1024;
+/// With more bytes than this waiting, the session waits for the store.
+const MAX_UNSTORED: usize = 64 * 1024 * 1024;
+/// The pauses between attempts.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
+
+/// The way to the store of a session.
+pub(crate) struct Mirror {
+    jobs: mpsc::UnboundedSender<Job>,
+    unstored: mpsc::UnboundedReceiver<Unstored>,
+    /// Bytes sent since the last flush.
+    n_bytes: usize,
+}
+
+enum Job {
+    /// Store this, which has so many bytes.
+    Add(TranscriptMirror, usize),
+    /// Store everything now, and say when it was tried.
+    Flush(oneshot::Sender<()>),
+}
+
+/// Lines that could not be stored, for the host.
+pub(crate) struct Unstored {
+    pub(crate) key: MirrorKey,
+    pub(crate) reason: String,
+}
+
+impl Mirror {
+    /// Starts the task. The folder exists as long as it runs.
+    pub(crate) fn start(options: SessionStoreOptions, folder: Option<Arc<ConfigFolder>>) -> Self {
+        let (jobs, taken) = mpsc::unbounded_channel();
+        let (reports, unstored) = mpsc::unbounded_channel();
+        let writer = Writer {
+            options,
+            folder,
+            reports,
+            batches: Vec::new(),
+            n_entries: 0,
+            n_bytes: 0,
+            has_lost: false,
+        };
+        tokio::spawn(writer.run(taken));
+        Self { jobs, unstored, n_bytes: 0 }
+    }
+
+    pub(crate) fn add(&mut self, lines: TranscriptMirror) {
+        let n_bytes = json_size(&lines.entries);
+        self.n_bytes += n_bytes;
+        // The task ends after this.
+        let _ = self.jobs.send(Job::Add(lines, n_bytes));
+    }
+
+    /// Whether the session has to wait for the store.
+    pub(crate) fn is_full(&self) -> bool {
+        self.n_bytes > MAX_UNSTORED
+    }
+
+    /// Has everything stored now. The receiver gets a message when it was tried.
+    pub(crate) fn flush(&mut self) -> oneshot::Receiver<()> {
+        self.n_bytes = 0;
+        let (done, flushed) = oneshot::channel();
+        let _ = self.jobs.send(Job::Flush(done));
+        flushed
+    }
+
+    /// The next lines that could not be stored.
+    pub(crate) async fn next_unstored(&mut self) -> Option<Unstored> {
+        self.unstored.recv().await
+    }
+
+    /// The same, if there are any now.
+    pub(crate) fn unstored(&mut self) -> Option<Unstored> {
+        self.unstored.try_recv().ok()
+    }
+}
+
+struct Writer {
+    options: SessionStoreOptions,
+    folder: Option<Arc<ConfigFolder>>,
+    reports: mpsc::UnboundedSender<Unstored>,
+    /// What waits, one batch per transcript, the oldest one first. A batch that could not be stored waits for the next
+    /// flush: lines must not overtake each other, and a transcript with a hole cannot be resumed.
+    batches: Vec<Batch>,
+    /// What came since the last attempt.
+    n_entries: usize,
+    n_bytes: usize,
+    /// Lines were given up.
+    has_lost: bool,
+}
+
+struct Batch {
+    key: SessionKey,
+    entries: Vec<Value>,
+    n_bytes: usize,
+}
+
+impl Writer {
+    async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<Job>) {
+        while let Some(first) = jobs.recv().await {
+            let mut flushed = Vec::new();
+            let mut job = Some(first);
+            // What came while the store was busy is appended together.
+            while let Some(next) = job {
+                match next {
+                    Job::Add(lines, n_bytes) => self.add(lines, n_bytes),
+                    Job::Flush(done) => flushed.push(done),
+                }
+                job = jobs.try_recv().ok();
+            }
+            if !flushed.is_empty() || self.is_due() {
+                self.store().await;
+            }
+            for done in flushed {
+                // The session may have gone meanwhile.
+                let _ = done.send(());
+            }
+        }
+        self.store().await;
+    }
+
+    fn is_due(&self) -> bool {
+        match self.options.flush {
+            StoreFlush::Batched => self.n_entries > MAX_ENTRIES || self.n_bytes > MAX_BYTES,
+            StoreFlush::Eager => self.n_entries > 0,
+        }
+    }
+
+    fn add(&mut self, lines: TranscriptMirror, n_bytes: usize) {
+        let TranscriptMirror { file_path, entries, .. } = lines;
+        if entries.is_empty() {
+            return;
+        }
+        let Some(mut key) = SessionKey::of_file(&file_path) else {
+            let reason = format!("{file_path} is not the file of a session, so it was not stored");
+            return self.report(None, reason);
+        };
+        if let Some(project) = &self.options.project_key {
+            key.project_key.clone_from(project);
+        }
+        self.n_entries += entries.len();
+        self.n_bytes += n_bytes;
+        match self.batches.iter_mut().find(|batch| batch.key == key) {
+            Some(batch) => {
+                batch.entries.extend(entries);
+                batch.n_bytes += n_bytes;
+            }
+            None => self.batches.push(Batch { key, entries, n_bytes }),
+        }
+    }
+
+    async fn store(&mut self) {
+        (self.n_entries, self.n_bytes) = (0, 0);
+        for batch in std::mem::take(&mut self.batches) {
+            if let Err(reason) = self.append(&batch).await {
+                let place = self.folder.as_ref().map(|folder| {
+                    format!("; the transcript is in {}", folder.transcripts().display())
+                });
+                self.report(Some(&batch.key), reason + &place.unwrap_or_default());
+                self.batches.push(batch);
+            }
+        }
+        let n_waiting: usize = self.batches.iter().map(|batch| batch.n_bytes).sum();
+        if n_waiting > MAX_UNSTORED {
+            self.has_lost = true;
+            let n_entries: usize = self.batches.iter().map(|batch| batch.entries.len()).sum();
+            self.batches.clear();
+            let reason =
+                format!("{n_entries} lines were given up: the store has failed for too long");
+            self.report(None, reason);
+        }
+        if let Some(folder) = &self.folder {
+            folder.keep_transcripts(self.has_lost || !self.batches.is_empty());
+        }
+    }
+
+    async fn append(&self, batch: &Batch) -> Result<(), String> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let append = async { self.options.store.append(&batch.key, &batch.entries).await };
+            let reason = match called(append, Some(self.options.append_timeout)).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.to_string(),
+                Err(failure @ Failure::Panicked(_)) => failure.of("session store's `append`"),
+                // It may still succeed, and two at a time could mix their lines.
+                Err(failure @ Failure::TimedOut(_)) => {
+                    return Err(failure.of("session store's `append`"));
+                }
+            };
+            match pauses.next() {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => return Err(reason),
+            }
+        }
+    }
+
+    fn report(&self, key: Option<&SessionKey>, reason: String) {
+        tracing::warn!(?key, reason, "the session store does not have all lines");
+        let key = key.map(|key| MirrorKey {
+            project_key: key.project_key.clone(),
+            session_id: SessionId::from(key.session_id.as_str()),
+            subpath: key.subpath.clone(),
+            ..MirrorKey::default()
+        });
+        // No one waits for it if the session has gone.
+        let _ = self.reports.send(Unstored { key: key.unwrap_or_default(), reason });
+    }
+}
