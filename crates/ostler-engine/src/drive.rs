@@ -87,7 +87,7 @@ pub(crate) async fn drive(
 }
 
 /// Waits until the time is up; for ever when there is no limit.
-async fn passed(deadline: Option<tokio::time::Instant>) {
+pub(crate) async fn passed(deadline: Option<tokio::time::Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
@@ -156,7 +156,7 @@ impl<'a> Driver<'a> {
             ids,
             batch: Vec::new(),
             tells_of_batch: false,
-            deadline: context.limits.timeout.and_then(|timeout| now.checked_add(timeout)),
+            deadline: context.deadline.or_else(|| now.checked_add(context.limits.timeout?)),
             request,
             attempts: Attempts::default(),
             finished,

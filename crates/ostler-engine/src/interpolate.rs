@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+/// Longer text between braces is not a name. Without a limit, a text full of `${` would take quadratic time.
+const LONGEST_NAME: usize = 1024;
+
 /// How a variable is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
@@ -54,8 +57,10 @@ pub fn map_texts(value: Value, change: &mut impl FnMut(&str) -> String) -> Value
 /// The name of the variable at the beginning of a text, and the length of the variable.
 fn variable(text: &str, syntax: Syntax) -> Option<(&str, usize)> {
     let after = text.strip_prefix('$')?;
-    if let Some((name, _)) = after.strip_prefix('{').and_then(|after| after.split_once('}')) {
-        return Some((name, "${}".len() + name.len()));
+    if let Some(braced) = after.strip_prefix('{')
+        && let Some(end) = braced.bytes().take(LONGEST_NAME).position(|byte| byte == b'}')
+    {
+        return Some((&braced[..end], "${}".len() + end));
     }
     let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let end = after.find(|c| !is_in_name(c)).unwrap_or(after.len());

@@ -144,7 +144,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         recording: options.tape.take(),
     };
     let env = Arc::new(std::mem::take(&mut options.env));
-    let scope = HookScope { outbox, permissions, ledger: records.ledger.clone(), env };
+    let ledger = records.ledger.clone();
+    let scope = HookScope { outbox, permissions, ledger, env, deadline: None };
     let hooks = hooks(&options, scope.clone());
     for written in &options.hooks {
         hooks.add(registry::commands(written)?);
@@ -306,14 +307,16 @@ impl Session {
 
     /// Runs the hooks that come before everything else, if that is asked for. No host has registered any by then.
     async fn prepare(&mut self) {
-        let TurnContext { hooks, launch, .. } = &self.context;
-        if let Some(trigger) = &launch.setup {
-            hooks.prepare(trigger).await;
+        let mut context = self.context.clone();
+        let limit = context.limits.timeout;
+        context.set_deadline(limit.and_then(|limit| Instant::now().checked_add(limit)));
+        if let Some(trigger) = &context.launch.setup {
+            context.hooks.prepare(trigger).await;
         }
-        if launch.only_setup
+        if context.launch.only_setup
             && let Some(start) = self.start.take()
         {
-            prompt::begin(&self.context, start).await;
+            prompt::begin(&context, start).await;
         }
     }
 

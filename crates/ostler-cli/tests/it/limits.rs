@@ -92,6 +92,34 @@ async fn a_server_that_never_lists_its_tools_holds_nothing_up() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_end_with_the_time_of_the_prompt() {
+    for (event, code) in [("Setup", 0), ("SessionStart", 1), ("UserPromptSubmit", 1), ("Stop", 0)] {
+        let (_api, ostler) = place(Script::new().rule(when(), reply().text("Hello."))).await;
+        let hook = json!({"type": "command", "command": "sleep 600"});
+        let settings = json!({"hooks": {event: [{"hooks": [hook]}]}}).to_string();
+        let setup = if event == "Setup" { &["--init"][..] } else { &[] };
+        let arguments = [setup, &["--max-time", "2s", "--settings", &settings, "-p", "hello"]];
+        let ran = timely(&ostler, &arguments.concat());
+        assert_eq!(ran.code, Some(code), "{event}: {}{}", ran.stdout, ran.stderr);
+        let expected = if code == 0 { "Hello." } else { "time" };
+        assert!(ran.stdout.contains(expected), "{event}: {}", ran.stdout);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_ends_with_the_time_of_the_prompt() {
+    let script = Script::new()
+        .rule(when().any_text_contains("hello").turn(0), reply().text("Hello."))
+        .rule(when(), reply().text("A summary.").hold("never"));
+    let (_api, ostler) = place(script).await;
+    assert_eq!(timely(&ostler, &["-p", "hello"]).code, Some(0));
+    let arguments = ["--continue", "--max-time", "2s", "-p", "/compact"];
+    let ran = timely(&ostler, &arguments);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("time"), "{}", ran.stdout);
+}
+
 /// Whatever hides is ended with the run: at its end, when the command takes too long, on a signal, and when the
 /// program is killed.
 ///

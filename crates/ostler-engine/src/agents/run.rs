@@ -50,6 +50,7 @@ pub(super) async fn below(
     let mut narrowing = (*context.permissions.narrowing).clone();
     narrowing.mode = wishes.mode.clone().or_else(|| kind.definition.permission_mode.clone());
     context.set_permissions(context.permissions.with_narrowing(narrowing));
+    context.set_deadline(None);
     context.context_usage = ContextUsage::default();
     // The frames of its parent name the prompts that are answered.
     context.answering = Arc::default();

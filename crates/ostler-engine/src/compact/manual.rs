@@ -5,12 +5,12 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::User;
 
 use super::{CompactError, CompactJob, CompactedConversation, Trigger, compact, cut};
-use crate::drive::{TurnContext, TurnOutcome};
+use crate::drive::{TurnContext, TurnOutcome, passed};
 use crate::ids::{fresh_uuid, timestamp};
 use crate::model::ChatMessage;
 use crate::rescue::LentConversation;
 use crate::session::report;
-use crate::turn::Ending;
+use crate::turn::{Ending, Limit};
 
 /// The command, as hosts know it.
 const NAME: &str = "compact";
@@ -36,7 +36,13 @@ pub(crate) async fn run(
         instructions: Some(instructions).filter(|words| !words.is_empty()),
         is_too_long: false,
     };
-    match compact(context, job, context.cx.cancelled.cancelled()).await {
+    let stop = async {
+        tokio::select! {
+            () = context.cx.cancelled.cancelled() => {}
+            () = passed(context.deadline) => {}
+        }
+    };
+    match compact(context, job, stop).await {
         Ok(CompactedConversation { conversation: compacted, tokens: (before, after), .. }) => {
             drop(conversation.take());
             let words = format!("Compacted {before} tokens to about {after}.");
@@ -46,8 +52,11 @@ pub(crate) async fn run(
         Err(why) => {
             context.outbox.send(report::init(context)).await;
             match &why {
-                CompactError::Stopped => {
+                CompactError::Stopped if context.cx.cancelled.is_cancelled() => {
                     TurnOutcome::new(Ending::Interrupted { in_tools: false }, conversation.take())
+                }
+                CompactError::Stopped => {
+                    TurnOutcome::new(Ending::OverLimit(Limit::Time), conversation.take())
                 }
                 CompactError::Blocked(_) | CompactError::Failed(_) => {
                     let words = format!("The conversation was not compacted: {}", why.reason());

@@ -9,6 +9,8 @@ use ostler_proto::api::ToolUseBlock;
 use ostler_proto::launch::Launch;
 use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
+use tokio::time::Instant;
+
 use super::tool_session::EngineToolSession;
 use crate::agents::{Delegation, FinishedSubagents};
 use crate::call::Tools;
@@ -50,6 +52,9 @@ pub(crate) struct TurnContext {
     pub(crate) records: SessionRecords,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
+    /// When the time of the prompt is up. Subagents have none: those that are waited for end with their parent, the others
+    /// have a time of their own.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) sampling: Sampling,
     pub(crate) compaction: Compaction,
     /// How full the context of this conversation is.
@@ -96,6 +101,12 @@ impl TurnContext {
         self.bind_hooks();
     }
 
+    /// Ends at another time; hooks do the same.
+    pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+        self.bind_hooks();
+    }
+
     fn bind_hooks(&mut self) {
         self.hooks = self.hooks.bound_to(self.hook_scope());
     }
@@ -107,6 +118,7 @@ impl TurnContext {
             permissions: self.permissions.clone(),
             ledger: self.records.ledger.clone(),
             env: Arc::clone(&self.cx.env),
+            deadline: self.deadline,
         }
     }
 

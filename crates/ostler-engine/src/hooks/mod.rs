@@ -37,6 +37,7 @@ use ostler_process::Environment;
 use ostler_proto::ToolUseId;
 use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use self::background::Background;
 use self::due::subject;
@@ -72,6 +73,8 @@ pub(crate) struct HookScope {
     pub(crate) ledger: Ledger,
     /// The environment of commands.
     pub(crate) env: Arc<Environment>,
+    /// When the time of the prompt is up. Hooks that the turn waits for end then.
+    pub(crate) deadline: Option<Instant>,
 }
 
 /// What all hooks of a session have in common.
@@ -209,7 +212,9 @@ impl Hooks {
         for hook in apart {
             self.shared.background.spawn(run::run_apart(hook, hook_call.clone()));
         }
-        let outcomes = join_all(hooks.iter().map(|hook| run::run(hook, hook_call))).await;
+        let deadline = self.scope.deadline;
+        let outcomes = hooks.iter().map(|hook| run::run(hook, hook_call, deadline));
+        let outcomes = join_all(outcomes).await;
         let mut verdict = Verdict::default();
         for (hook, outcome) in hooks.iter().zip(outcomes) {
             match outcome {

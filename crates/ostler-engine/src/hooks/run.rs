@@ -43,15 +43,22 @@ impl HookCall {
     }
 }
 
-/// Runs a hook within its time, to its answer or to the reason why there is none.
-pub(super) async fn run(hook: &Hook, hook_call: &HookCall) -> Result<HookOutput, String> {
+/// Runs a hook within its time and before a deadline, to its answer or to the reason why there is none.
+pub(super) async fn run(
+    hook: &Hook,
+    hook_call: &HookCall,
+    deadline: Option<Instant>,
+) -> Result<HookOutput, String> {
     let answer = AssertUnwindSafe(answer(hook, hook_call)).catch_unwind();
     let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
-    let output = match hook.timeout {
+    let own = hook.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let output = match own.into_iter().chain(deadline).min() {
         None => answer.await,
-        Some(timeout) => tokio::time::timeout(timeout, answer)
-            .await
-            .unwrap_or_else(|_| Err("did not respond before its timeout".to_owned())),
+        Some(end) => tokio::time::timeout_at(end, answer).await.unwrap_or_else(|_| {
+            let limit =
+                if own == Some(end) { "its timeout" } else { "the time of the prompt was up" };
+            Err(format!("did not respond before {limit}"))
+        }),
     };
     about(&hook_call.event, output?)
 }
@@ -70,7 +77,7 @@ fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
 
 /// Runs a hook in the background: its text reaches the model with the next prompt.
 pub(super) async fn run_apart(hook: Hook, hook_call: HookCall) {
-    let outcome = run(&hook, &hook_call).await;
+    let outcome = run(&hook, &hook_call, None).await;
     let objection = outcome.as_ref().ok().filter(|output| output.decision.is_some());
     if let (true, Some(objection)) = (hook.wakes, objection) {
         let words = objection.reason.clone().unwrap_or_default();

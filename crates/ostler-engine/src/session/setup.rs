@@ -138,6 +138,7 @@ impl Setup {
             records,
             cx,
             limits,
+            deadline: None,
             sampling: options.sampling,
             compaction: options.compaction,
             context_usage: ContextUsage::default(),

@@ -45,15 +45,15 @@ pub(super) async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The same with the tools of the MCP servers, and with the time that is left for the turn. When none is left, the
-/// turn begins without the tools and ends at once, with a result that says so.
+/// The same with the tools of the MCP servers, and with a deadline. When it has passed, the turn begins without the tools
+/// and ends at once, with a result that says so.
 pub(super) async fn with_server_tools(
     context: TurnContext,
     deadline: Option<Instant>,
 ) -> TurnContext {
-    let Some(deadline) = deadline else { return context.with_server_tools().await };
-    let ready = tokio::time::timeout_at(deadline, context.with_server_tools()).await;
+    let Some(end) = deadline else { return context.with_server_tools().await };
+    let ready = tokio::time::timeout_at(end, context.with_server_tools()).await;
     let mut context = ready.unwrap_or(context);
-    context.limits.timeout = Some(deadline.saturating_duration_since(Instant::now()));
+    context.set_deadline(deadline);
     context
 }
