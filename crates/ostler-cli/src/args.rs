@@ -273,7 +273,7 @@ impl Args {
         unknown::speaks_in_frames(arguments)
     }
 
-    /// With a command and a prompt told apart, and without options that have no effect.
+    /// With a command distinguished from a prompt, and without options that have no effect.
     fn settled(self, all: &clap::Command, matches: &ArgMatches) -> Result<Self, String> {
         if let Some((option, needs)) = self.without_effect(all, matches) {
             return Err(format!("`--{option}` has no effect here: {needs}"));
@@ -285,7 +285,7 @@ impl Args {
         }
     }
 
-    /// With a command and a prompt told apart.
+    /// With a command distinguished from a prompt.
     fn with_words_as_prompts(mut self) -> Result<Self, String> {
         let Some(command) = &self.command else { return Ok(self) };
         let word = command.word();

@@ -192,7 +192,7 @@ impl Tasks {
         self.execute_once(caller, id, key.as_deref(), NewRun::text("")).await
     }
 
-    /// Executes a task for a hook or a schedule, once for each key. `more` is said beside its prompt.
+    /// Executes a task for a hook or a schedule, once for each key. `more` is added to its prompt.
     pub(crate) async fn execute_unattended(
         &self,
         caller: &Caller,
@@ -204,7 +204,7 @@ impl Tasks {
         self.execute_once(caller, id, Some(key), run).await
     }
 
-    /// The prompt of `run` is said beside the task's own.
+    /// The prompt of `run` is added to the task's own.
     async fn execute_once(
         &self,
         caller: &Caller,

@@ -77,7 +77,7 @@ mod tests {
         let agent = main.clone().with_subpath("subagents/agent-1");
         let deep = main.clone().with_subpath("subagents/team/agent-1");
         for (path, key) in [
-            ("/home/me/.claude/projects/-srv-app/s1.jsonl", Some(main.clone())),
+            ("/srv/me/.claude/projects/-srv-app/s1.jsonl", Some(main.clone())),
             ("/projects/x/projects/-srv-app/s1.jsonl", Some(main)),
             ("/tmp/c/projects/-srv-app/s1/subagents/agent-1.jsonl", Some(agent)),
             ("/tmp/c/projects/-srv-app/s1/subagents/team/agent-1.jsonl", Some(deep)),

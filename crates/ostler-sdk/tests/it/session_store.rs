@@ -418,12 +418,11 @@ impl SessionStore for Unreadable {
 #[tokio::test]
 async fn a_store_that_cannot_be_read_is_an_error_before_the_engine_starts() {
     let fake = Fake::new(&["touch started"]);
-    let cases: [(fn(Options) -> Options, &str); 2] = [
-        (|options| options.resume(ID), "`load` failed: no connection"),
-        (|options| options.continue_newest(), "does not implement `list_sessions`"),
-    ];
-    for (choose, text) in cases {
-        let options = choose(fake.options().session_store(Unreadable));
+    let options = || fake.options().session_store(Unreadable);
+    for (options, text) in [
+        (options().resume(ID), "`load` failed: no connection"),
+        (options().continue_newest(), "does not implement `list_sessions`"),
+    ] {
         let error = Client::connect(options).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Session);
         assert!(error.to_string().contains(text), "{error}");

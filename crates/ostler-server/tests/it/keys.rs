@@ -54,24 +54,24 @@ async fn a_prompt_with_a_key_is_answered_once_also_after_a_restart() {
 async fn a_prompt_with_a_key_over_the_websocket_begins_one_session_and_one_run() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..2 {
         let mut socket = Socket::open(&client).await;
         socket.say(json!({"type": "prompt", "text": "hello", "key": "k"})).await;
-        told.push(socket.hear("accepted").await);
+        received.push(socket.hear("accepted").await);
     }
-    assert_eq!(told[0], told[1]);
-    client.until(told[0]["runId"].as_str().unwrap(), "completed").await;
+    assert_eq!(received[0], received[1]);
+    client.until(received[0]["runId"].as_str().unwrap(), "completed").await;
     let mut socket = Socket::open(&client).await;
     socket.say(json!({"type": "prompt", "text": "other", "key": "k"})).await;
     assert_eq!(socket.hear("error").await["error"]["code"], "key_reused");
     // A key ends with its session.
-    let path = format!("/api/sessions/{}", told[0]["sessionId"].as_str().unwrap());
+    let path = format!("/api/sessions/{}", received[0]["sessionId"].as_str().unwrap());
     assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 204);
     desk.clock.advance(std::time::Duration::from_secs(1));
     socket.say(json!({"type": "prompt", "text": "other", "key": "k"})).await;
     let again = socket.hear("accepted").await;
-    assert_ne!(again["runId"], told[0]["runId"]);
+    assert_ne!(again["runId"], received[0]["runId"]);
     client.until(again["runId"].as_str().unwrap(), "completed").await;
 }
 
@@ -80,17 +80,17 @@ async fn a_prompt_with_a_key_over_the_websocket_begins_one_session_and_one_run()
 async fn a_repeated_prompt_gets_its_run_also_when_there_is_no_room_for_another_session() {
     let desk = Desk::with(says(), |config| config.limits.sessions_per_user = 1).await;
     let client = desk.client();
-    let mut told = Vec::new();
+    let mut received = Vec::new();
     for _ in 0..2 {
         let mut socket = Socket::open(&client).await;
         socket.say(json!({"type": "prompt", "text": "hello", "key": "k"})).await;
-        told.push(socket.hear("accepted").await);
+        received.push(socket.hear("accepted").await);
     }
-    assert_eq!(told[0], told[1]);
+    assert_eq!(received[0], received[1]);
     let mut socket = Socket::open(&client).await;
     socket.say(json!({"type": "prompt", "text": "hello", "key": "another"})).await;
     assert_eq!(socket.hear("error").await["error"]["code"], "too_many_requests");
-    client.until(told[0]["runId"].as_str().unwrap(), "completed").await;
+    client.until(received[0]["runId"].as_str().unwrap(), "completed").await;
     assert_eq!(desk.api.requests().len(), 1);
 }
 

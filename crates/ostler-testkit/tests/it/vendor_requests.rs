@@ -1,4 +1,5 @@
-//! Requests in the shapes in which Claude Code 2.1.50 and 2.1.325 send them, as observed on loopback; the texts are ours.
+//! Requests in the shapes of Claude Code 2.1.50 and 2.1.325; the texts are ours. Most were observed on loopback. The short
+//! request of a small model and the change of tools were not observed: they follow the description of the API.
 
 use ostler_testkit::{Endpoint, reply};
 use reqwest::Method;
@@ -97,7 +98,9 @@ async fn every_conversation_of_the_newer_level_is_accepted() {
     let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
     let picture =
         json!([{"role": "user", "content": [{"type": "text", "text": "look"}, image]}, blocks]);
-    for messages in [called(&[text]), called(&[blocks.clone()]), called(&[tools]), picture] {
+    for messages in
+        [called(&[text]), called(std::slice::from_ref(&blocks)), called(&[tools]), picture]
+    {
         let body = newer(messages);
         let (status, answer) = status(Method::POST, "/v1/messages?beta=true", Some(&body)).await;
         assert_eq!(status, 200, "{answer}");
