@@ -1,6 +1,6 @@
 //! The people who use the server: their ids, names, roles and tokens, of which only digests are kept.
 //!
-//! The owner is always there and has the token of the token file. Everybody else is in a [`UserStore`]. What a user has
+//! The owner is always there and has the token of the token file. Everybody else is in a `UserStore`. What a user has
 //! belongs to the user's id. The first user of a name has the name as id; after a user is removed, the next one of that
 //! name gets another id, and so nothing of what the first one had.
 

@@ -136,7 +136,7 @@
 //!
 //! # Claude Code as the client
 //!
-//! Everything that Claude Code 2.1.50 and 2.1.325 send is accepted: unknown fields, headers and content blocks, `system` as text
+//! What Claude Code 2.1.50 and 2.1.325 were seen to send is accepted: unknown fields, headers and content blocks, `system` as text
 //! or as a list, and messages of the role `system` after the first message. Bodies must not be compressed. Claude Code asks a
 //! small model on its own, about commands for instance; a rule for it keeps these requests apart from your script:
 //! `.rule(when().model("claude-haiku*"), reply().text("none"))`.

@@ -307,7 +307,8 @@ impl Sessions {
     fn stored(&self) -> Option<StoredSessions<'_>> {
         let options = self.store.as_ref()?;
         let own = || project_key(self.folder.as_deref().unwrap_or(Path::new(".")));
-        Some(StoredSessions { options, project: options.project_key.clone().unwrap_or_else(own) })
+        let project = options.project_key.clone().unwrap_or_else(own);
+        Some(StoredSessions { options, project, cwd: self.folder.clone() })
     }
 
     /// Files are read on a thread that may wait for the disk.

@@ -1,4 +1,4 @@
-//! Refusals: the one shape in which the server says no ([`refusal`]), and what goes wrong inside as one of them ([`inside`]).
+//! Refusals: the one shape in which the server says no (`refusal.rs`), and what goes wrong inside as one of them (`inside.rs`).
 
 mod inside;
 mod refusal;

@@ -18,6 +18,9 @@ pub(super) struct Askers {
     approvals: Arc<Approvals>,
     asker: Arc<Mutex<Asker>>,
     waiters: Waiters,
+    /// Whether a run is under way. Between two runs the engine may begin a turn by itself, and ask before the worker has
+    /// made that turn a run.
+    is_at_work: watch::Sender<bool>,
     /// The worker leaves the session to others: requests stay as they are.
     abandoned: CancellationToken,
 }
@@ -56,7 +59,8 @@ impl Askers {
             origin: Origin::default(),
         };
         let (asker, waiters) = (Arc::new(Mutex::new(asker)), Waiters::new());
-        Self { approvals, asker, waiters, abandoned: CancellationToken::new() }
+        let (is_at_work, abandoned) = (watch::channel(false).0, CancellationToken::new());
+        Self { approvals, asker, waiters, is_at_work, abandoned }
     }
 
     /// What is asked now is left pending, so that it can be answered when the run is resumed.
@@ -69,6 +73,13 @@ impl Askers {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         run.id.clone_into(&mut asker.run);
         asker.origin.unattended = run.unattended;
+        drop(asker);
+        self.is_at_work.send_replace(true);
+    }
+
+    /// The run is over. The agent's next question belongs to a run that begins.
+    pub(super) fn run_ended(&self) {
+        self.is_at_work.send_replace(false);
     }
 
     /// Whether a hook or a schedule started the run that asks.
@@ -138,6 +149,10 @@ impl Askers {
         call: &CanUseTool,
         cancelled: &CancellationToken,
     ) -> Result<Approval, String> {
+        // A background subagent may ask between two runs; no run begins because of it.
+        if call.agent_id.is_none() {
+            self.until_at_work(cancelled).await?;
+        }
         let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let waits = || self.waiters.wait();
         let asking = self.approvals.ask(&asker, kind, call, cancelled, waits);
@@ -148,6 +163,22 @@ impl Askers {
             asked = asking => asked,
         };
         asked.map_err(|error| format!("nobody could be asked: {error}"))
+    }
+}
+
+impl Askers {
+    /// Waits for the run that a question belongs to. It begins with the message that contains the call, which the engine has
+    /// sent before the question.
+    async fn until_at_work(&self, cancelled: &CancellationToken) -> Result<(), String> {
+        let mut is_at_work = self.is_at_work.subscribe();
+        tokio::select! {
+            biased;
+            () = self.abandoned.cancelled() => Err("the server has lost the session".to_owned()),
+            () = cancelled.cancelled() => Err("the question was withdrawn".to_owned()),
+            begun = is_at_work.wait_for(|it| *it) => {
+                begun.map(drop).map_err(|_| "the session has ended".to_owned())
+            }
+        }
     }
 }
 

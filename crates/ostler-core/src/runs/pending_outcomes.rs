@@ -45,7 +45,10 @@ impl Sessions {
     /// A run as it is, whatever its record says.
     pub fn as_it_is(&self, mut run: Run) -> Run {
         let pending_outcomes = self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ended) = pending_outcomes.get(&run.id) {
+        // A record that says that the run is over is newer: an interrupted run may have been cancelled since.
+        if !run.state.is_over()
+            && let Some(ended) = pending_outcomes.get(&run.id)
+        {
             let mut ended = ended.clone();
             if ended.state == RunState::Interrupted && self.is_cancelling(&run.id) {
                 ended.cancel();

@@ -176,6 +176,7 @@ impl Worker {
 
     pub(super) fn work_on_nothing(&mut self) {
         (self.permit, self.engine_permit, self.current) = (None, None, None);
+        self.askers.run_ended();
     }
 
     /// Nothing more can be done in this session by this worker.

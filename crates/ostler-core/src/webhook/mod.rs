@@ -1,6 +1,6 @@
 //! Tells a program of the operator's what happens: somebody is waited for, or a run is over.
 //!
-//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own ([`crate::courier`]). The receiver
+//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own (`courier`). The receiver
 //! may hear of the same thing twice.
 
 use std::collections::{HashSet, VecDeque};

@@ -22,6 +22,8 @@ use super::{SessionInfo, error_of};
 pub(super) struct StoredSessions<'a> {
     pub(super) options: &'a SessionStoreOptions,
     pub(super) project: String,
+    /// The working directory of sessions that do not name one, as for those on disk.
+    pub(super) cwd: Option<PathBuf>,
 }
 
 impl StoredSessions<'_> {
@@ -60,10 +62,11 @@ impl StoredSessions<'_> {
         modified: SystemTime,
     ) -> Result<Option<SessionInfo>, Error> {
         match self.with(id, |file| Ok(file.info())).await {
-            Ok(info) => {
-                Ok(info
-                    .map(|info| SessionInfo { last_modified: modified, ..SessionInfo::from(info) }))
-            }
+            Ok(info) => Ok(info.map(|info| {
+                let info = SessionInfo::from(info);
+                let cwd = info.cwd.clone().or_else(|| self.cwd.clone());
+                SessionInfo { last_modified: modified, cwd, ..info }
+            })),
             Err(Error::Session(SessionError::NotFound(_) | SessionError::InvalidId(_))) => Ok(None),
             Err(error) => Err(error),
         }

@@ -346,6 +346,12 @@ pub(super) const DIFFERENCES: &[Difference] = &[
             result success error"#,
     },
     Difference {
+        scenario: "session-store",
+        backends: &[Backend::Vendor50],
+        reason: "it does not send what it writes to the session's file",
+        story: "--session-mirror is not known",
+    },
+    Difference {
         scenario: "skill",
         backends: &[Backend::Vendor50, Backend::Vendor325],
         reason: "the text of a skill follows its call as a message of its own; here it is the result of the call",

@@ -81,7 +81,14 @@ pub(super) fn all() -> Vec<Scenario> {
                         let home = homes[n].path().display().to_string();
                         stage.options().env("HOME", home).session_store(Arc::clone(&store))
                     };
-                    let mut client = stage.client(options(0)).await;
+                    let connected = stage.within("the start", Client::connect(options(0))).await;
+                    let mut client = match connected {
+                        Ok(client) => client,
+                        Err(error) if error.to_string().contains("--session-mirror") => {
+                            return stage.note("--session-mirror is not known".to_owned());
+                        }
+                        Err(error) => panic!("{error}"),
+                    };
                     let result = stage.within("the result", client.prompt("One")).await.unwrap();
                     stage.close(client).await;
                     let id = result.session_id.to_string();
