@@ -61,7 +61,6 @@ mod tests {
         assert_eq!(end(&path, 3).unwrap().text, "ee\n");
     }
 
-    // Mutant: `std::fs::File::open`.
     #[test]
     fn an_output_that_is_not_a_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();

@@ -67,7 +67,6 @@ async fn the_directory_lasts_and_variables_do_not() {
     );
 }
 
-// Mutants: the note is read with `std::fs::read`; without a limit on its length.
 #[tokio::test]
 async fn a_command_that_replaces_the_note_of_its_directory_stops_nothing() {
     let session = Session::new();

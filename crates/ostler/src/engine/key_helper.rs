@@ -123,7 +123,6 @@ mod tests {
         assert_eq!(run("echo secret; exit 3").unwrap_err(), "failed: exit status: 3");
     }
 
-    // Mutants: no limit of time, none of length, waiting for the end of the pipe after the command has ended.
     #[test]
     fn a_command_that_does_not_end_or_prints_without_end_is_stopped() {
         let error = run("echo secret; sleep 600").unwrap_err();

@@ -321,7 +321,6 @@ mod tests {
         assert!(with_settings(helper("true"), None, &[]).unwrap_err().contains("no key"));
     }
 
-    // Mutant: the default model counts as chosen, so that a short name of its family means it.
     #[test]
     fn a_short_name_means_the_model_that_the_environment_or_the_settings_name_for_it() {
         let key = ("ANTHROPIC_API_KEY", "k");

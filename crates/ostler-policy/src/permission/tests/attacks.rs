@@ -209,7 +209,6 @@ fn git_is_free_only_where_no_configuration_can_start_a_program() {
     assert_eq!(outcome(&policy, "Bash", "ls"), "allow", "other programs start nothing of it");
 }
 
-// Mutants: `read_to_string` in place of `read_text`; `fs::read` of the index.
 #[test]
 fn files_of_git_that_have_no_end_are_not_read() {
     let forms: [&dyn Fn(&Path); 3] = [
