@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// How long killed processes may take to disappear. Only one blocked in the kernel takes longer.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -68,6 +68,12 @@ pub(crate) fn end_all(look: impl Fn(&HashSet<i32>) -> ScanResult) {
 /// When a process started; 0 if unknown, which is earlier than all others.
 pub(crate) fn started(id: Pid) -> u64 {
     read(id.as_raw_pid()).map_or(0, |process| process.started)
+}
+
+/// The session of this process; 0 if its leader is in another container. Not from `rustix`, which has no such number:
+/// it panics there, or worse without debug assertions.
+pub(crate) fn own_session() -> Option<i32> {
+    read(getpid().as_raw_pid()).map(|process| process.session)
 }
 
 /// Adds processes without the marker that are children of a member or in a member's session.
@@ -184,10 +190,9 @@ mod tests {
 
     #[test]
     fn this_process_is_read_correctly() {
-        let own = rustix::process::getpid();
-        let process = read(own.as_raw_pid()).unwrap();
-        assert_eq!(Some(process.parent), rustix::process::getppid().map(Pid::as_raw_pid));
-        assert_eq!(process.group, rustix::process::getpgrp().as_raw_pid());
-        assert!(started(own) > 0);
+        let process = read(getpid().as_raw_pid()).unwrap();
+        assert_eq!(process.parent, rustix::process::getppid().map_or(0, Pid::as_raw_pid));
+        assert!(started(getpid()) > 0);
+        assert_eq!(own_session(), Some(process.session));
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::process::{Pid, WaitOptions, getpid, getsid, waitpid};
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use crate::processes::{self, Process, ScanResult};
 use crate::{children, marker, watchdog};
@@ -128,11 +128,13 @@ pub(crate) fn has_left_nothing() -> bool {
     }
     // Under the lock, because an unregistered child looks like an orphan.
     let mut tracking = tracking();
-    let (Some(children), Ok(own)) = (children::own(), getsid(None)) else { return false };
+    let (Some(children), Some(own)) = (children::own(), processes::own_session()) else {
+        return false;
+    };
     let is_known = |id: &i32| {
         let Some(process) = processes::read(*id) else { return false };
         let is_leader = |child: &Child| child.leader == *id && child.started == process.started;
-        process.session == own.as_raw_pid() || tracking.children.values().any(is_leader)
+        process.session == own || tracking.children.values().any(is_leader)
     };
     if !children.iter().all(is_known) {
         return false;
@@ -160,7 +162,7 @@ impl Tracking {
     fn is_orphan(&self, process: &Process) -> bool {
         ADOPTS.load(Ordering::Relaxed)
             && process.parent == getpid().as_raw_pid()
-            && getsid(None).is_ok_and(|own| process.session != own.as_raw_pid())
+            && processes::own_session().is_some_and(|own| process.session != own)
             && !self.children.values().any(|child| child.leader == process.id)
     }
 

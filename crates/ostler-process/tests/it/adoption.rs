@@ -20,7 +20,10 @@ const HIDDEN: &[&str] = &[
 
 /// Runs a role in a separate process and returns it.
 fn host(role: &str, mark: &str) -> std::process::Child {
-    let mut host = Command::new(std::env::current_exe().unwrap());
+    play(Command::new(std::env::current_exe().unwrap()), role, mark)
+}
+
+fn play(mut host: Command, role: &str, mark: &str) -> std::process::Child {
     host.args(["--exact", "adoption::adopter", "--nocapture"]);
     host.env(ROLE, role).env("OSTLER_TEST_MARK", mark).env_remove(MARK);
     host.stdout(Stdio::piped()).spawn().unwrap()
@@ -152,6 +155,32 @@ fn an_orphan_of_unknown_origin_ends_with_the_last_command_that_may_have_started_
 #[test]
 fn processes_that_share_the_session_of_the_program_are_left_alone() {
     assert!(host("own", &unique("own", "")).wait().unwrap().success());
+}
+
+/// In a container that was entered without a new session, the session of this program has the number 0.
+///
+/// Mutant: `own_session` with `rustix::process::getsid`.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_session_of_the_program_may_be_outside_its_container() {
+    let container = || {
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--pid", "--mount-proc", "--fork"]);
+        unshare.arg("--kill-child");
+        unshare
+    };
+    let session = container().args(["sh", "-c", "cut -d' ' -f6 /proc/self/stat"]).output();
+    let Some(session) = session.ok().filter(|it| it.status.success()) else {
+        println!("this system does not let us make containers");
+        return;
+    };
+    assert_eq!(session.stdout, b"0\n");
+    for role in ["ended", "dropped", "others", "own"] {
+        let mut host = container();
+        host.arg(std::env::current_exe().unwrap());
+        let host = play(host, role, &unique("container", role)).wait();
+        assert!(host.unwrap().success(), "{role}");
+    }
 }
 
 /// Mutant: `tracked` ignored by `watchdog.sh`.
