@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::Path;
 
+use crate::regular;
+
 /// Replaces a file of this program, and waits until the disk has it. An existing file keeps its permissions; a new one gets
 /// `mode`. Missing folders are created.
 ///
@@ -48,7 +50,8 @@ pub fn edit(
     });
     match written {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && before.is_some() => {
-            fs::write(path, bytes)
+            let mut file = regular::write(path, OpenOptions::new().write(true).truncate(true))?;
+            file.write_all(bytes)
         }
         written => written,
     }

@@ -62,7 +62,7 @@ impl LineFile {
     }
 
     fn reopen(&mut self) -> io::Result<File> {
-        let mut file = OpenOptions::new().read(true).append(true).open(&self.path)?;
+        let mut file = ostler_files::append(&self.path, None)?;
         let mut last = [b'\n'];
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;

@@ -10,7 +10,6 @@
 //! An append that fails loses that line and no other: the next one hangs under the last that was written.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -177,7 +176,7 @@ impl TranscriptWriter {
 
     /// The lines of the file, without those that cannot be read.
     fn lines(&self) -> Vec<Value> {
-        let bytes = fs::read(self.path()).unwrap_or_default();
+        let bytes = ostler_files::read_bytes(self.path(), u64::MAX).unwrap_or_default();
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }

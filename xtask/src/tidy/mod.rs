@@ -1,7 +1,7 @@
 //! `tidy`: format, lints, documentation, and our own rules.
 //!
-//! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`] and
-//! [`words`], and in [`supply`] for other people's packages; this file only runs them. A finding says where it is and what to
+//! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`],
+//! [`opens`] and [`words`], and in [`supply`] for other people's packages; this file only runs them. A finding says where it is and what to
 //! do.
 
 mod anywhere;
@@ -10,6 +10,7 @@ mod crates;
 mod cycles;
 mod files;
 mod manifest;
+mod opens;
 mod source;
 mod supply;
 mod words;
@@ -73,6 +74,7 @@ fn house_rules() -> Result<bool> {
         }
         if path.ends_with(".rs") {
             findings.extend(source::check(&path, &text));
+            findings.extend(opens::check(&path, &text));
             sources.push((path, text));
         } else if path.ends_with("Cargo.toml") {
             findings.extend(manifest::check(&path, &text));

@@ -1,9 +1,12 @@
 //! A pipe or a device in place of a file blocks nothing and fills no memory.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::process::Command;
 use std::time::{Duration, Instant};
+
+use ostler_testkit::{Script, ScriptedApi, reply, when};
+use serde_json::json;
 
 use crate::run::{Ostler, Ran};
 
@@ -89,5 +92,69 @@ fn a_pipe_or_a_device_among_the_sessions_blocks_nothing() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let ran = run(&ostler, &["-p", "--resume", name, "hello"]);
         assert_eq!(ran.code, Some(1), "{ran:?}");
+    }
+}
+
+/// A command that replaces every file it can reach: of the project, of the configuration, of the session and of its
+/// temporary folder.
+const REPLACE_ALL: &str = "find \"$HOME\" . ${TMPDIR:-/tmp}/ostler-* -type f ! -name 'output*' 2>/dev/null | \
+     while read -r file; do rm \"$file\" && mkfifo \"$file\"; done; find . -type p | wc -l";
+
+/// What follows in the same session and in later ones ends, as do lists, checks and the rewind of files.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_replaces_all_files_by_pipes_blocks_nothing() {
+    let mut ostler = Ostler::new();
+    let path = |name: &str| ostler.path(name).display().to_string();
+    for (name, text) in [
+        (".claude/settings.json", "{}"),
+        (".claude/settings.local.json", "{}"),
+        ("CLAUDE.md", "text"),
+        (".mcp.json", "{}"),
+        (".claude/agents/a.md", "---\nname: a\ndescription: d\n---\ntext"),
+        (".claude/skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\ntext"),
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (".git/config", ""),
+        ("no-home/.claude/settings.json", "{}"),
+        ("no-home/.claude.json", "{}"),
+        ("tmp/note", ""),
+    ] {
+        fs::create_dir_all(ostler.path(name).parent().unwrap()).unwrap();
+        fs::write(ostler.path(name), text).unwrap();
+    }
+    let write = |content| json!({"file_path": path("note.txt"), "content": content});
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Write", write("one")))
+        .rule(when().turn(1), reply().tool_use("Bash", json!({"command": REPLACE_ALL})))
+        .rule(when().turn(2), reply().tool_use("Bash", json!({"command": "ls; cd /"})))
+        .rule(when().turn(3), reply().tool_use("Write", write("two")))
+        .rule(when().turn(4), reply().tool_use("Read", json!({"file_path": "CLAUDE.md"})))
+        .rule(when().turn(5), reply().tool_use("Grep", json!({"pattern": "t"})))
+        .rule(when(), reply().text("Done."));
+    let api = ScriptedApi::start(script).await;
+    for (name, value) in [
+        ("ANTHROPIC_API_KEY", "key"),
+        ("ANTHROPIC_BASE_URL", &api.base_url()),
+        ("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "true"),
+        ("TMPDIR", &path("tmp")),
+    ] {
+        ostler = ostler.env(name, value);
+    }
+    let first = ["-p", "go", "--permission-mode=bypassPermissions", "--session-id", SESSION];
+    let ran = tokio::task::block_in_place(|| run(&ostler, &first));
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "Done."), "{ran:?}");
+    // Otherwise nothing was shown.
+    let is_pipe = |name: &str| fs::metadata(ostler.path(name)).unwrap().file_type().is_fifo();
+    assert!(is_pipe(".claude/settings.local.json") && is_pipe("no-home/.claude/settings.json"));
+    assert!(is_pipe(".git/HEAD") && is_pipe(".claude/skills/s/SKILL.md"));
+    for arguments in [
+        &["-p", "again"][..],
+        &["-p", "--continue", "again"],
+        &["-p", "--resume", SESSION, "again"],
+        &["-p", "/compact"],
+        &["sessions"],
+        &["doctor"],
+    ] {
+        // Whether it works without its files is another question.
+        tokio::task::block_in_place(|| run(&ostler, arguments));
     }
 }

@@ -119,7 +119,8 @@ impl SubagentIdentity {
             blocks.iter().filter_map(ContentBlock::as_text).map(|it| format!("{it}\n")).collect();
         if !words.is_empty() {
             // One short write into the page cache, in a folder of our own.
-            let file = std::fs::File::options().create(true).append(true).open(&self.output_file);
+            // A command may have replaced it by a pipe.
+            let file = ostler_files::append(&self.output_file, Some(0o600));
             let _ =
                 file.and_then(|mut file| std::io::Write::write_all(&mut file, words.as_bytes()));
         }

@@ -4,7 +4,7 @@ use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::desk::{Client, Desk};
+use crate::desk::{Client, Desk, within};
 
 /// Writes a file on the first prompt and edits it on the second.
 fn writes(desk: &std::path::Path) -> Script {
@@ -127,4 +127,53 @@ async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
         assert_eq!(status, expected, "{before}: {answer}");
     }
     desk.api.finish();
+}
+
+/// A command that replaces every file of the workspace by a pipe, also those that the engine reads at its start, blocks
+/// neither the session nor the server.
+#[tokio::test]
+async fn files_that_became_pipes_block_no_door_of_the_server() {
+    let replace = "find . -type f | while read -r file; do rm \"$file\"; mkfifo \"$file\"; done";
+    let (desk, session) = begin(|desk| {
+        let path = desk.join("poem.txt").display().to_string();
+        let write = json!({"file_path": path, "content": "roses\n"});
+        Script::new()
+            .rule(when().any_text_contains("write it").turn(0), reply().tool_use("Write", write))
+            .rule(when().turn(2), reply().tool_use("Bash", json!({"command": replace})))
+            .rule(when(), reply().text("Done."))
+    })
+    .await;
+    let client = desk.client();
+    for name in ["CLAUDE.md", ".mcp.json", ".claude/settings.json", ".claude/skills/s/SKILL.md"] {
+        let file = desk.workspace().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, "{}").unwrap();
+    }
+    let first = say(&client, &session, "write it").await;
+    let run = client.prompt(&session, "replace").await;
+    let pending = client.pending().await;
+    let path = format!("/api/approvals/{}/decision", pending["id"].as_str().unwrap());
+    let body = json!({"approved": true, "digest": pending["digest"]});
+    client.post(&path, body).await;
+    client.until(&run, "completed").await;
+    let is_pipe = |name: &str| {
+        use std::os::unix::fs::FileTypeExt as _;
+        desk.workspace().join(name).metadata().unwrap().file_type().is_fifo()
+    };
+    assert!(is_pipe("poem.txt") && is_pipe(".claude/settings.json"));
+    for path in ["changes", "messages", "usage"] {
+        let path = format!("/api/sessions/{session}/{path}");
+        within(client.ask(Method::GET, &path, None)).await;
+    }
+    for path in ["/api/sessions", "/api/skills", "/api/spaces", "/api/doctor", "/api/commands"] {
+        within(client.ask(Method::GET, path, None)).await;
+    }
+    within(rewind(&client, &session, &first, true)).await;
+    within(rewind(&client, &session, &first, false)).await;
+    // A new session starts in that folder, and the server still works.
+    within(say(&client, &session, "and now")).await;
+    let other = client.session().await;
+    within(say(&client, &other, "hello")).await;
+    let path = format!("/api/sessions/{session}");
+    within(client.ask(Method::DELETE, &path, None)).await;
 }

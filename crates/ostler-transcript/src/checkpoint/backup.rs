@@ -127,7 +127,7 @@ impl Backups {
             return Ok(());
         }
         other.prepare()?;
-        fs::copy(self.path(name)?, to).map(drop)
+        ostler_files::copy(&self.path(name)?, &to)
     }
 
     /// The permissions that the file had.
@@ -147,7 +147,7 @@ impl Backups {
         let path = self.folder.join(&name);
         // A copy that was cut short must not be taken for a backup, nor an old one be overwritten halfway.
         let partial = self.folder.join(format!(".{name}.{}", uuid::Uuid::new_v4().simple()));
-        let copied = fs::copy(file, &partial).and_then(|_| fs::rename(&partial, &path));
+        let copied = ostler_files::copy(file, &partial).and_then(|()| fs::rename(&partial, &path));
         if let Err(error) = copied {
             let _ = fs::remove_file(&partial);
             return Err(error);

@@ -168,7 +168,7 @@ impl SessionCopy {
         let files = fs::read_dir(self.folder()).into_iter().flatten().flatten();
         let lines = |path: PathBuf| {
             let session = path.file_stem()?.to_str()?.to_owned();
-            let bytes = fs::read(&path).ok()?;
+            let bytes = ostler_files::read_bytes(&path, u64::MAX).ok()?;
             let n_known = if session == id.as_str() { self.n_bytes } else { 0 };
             let lines = bytes.get(n_known..)?.split(|byte| *byte == b'\n');
             let lines = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
