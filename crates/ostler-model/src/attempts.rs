@@ -175,13 +175,13 @@ impl RetriedResponse {
                 self.phase = Phase::Wait(delay);
                 Ok(())
             }
-            RetryDecision::FallBack => {
+            RetryDecision::FallBack(trigger) => {
                 let Some(to) = self.api.fallback_for(&self.request.model).map(str::to_owned) else {
                     return Err(failure.error);
                 };
                 self.api.give_up(&self.request.model);
                 let from = std::mem::replace(&mut self.request.model, to.clone());
-                self.ready.push_back(ModelEvent::Fallback(Fallback { from, to }));
+                self.ready.push_back(ModelEvent::Fallback(Fallback { from, to, trigger }));
                 self.tries = AttemptCounter::new(self.api.config.retry, false);
                 self.phase = Phase::Send;
                 Ok(())

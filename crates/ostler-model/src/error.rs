@@ -49,6 +49,12 @@ impl ModelError {
         matches!(self, Self::Status { status: 400, message, .. } if is_prompt_too_long(message))
     }
 
+    /// Whether another model would fail in the same way: the key, the account, or a conversation that is too long.
+    pub(crate) fn is_same_for_every_model(&self) -> bool {
+        let is_billing = matches!(self, Self::Status { status, kind, message } if is_billing(*status, kind, message));
+        is_billing || self.is_prompt_too_long() || matches!(self.status(), Some(401 | 403 | 413))
+    }
+
     /// The API's own word for what is wrong, if it gave one.
     pub fn api_type(&self) -> Option<&str> {
         match self {

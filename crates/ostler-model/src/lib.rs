@@ -34,6 +34,7 @@ use std::time::Duration;
 use futures::Stream;
 use ostler_proto::api::{Message, StreamEvent};
 use ostler_proto::message::AssistantError;
+use serde::{Deserialize, Serialize};
 
 pub use self::alias::{Aliases, OPUSPLAN};
 pub use self::api_model::ApiModel;
@@ -113,4 +114,34 @@ pub struct Fallback {
     pub from: String,
     /// The model now.
     pub to: String,
+    /// Why.
+    pub trigger: FallbackTrigger,
+}
+
+/// Why another model takes over. The names are those of the frame `model_fallback`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FallbackTrigger {
+    /// The API has no capacity for the model, three times in a row.
+    #[default]
+    Overloaded,
+    /// The API failed.
+    ServerError,
+    /// The API does not know the model.
+    ModelNotFound,
+    /// The API refused the request, and will refuse it again.
+    LastResort,
+}
+
+impl FallbackTrigger {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Overloaded => "overloaded",
+            Self::ServerError => "server_error",
+            Self::ModelNotFound => "model_not_found",
+            Self::LastResort => "last_resort",
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::ModelError;
+use super::{FallbackTrigger, ModelError};
 
 /// How often and how patiently a request is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl From<ModelError> for FailedAttempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryDecision {
     Retry { delay: Duration },
-    FallBack,
+    FallBack(FallbackTrigger),
     GiveUp,
 }
 
@@ -84,19 +84,32 @@ impl AttemptCounter {
         let is_overloaded = failure.error.is_overloaded();
         self.n_overloads = if is_overloaded { self.n_overloads + 1 } else { 0 };
         self.n_unauthorized += u32::from(failure.error.status() == Some(401));
-        if !self.can_help(failure) {
-            return RetryDecision::GiveUp;
-        }
         let delay = self.delay(failure.retry_after, jitter);
-        let exhausted = self.n_failed > self.policy.max_retries || delay.is_none();
-        let may_fall_back = self.has_fallback && failure.error.status() >= Some(500);
-        match delay {
-            _ if may_fall_back && self.n_overloads >= OVERLOADS_BEFORE_FALLBACK => {
-                RetryDecision::FallBack
+        let delay =
+            delay.filter(|_| self.n_failed <= self.policy.max_retries && self.can_help(failure));
+        let trigger = self.has_fallback.then(|| self.trigger(&failure.error, delay.is_none()));
+        match (trigger.flatten(), delay) {
+            (Some(trigger), _) => RetryDecision::FallBack(trigger),
+            (None, Some(delay)) => RetryDecision::Retry { delay },
+            (None, None) => RetryDecision::GiveUp,
+        }
+    }
+
+    /// Why another model takes over now, if it does, as observed with the vendor's program. `is_final` if this model is
+    /// not asked again.
+    fn trigger(&self, error: &ModelError, is_final: bool) -> Option<FallbackTrigger> {
+        let ModelError::Status { status, .. } = error else { return None };
+        match *status {
+            _ if error.is_overloaded() => {
+                let is_enough = is_final || self.n_overloads >= OVERLOADS_BEFORE_FALLBACK;
+                is_enough.then_some(FallbackTrigger::Overloaded)
             }
-            _ if may_fall_back && exhausted => RetryDecision::FallBack,
-            Some(delay) if !exhausted => RetryDecision::Retry { delay },
-            _ => RetryDecision::GiveUp,
+            500.. => Some(FallbackTrigger::ServerError),
+            404 => Some(FallbackTrigger::ModelNotFound),
+            // Every model would refuse the same key, account or conversation.
+            _ if error.is_same_for_every_model() => None,
+            400..500 if is_final => Some(FallbackTrigger::LastResort),
+            _ => None,
         }
     }
 

@@ -86,26 +86,48 @@ fn the_api_may_say_whether_to_retry() {
 #[test]
 fn the_third_overload_in_a_row_brings_the_fallback() {
     let with_fallback = || AttemptCounter::new(RetryPolicy::default(), true);
-    assert_eq!(run(with_fallback(), &status(529)), (2, RetryDecision::FallBack));
+    let overloaded = RetryDecision::FallBack(FallbackTrigger::Overloaded);
+    assert_eq!(run(with_fallback(), &status(529)), (2, overloaded));
     assert_eq!(run(tries(), &status(529)), (10, RetryDecision::GiveUp));
     let mut mixed = with_fallback();
-    for code in [529, 529, 500, 529, 529] {
+    for code in [529, 529, 429, 529, 529] {
         assert!(matches!(mixed.failed(&status(code), 0.0), RetryDecision::Retry { .. }), "{code}");
     }
-    assert_eq!(mixed.failed(&status(529), 0.0), RetryDecision::FallBack);
+    assert_eq!(mixed.failed(&status(529), 0.0), overloaded);
 }
 
+/// As observed with the vendor's program 2.1.325: 529, 500, 502, 503, 404 and 400.
 #[test]
-fn a_model_that_keeps_failing_is_replaced_and_a_bad_request_is_not() {
+fn a_model_that_fails_is_replaced_unless_every_model_would_fail() {
+    use FallbackTrigger::{LastResort, ModelNotFound, Overloaded, ServerError};
     let with_fallback = |max_retries| {
         AttemptCounter::new(RetryPolicy { max_retries, ..RetryPolicy::default() }, true)
     };
-    assert_eq!(run(with_fallback(0), &status(529)), (0, RetryDecision::FallBack));
-    assert_eq!(run(with_fallback(4), &status(500)), (4, RetryDecision::FallBack));
+    for (code, max_retries, retries, trigger) in [
+        (529, 0, 0, Some(Overloaded)),
+        (529, 10, 2, Some(Overloaded)),
+        (500, 4, 0, Some(ServerError)),
+        (503, 4, 0, Some(ServerError)),
+        (404, 4, 0, Some(ModelNotFound)),
+        (400, 4, 0, Some(LastResort)),
+        (408, 4, 4, Some(LastResort)),
+        (429, 4, 4, Some(LastResort)),
+        (301, 4, 0, None),
+        (401, 4, 2, None),
+        (403, 4, 0, None),
+        (413, 4, 0, None),
+    ] {
+        let decision = trigger.map_or(RetryDecision::GiveUp, RetryDecision::FallBack);
+        assert_eq!(run(with_fallback(max_retries), &status(code)), (retries, decision), "{code}");
+    }
     let long = FailedAttempt { retry_after: Some(Duration::from_secs(3600)), ..status(529) };
-    assert_eq!(run(with_fallback(10), &long), (0, RetryDecision::FallBack));
-    assert_eq!(run(with_fallback(4), &status(400)), (0, RetryDecision::GiveUp));
-    assert_eq!(run(with_fallback(4), &status(429)), (4, RetryDecision::GiveUp));
+    assert_eq!(run(with_fallback(10), &long), (0, RetryDecision::FallBack(Overloaded)));
+    let too_long = ModelError::Status {
+        status: 400,
+        kind: "invalid_request_error".into(),
+        message: "prompt is too long: 9 tokens > 8 maximum".into(),
+    };
+    assert_eq!(run(with_fallback(4), &too_long.into()), (0, RetryDecision::GiveUp));
     assert_eq!(
         run(with_fallback(4), &ModelError::Connection("x".into()).into()),
         (4, RetryDecision::GiveUp),
@@ -161,8 +183,8 @@ proptest! {
                     prop_assert!(n_retries <= max_retries);
                     prop_assert!(delay <= Duration::from_secs(60));
                 }
-                RetryDecision::FallBack => {
-                    prop_assert!(has_fallback && code >= 500);
+                RetryDecision::FallBack(_) => {
+                    prop_assert!(has_fallback && code >= 400);
                     break;
                 }
                 RetryDecision::GiveUp => break,

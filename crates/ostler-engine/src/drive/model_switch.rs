@@ -64,7 +64,7 @@ pub(crate) fn tell_of_fallback(context: &TurnContext, fallback: &Fallback) {
     if outbox.subagent.is_some() || !hooks.any_for(&HookEvent::PostModelSwitch) {
         return;
     }
-    let Fallback { from, to } = fallback.clone();
+    let Fallback { from, to, .. } = fallback.clone();
     let switch = ModelSwitch { from, to, requested: None, source: "auto" };
     let event = Event::new(HookEvent::PostModelSwitch, switch.fields(context));
     hooks.tell(event);

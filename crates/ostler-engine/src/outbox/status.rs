@@ -13,7 +13,7 @@ use ostler_proto::{Extra, Num, Uuid};
 
 use super::{Notice, Outbox};
 use crate::ids::fresh_uuid;
-use crate::model::{Fallback, Retry};
+use crate::model::{Fallback, FallbackTrigger, Retry};
 use crate::permission::Decision;
 
 impl Outbox {
@@ -61,10 +61,15 @@ impl Outbox {
 
     /// Tells that another model takes over.
     pub(crate) async fn send_fallback(&self, fallback: Fallback) {
-        let content =
-            format!("{} is overloaded or out of order; {} takes over", fallback.from, fallback.to);
+        let reason = match fallback.trigger {
+            FallbackTrigger::Overloaded => "is overloaded",
+            FallbackTrigger::ServerError => "failed with a server error",
+            FallbackTrigger::ModelNotFound => "is not available",
+            _ => "refused the request",
+        };
+        let content = format!("{} {reason}; {} takes over", fallback.from, fallback.to);
         let frame = ModelFallback {
-            trigger: "overloaded".to_owned(),
+            trigger: fallback.trigger.as_str().to_owned(),
             original_model: fallback.from,
             fallback_model: fallback.to,
             content,

@@ -159,32 +159,38 @@ async fn what_gets_better_leaves_no_trace_in_the_conversation() {
     }
 }
 
+/// As observed with the vendor's program 2.1.325.
 #[tokio::test]
-async fn three_overloads_bring_the_fallback_model_and_the_host_is_notified() {
-    let script = Script::new()
-        .rule(when().model("first"), status(529))
-        .rule(when().model("second"), reply().text("Instead."));
-    let mut host = TestHost::start(script).await;
-    let mut config = ApiConfig::new(host.api.base_url(), Credential::Key("k".into()), "first");
-    config.retry.first_delay = std::time::Duration::from_millis(1);
-    config.retry.longest_delay = std::time::Duration::from_millis(1);
-    config.fallback_model = Some("second".into());
-    let mut options = TestHost::options(&host.api);
-    options.model = Arc::new(ApiModel::new(config).unwrap());
-    host.connection = ostler_engine::session::start(options).unwrap();
-    host.prompt("go").await;
-    assert_eq!(host.result().await.result.as_deref(), Some("Instead."));
-    assert_eq!(
-        host.story(),
-        [
-            "system init",
-            "system api_retry",
-            "system api_retry",
-            "system model_fallback",
-            "assistant: Instead.",
-            "result success: Instead."
-        ]
-    );
+async fn the_fallback_model_takes_over_and_the_host_learns_why() {
+    for (code, n_retries, trigger) in [
+        (529, 2, "overloaded"),
+        (500, 0, "server_error"),
+        (404, 0, "model_not_found"),
+        (400, 0, "last_resort"),
+    ] {
+        let script = Script::new()
+            .rule(when().model("first"), status(code))
+            .rule(when().model("second"), reply().text("Instead."));
+        let mut host = TestHost::start(script).await;
+        let mut config = ApiConfig::new(host.api.base_url(), Credential::Key("k".into()), "first");
+        config.retry.first_delay = std::time::Duration::from_millis(1);
+        config.retry.longest_delay = std::time::Duration::from_millis(1);
+        config.fallback_model = Some("second".into());
+        let mut options = TestHost::options(&host.api);
+        options.model = Arc::new(ApiModel::new(config).unwrap());
+        host.connection = ostler_engine::session::start(options).unwrap();
+        host.prompt("go").await;
+        assert_eq!(host.result().await.result.as_deref(), Some("Instead."), "{code}");
+        let mut story = vec!["system init"];
+        story.extend(std::iter::repeat_n("system api_retry", n_retries));
+        story.extend(["system model_fallback", "assistant: Instead.", "result success: Instead."]);
+        assert_eq!(host.story(), story, "{code}");
+        let triggers = host.seen.iter().filter_map(|frame| match frame {
+            ToHost::System(System::ModelFallback(frame)) => Some(frame.trigger.as_str()),
+            _ => None,
+        });
+        assert_eq!(triggers.collect::<Vec<_>>(), [trigger], "{code}");
+    }
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::tool_output::{ToolError, ToolOutput};
-use crate::{Fallback, ModelError, ModelEvent, Retry};
+use crate::{Fallback, FallbackTrigger, ModelError, ModelEvent, Retry};
 
 /// The version of the format.
 pub(crate) const VERSION: u64 = 1;
@@ -190,6 +190,9 @@ enum OtherEvent {
     Fallback {
         from: String,
         to: String,
+        /// Missing in older recordings.
+        #[serde(default)]
+        trigger: FallbackTrigger,
     },
     Named(String),
 }
@@ -203,7 +206,9 @@ pub(crate) fn write_event(event: &ModelEvent) -> Value {
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             OtherEvent::Retry { attempt, max_retries, delay_ms, status, error }
         }
-        ModelEvent::Fallback(Fallback { from, to }) => OtherEvent::Fallback { from, to },
+        ModelEvent::Fallback(Fallback { from, to, trigger }) => {
+            OtherEvent::Fallback { from, to, trigger }
+        }
         ModelEvent::Named(id) => OtherEvent::Named(id),
     })
 }
@@ -219,7 +224,9 @@ pub(crate) fn read_event(value: Value) -> Result<ModelEvent, serde_json::Error> 
             let delay = Duration::from_millis(delay_ms);
             ModelEvent::Retry(Retry { attempt, max_retries, delay, status, error })
         }
-        OtherEvent::Fallback { from, to } => ModelEvent::Fallback(Fallback { from, to }),
+        OtherEvent::Fallback { from, to, trigger } => {
+            ModelEvent::Fallback(Fallback { from, to, trigger })
+        }
         OtherEvent::Named(id) => ModelEvent::Named(id),
     })
 }
@@ -243,7 +250,11 @@ mod tests {
         let unknown = serde_json::from_value(json!({"type": "new_event", "a": [1]})).unwrap();
         for event in [
             ModelEvent::Retry(retry),
-            ModelEvent::Fallback(Fallback { from: "a".into(), to: "b".into() }),
+            ModelEvent::Fallback(Fallback {
+                from: "a".into(),
+                to: "b".into(),
+                trigger: FallbackTrigger::LastResort,
+            }),
             ModelEvent::Named("req_1".into()),
             ModelEvent::Whole(message),
             ModelEvent::Stream(unknown),
