@@ -278,7 +278,8 @@ pub async fn no_such_path(request: Request) -> ApiError {
 
 /// Answers requests with a method that the path does not support.
 pub async fn no_such_method(request: Request) -> ApiError {
-    let message = format!("{} is not supported for {}", request.method(), shown(request.uri().path()));
+    let message =
+        format!("{} is not supported for {}", request.method(), shown(request.uri().path()));
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
