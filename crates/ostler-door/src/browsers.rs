@@ -62,7 +62,7 @@ pub struct Cookie {
 
 /// A signed-in browser in the file. Times are in milliseconds since 1970.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredBrowser {
     id: String,
     digest: TokenDigest,
     grant: TokenDigest,
@@ -85,7 +85,7 @@ pub struct Times {
 
 impl Cookie {
     fn new(grant: TokenDigest, page_key: TokenDigest, label: &str, now: Instant) -> Self {
-        let label = label.chars().filter(|letter| !letter.is_control()).take(LONGEST_LABEL);
+        let label = label.chars().filter(|c| !c.is_control()).take(LONGEST_LABEL);
         let id = format!("browser_{}", random_text(12));
         Self { id, grant, page_key, label: label.collect(), made: now, used: now, written: now }
     }
@@ -115,20 +115,20 @@ impl Cookies {
             Err(error) if error.kind() == io::ErrorKind::NotFound => "[]".to_owned(),
             Err(error) => return Err(error),
         };
-        let kept: Vec<Kept> = serde_json::from_str(&text).map_err(|error| {
+        let stored: Vec<StoredBrowser> = serde_json::from_str(&text).map_err(|error| {
             let text =
                 format!("{} is not a valid file of signed-in browsers: {error}", file.display());
             io::Error::new(io::ErrorKind::InvalidData, text)
         })?;
         let (times, now) = (Wall::now(), Instant::now());
-        let cookie = |it: Kept| {
+        let cookie = |it: StoredBrowser| {
             let (made, used) = (times.instant(it.made)?, times.instant(it.used)?);
-            let Kept { id, grant, label, page_key, .. } = it;
+            let StoredBrowser { id, grant, label, page_key, .. } = it;
             let cookie =
                 Cookie { id, grant, page_key: page_key?, label, made, used, written: used };
             (!cookie.is_over(now)).then_some((it.digest, cookie))
         };
-        let known = kept.into_iter().filter_map(cookie).take(MOST).collect();
+        let known = stored.into_iter().filter_map(cookie).take(MOST).collect();
         Ok(Self { known: Mutex::new(known), file: Some(file), changes: Changes::default() })
     }
 
@@ -211,9 +211,9 @@ impl Cookies {
     fn save(&self, known: &HashMap<TokenDigest, Cookie>) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let times = Wall::now();
-        let kept: Vec<Kept> = known
+        let stored: Vec<StoredBrowser> = known
             .iter()
-            .map(|(digest, it)| Kept {
+            .map(|(digest, it)| StoredBrowser {
                 id: it.id.clone(),
                 digest: *digest,
                 grant: it.grant,
@@ -223,7 +223,7 @@ impl Cookies {
                 used: times.millis(it.used),
             })
             .collect();
-        private::replace(file, serde_json::to_string(&kept)?.as_bytes())
+        private::replace(file, serde_json::to_string(&stored)?.as_bytes())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TokenDigest, Cookie>> {
@@ -307,9 +307,9 @@ mod tests {
         assert_eq!(granted(&stays, &stays), Some(grant));
         assert_eq!(granted(&stays, &goes), None, "with the page key of another browser");
         assert_eq!(granted(&goes, &goes), None);
-        let kept = std::fs::read_to_string(file()).unwrap();
+        let stored = std::fs::read_to_string(file()).unwrap();
         for secret in [&stays.cookie, &stays.page_key] {
-            assert!(!kept.contains(secret.expose()), "only digests are stored");
+            assert!(!stored.contains(secret.expose()), "only digests are stored");
         }
         let list = after.list(now);
         let times = list[0].1.times();
@@ -323,7 +323,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("browsers.json");
         let wall = Wall::now().millis;
-        let kept = |ago: Duration| Kept {
+        let stored = |ago: Duration| StoredBrowser {
             id: "browser_x".to_owned(),
             digest: TokenDigest::of(&format!("{ago:?}")),
             grant: TokenDigest::of("a token"),
@@ -332,9 +332,9 @@ mod tests {
             made: wall - u64::try_from(ago.as_millis()).unwrap(),
             used: wall - u64::try_from(ago.as_millis()).unwrap(),
         };
-        let of_an_earlier_version = Kept { page_key: None, ..kept(COOKIE_IDLE / 3) };
-        let ran_out = kept(COOKIE_IDLE + Duration::from_secs(1));
-        let all = [kept(COOKIE_IDLE / 2), ran_out, of_an_earlier_version];
+        let of_an_earlier_version = StoredBrowser { page_key: None, ..stored(COOKIE_IDLE / 3) };
+        let ran_out = stored(COOKIE_IDLE + Duration::from_secs(1));
+        let all = [stored(COOKIE_IDLE / 2), ran_out, of_an_earlier_version];
         private::replace(&file, serde_json::to_string(&all).unwrap().as_bytes()).unwrap();
         let cookies = Cookies::load(file.clone()).unwrap();
         assert_eq!(cookies.list(Instant::now()).len(), 1);

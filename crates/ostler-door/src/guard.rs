@@ -79,7 +79,7 @@ pub enum Entry {
 
 /// Where a request comes from, according to the browser's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whence {
+enum RequestSource {
     /// No page: a program, or an address that the user typed.
     NoPage,
     /// The server's own page.
@@ -103,9 +103,9 @@ impl Guard {
     ) -> Result<Entry, ApiError> {
         check_single(&parts.headers)?;
         let host = self.host(parts)?;
-        let whence = self.whence(parts, &host)?;
+        let source = self.source(parts, &host)?;
         let access = self.site.access(&parts.method, parts.uri.path());
-        if parts.method == Method::OPTIONS && whence == Whence::ListedPage {
+        if parts.method == Method::OPTIONS && source == RequestSource::ListedPage {
             return Ok(Entry::Preflight);
         }
         let entry = match access {
@@ -113,8 +113,8 @@ impl Guard {
                 self.check_stranger(peer, now)?;
                 Entry::Public
             }
-            Access::Callers if whence == Whence::Link => return Err(cross_site()),
-            Access::Callers => self.caller(parts, whence, peer, now)?,
+            Access::Callers if source == RequestSource::Link => return Err(cross_site()),
+            Access::Callers => self.caller(parts, source, peer, now)?,
         };
         check_json(parts)?;
         Ok(entry)
@@ -140,7 +140,7 @@ impl Guard {
         if self.site.is_own_host(&host) { Ok(host) } else { Err(misdirected(&host)) }
     }
 
-    fn whence(&self, parts: &Parts, host: &str) -> Result<Whence, ApiError> {
+    fn source(&self, parts: &Parts, host: &str) -> Result<RequestSource, ApiError> {
         let text = |name: &str| parts.headers.get(name).map(|it| it.to_str().unwrap_or_default());
         let fetch_site = text("sec-fetch-site");
         let is_link = || {
@@ -150,14 +150,14 @@ impl Guard {
         };
         match (text("origin"), fetch_site) {
             (Some(origin), _) if self.site.may_read(parts.uri.path(), origin) => {
-                Ok(Whence::ListedPage)
+                Ok(RequestSource::ListedPage)
             }
             (Some(origin), None | Some("same-origin")) if self.site.is_origin(origin, host) => {
-                Ok(Whence::OwnPage)
+                Ok(RequestSource::OwnPage)
             }
-            (None, Some("same-origin")) => Ok(Whence::OwnPage),
-            (None, None | Some("none")) => Ok(Whence::NoPage),
-            (None, Some("cross-site" | "same-site")) if is_link() => Ok(Whence::Link),
+            (None, Some("same-origin")) => Ok(RequestSource::OwnPage),
+            (None, None | Some("none")) => Ok(RequestSource::NoPage),
+            (None, Some("cross-site" | "same-site")) if is_link() => Ok(RequestSource::Link),
             _ => Err(cross_site()),
         }
     }
@@ -166,7 +166,7 @@ impl Guard {
     fn caller(
         &self,
         parts: &Parts,
-        whence: Whence,
+        source: RequestSource,
         peer: Option<IpAddr>,
         now: Instant,
     ) -> Result<Entry, ApiError> {
@@ -175,7 +175,7 @@ impl Guard {
             // A wrong token is an error even if a valid cookie comes with it.
             Some(token) => self.users.caller(&TokenDigest::of(token)),
             None => {
-                let Some(cookie) = self.cookie(parts, whence)? else {
+                let Some(cookie) = self.cookie(parts, source)? else {
                     let error = ApiError::unauthenticated("the request has no token");
                     return Err(error
                         .hint("send `Authorization: Bearer …` with the token of the token file"));
@@ -216,18 +216,22 @@ impl Guard {
     }
 
     /// The session's cookie, if this request may use cookies.
-    fn cookie<'a>(&self, parts: &'a Parts, whence: Whence) -> Result<Option<&'a str>, ApiError> {
+    fn cookie<'a>(
+        &self,
+        parts: &'a Parts,
+        source: RequestSource,
+    ) -> Result<Option<&'a str>, ApiError> {
         let Some(cookie) = one_cookie(&parts.headers, &self.site.cookie)? else { return Ok(None) };
         // A browser always sends the origin when it opens a WebSocket.
         let says_origin = parts.headers.contains_key(header::ORIGIN);
         let is_silent = is_upgrade(&parts.headers) && !says_origin;
         // Older browsers do not say where a GET comes from. The page key proves it: a page of another origin would need
         // permission to send that header.
-        let is_older = whence == Whence::NoPage
+        let is_older = source == RequestSource::NoPage
             && matches!(parts.method, Method::GET | Method::HEAD)
             && !parts.headers.contains_key("sec-fetch-site")
             && parts.headers.contains_key(PAGE_KEY);
-        if (whence == Whence::OwnPage || is_older) && !is_silent {
+        if (source == RequestSource::OwnPage || is_older) && !is_silent {
             return Ok(Some(cookie));
         }
         let error =

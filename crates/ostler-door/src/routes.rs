@@ -66,7 +66,7 @@ struct SignedIn {
 /// A body without fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyBody {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +75,11 @@ struct Code {
     expires_in_seconds: u64,
 }
 
-async fn code(State(guard): State<Arc<Guard>>, caller: Caller, _: JsonBody<Nothing>) -> Json<Code> {
+async fn code(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    _: JsonBody<EmptyBody>,
+) -> Json<Code> {
     let code = guard.browsers.code(caller.grant, Instant::now());
     Json(Code { code: code.expose().to_owned(), expires_in_seconds: CODE_LASTS.as_secs() })
 }
@@ -183,7 +187,7 @@ fn unwritten(error: std::io::Error) -> ApiError {
 
 /// A token that is shown only this once.
 #[derive(Serialize)]
-struct Shown {
+struct IssuedToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     token: String,
@@ -192,17 +196,17 @@ struct Shown {
 async fn rotate(
     State(guard): State<Arc<Guard>>,
     caller: Caller,
-    _: JsonBody<Nothing>,
-) -> Result<Json<Shown>, ApiError> {
+    _: JsonBody<EmptyBody>,
+) -> Result<Json<IssuedToken>, ApiError> {
     caller.require(Role::Owner)?;
     let token = guard.users.owner().rotate().map_err(|_| ApiError::internal())?;
     guard.users.changes().notify();
-    Ok(Json(Shown { id: None, token: token.expose().to_owned() }))
+    Ok(Json(IssuedToken { id: None, token: token.expose().to_owned() }))
 }
 
 /// A user, without secrets.
 #[derive(Serialize)]
-struct Listed {
+struct ListedUser {
     /// The id to which the user's records belong. It differs from the name if another user had that name before.
     id: String,
     name: String,
@@ -216,7 +220,7 @@ struct ListedToken {
     label: String,
 }
 
-impl From<User> for Listed {
+impl From<User> for ListedUser {
     fn from(User { id, name, role, tokens }: User) -> Self {
         let tokens =
             tokens.into_iter().map(|token| ListedToken { id: token.id, label: token.label });
@@ -225,13 +229,13 @@ impl From<User> for Listed {
 }
 
 #[derive(Serialize)]
-struct Everybody {
-    users: Vec<Listed>,
+struct UserList {
+    users: Vec<ListedUser>,
 }
 
-async fn list(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<Everybody> {
+async fn list(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<UserList> {
     let users = guard.users.list().into_iter().filter(|user| caller.may_see(&user.id));
-    Json(Everybody { users: users.map(Listed::from).collect() })
+    Json(UserList { users: users.map(ListedUser::from).collect() })
 }
 
 #[derive(Deserialize)]
@@ -247,7 +251,7 @@ async fn add(
     JsonBody(NewUser { name, role }): JsonBody<NewUser>,
 ) -> Result<Response, ApiError> {
     let user = guard.users.add(&caller, &name, role)?;
-    Ok((StatusCode::CREATED, Json(Listed::from(user))).into_response())
+    Ok((StatusCode::CREATED, Json(ListedUser::from(user))).into_response())
 }
 
 #[derive(Deserialize)]
@@ -289,7 +293,7 @@ async fn issue(
     JsonBody(NewToken { label }): JsonBody<NewToken>,
 ) -> Result<Response, ApiError> {
     let (id, token) = guard.users.issue(&caller, &name, &label)?;
-    let shown = Shown { id: Some(id), token: token.expose().to_owned() };
+    let shown = IssuedToken { id: Some(id), token: token.expose().to_owned() };
     Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 

@@ -103,19 +103,19 @@ impl UserStore for UserFile {
 }
 
 fn read(text: &str) -> serde_json::Result<KeptUsers> {
-    let mut kept = match text.trim_start().starts_with('[') {
+    let mut stored = match text.trim_start().starts_with('[') {
         true => {
             let users = serde_json::from_str(text)?;
             KeptUsers { users, lacks_removed: true, ..KeptUsers::default() }
         }
         false => serde_json::from_str(text)?,
     };
-    for user in &mut kept.users {
+    for user in &mut stored.users {
         if user.id.is_empty() {
             user.id.clone_from(&user.name);
         }
     }
-    Ok(kept)
+    Ok(stored)
 }
 
 #[cfg(test)]
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn users_of_an_earlier_version_keep_their_names_as_ids() {
         let old = r#"[{"name": "ada", "role": "member", "tokens": []}]"#;
-        let kept = read(old).unwrap();
-        assert_eq!((kept.users[0].id.as_str(), kept.lacks_removed), ("ada", true));
-        let again = read(&serde_json::to_string(&kept).unwrap()).unwrap();
-        assert_eq!((&again.users, again.lacks_removed), (&kept.users, false));
+        let stored = read(old).unwrap();
+        assert_eq!((stored.users[0].id.as_str(), stored.lacks_removed), ("ada", true));
+        let again = read(&serde_json::to_string(&stored).unwrap()).unwrap();
+        assert_eq!((&again.users, again.lacks_removed), (&stored.users, false));
         assert!(read(r#"{"users": [], "more": 1}"#).is_err(), "unknown fields are an error");
     }
 }

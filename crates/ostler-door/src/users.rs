@@ -84,18 +84,18 @@ pub struct Users {
 /// The users, with an index.
 #[derive(Default)]
 struct Known {
-    kept: KeptUsers,
+    stored: KeptUsers,
     /// The index of each user in the list, by the digests of the user's tokens.
     by_token: HashMap<TokenDigest, usize>,
 }
 
 impl Known {
-    fn new(kept: KeptUsers) -> Self {
-        let digests = kept.users.iter().enumerate();
+    fn new(stored: KeptUsers) -> Self {
+        let digests = stored.users.iter().enumerate();
         let by_token = digests
             .flat_map(|(place, user)| user.tokens.iter().map(move |token| (token.digest, place)))
             .collect();
-        Self { kept, by_token }
+        Self { stored, by_token }
     }
 }
 
@@ -137,7 +137,7 @@ impl Users {
             return Some(Caller { user: OWNER.to_owned(), role: Role::Owner, grant: *grant });
         }
         let known = self.known();
-        let user = known.kept.users.get(*known.by_token.get(grant)?)?;
+        let user = known.stored.users.get(*known.by_token.get(grant)?)?;
         Some(Caller { user: user.id.clone(), role: user.role, grant: *grant })
     }
 
@@ -146,13 +146,13 @@ impl Users {
         if id == OWNER {
             return Some(Role::Owner);
         }
-        self.known().kept.users.iter().find(|user| user.id == id).map(|user| user.role)
+        self.known().stored.users.iter().find(|user| user.id == id).map(|user| user.role)
     }
 
     /// The name of the user with this id, also of a removed user.
     pub fn name_of(&self, id: &str) -> String {
         let known = self.known();
-        let user = known.kept.users.iter().find(|user| user.id == id);
+        let user = known.stored.users.iter().find(|user| user.id == id);
         let name = user.map(|user| user.name.as_str());
         name.or_else(|| id.split(AGAIN).next()).unwrap_or(id).to_owned()
     }
@@ -163,27 +163,27 @@ impl Users {
             return Some(OWNER.to_owned());
         }
         let known = self.known();
-        known.kept.users.iter().find(|user| user.name == name).map(|user| user.id.clone())
+        known.stored.users.iter().find(|user| user.name == name).map(|user| user.id.clone())
     }
 
     /// Whether the user with this id was removed.
     pub fn is_removed(&self, id: &str) -> bool {
-        self.known().kept.removed.contains(id)
+        self.known().stored.removed.contains(id)
     }
 
     /// The ids of users who were removed.
     pub fn removed(&self) -> Vec<String> {
-        self.known().kept.removed.iter().cloned().collect()
+        self.known().stored.removed.iter().cloned().collect()
     }
 
     /// All users except the owner.
     pub fn list(&self) -> Vec<User> {
-        self.known().kept.users.clone()
+        self.known().stored.users.clone()
     }
 
     /// Whether an earlier version wrote the users. It did not store which users it removed.
     pub fn lacks_removed(&self) -> bool {
-        self.known().kept.lacks_removed
+        self.known().stored.lacks_removed
     }
 
     /// Marks the ids in `owners` that no user has as ids of removed users, so that no user gets them again.
@@ -191,11 +191,11 @@ impl Users {
     /// # Errors
     /// When the change cannot be stored.
     pub fn retire(&self, owners: impl IntoIterator<Item = String>) -> Result<(), ApiError> {
-        self.change(|kept| {
-            let is_gone = |id: &String| id != OWNER && kept.users.iter().all(|it| it.id != *id);
+        self.change(|stored| {
+            let is_gone = |id: &String| id != OWNER && stored.users.iter().all(|it| it.id != *id);
             let gone: Vec<String> = owners.into_iter().filter(is_gone).collect();
-            kept.removed.extend(gone);
-            kept.lacks_removed = false;
+            stored.removed.extend(gone);
+            stored.lacks_removed = false;
             Ok(())
         })
     }
@@ -217,8 +217,8 @@ impl Users {
             return Err(ApiError::forbidden("members_not_trusted", message)
                 .hint("start the server with --trust-members if you trust each user that much"));
         }
-        self.change(|kept| {
-            let KeptUsers { users, removed, .. } = kept;
+        self.change(|stored| {
+            let KeptUsers { users, removed, .. } = stored;
             if name.eq_ignore_ascii_case(OWNER) || users.iter().any(|user| user.name == name) {
                 let message = format!("there is a user {name} already");
                 return Err(ApiError::conflict("user_exists", message).field("name"));
@@ -242,8 +242,8 @@ impl Users {
     /// When the caller may not, the user does not exist, or the change cannot be stored.
     pub(crate) fn set_role(&self, by: &Caller, name: &str, role: Role) -> Result<(), ApiError> {
         may_make(by, role)?;
-        self.change(|kept| {
-            let user = named(&mut kept.users, name)?;
+        self.change(|stored| {
+            let user = named(&mut stored.users, name)?;
             may_make(by, user.role)?;
             user.role = role;
             Ok(())
@@ -257,11 +257,11 @@ impl Users {
     pub fn remove(&self, by: &Caller, name: &str) -> Result<(), ApiError> {
         // First: a member must not learn which names exist.
         by.require(Role::Admin)?;
-        self.change(|kept| {
-            let user = named(&mut kept.users, name)?;
+        self.change(|stored| {
+            let user = named(&mut stored.users, name)?;
             may_make(by, user.role)?;
-            kept.removed.insert(user.id.clone());
-            kept.users.retain(|user| user.name != name);
+            stored.removed.insert(user.id.clone());
+            stored.users.retain(|user| user.name != name);
             Ok(())
         })
     }
@@ -272,8 +272,8 @@ impl Users {
     /// When the caller may not, the user does not exist or has too many tokens, or the change cannot be stored.
     pub fn issue(&self, by: &Caller, name: &str, label: &str) -> Result<(String, Token), ApiError> {
         let (id, token) = (random_text(9), Token::random());
-        self.change(|kept| {
-            let user = managed(&mut kept.users, by, name)?;
+        self.change(|stored| {
+            let user = managed(&mut stored.users, by, name)?;
             if user.tokens.len() >= MOST_TOKENS {
                 let message = format!("{name} has {MOST_TOKENS} tokens; revoke one first");
                 return Err(ApiError::conflict("too_many_tokens", message));
@@ -290,8 +290,8 @@ impl Users {
     /// # Errors
     /// When the caller may not, the token does not exist, or the change cannot be stored.
     pub fn revoke(&self, by: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
-        self.change(|kept| {
-            let user = managed(&mut kept.users, by, name)?;
+        self.change(|stored| {
+            let user = managed(&mut stored.users, by, name)?;
             let place = user.tokens.iter().position(|token| token.id == id);
             let place =
                 place.ok_or_else(|| ApiError::not_found(format!("{name} has no such token")))?;
@@ -306,14 +306,14 @@ impl Users {
         change: impl FnOnce(&mut KeptUsers) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = known.kept.clone();
-        let made = change(&mut kept)?;
-        self.store.save(&kept).map_err(|_| {
+        let mut stored = known.stored.clone();
+        let made = change(&mut stored)?;
+        self.store.save(&stored).map_err(|_| {
             let message = "the users cannot be stored; nothing was changed";
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "not_kept", message)
                 .hint("check that the disk is not full and that the state folder is writable")
         })?;
-        *known = Known::new(kept);
+        *known = Known::new(stored);
         drop(known);
         self.changes.notify();
         Ok(made)
@@ -386,8 +386,8 @@ mod tests {
         let (after, _) = users(&place);
         assert_eq!(after.caller(&token.digest()), Some(ada));
         assert_eq!(after.caller(&Token::random().digest()), None);
-        let kept = std::fs::read_to_string(place.path().join("users.json")).unwrap();
-        assert!(!kept.contains(token.expose()), "tokens are not stored");
+        let stored = std::fs::read_to_string(place.path().join("users.json")).unwrap();
+        assert!(!stored.contains(token.expose()), "tokens are not stored");
     }
 
     // Seen to fail with `may_make` that lets admins make admins, and with `remove` that does not ask it.

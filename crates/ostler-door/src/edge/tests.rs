@@ -183,8 +183,8 @@ async fn users_are_added_and_removed_and_cannot_raise_their_role() {
     let path = format!("/api/users/ada/tokens/{id}");
     assert_eq!(house.ask("DELETE", &path, &owner, &Value::Null).await.status, 204);
     assert_eq!(house.ask("GET", "/api/auth/me", &ada, &Value::Null).await.status, 401);
-    let kept = std::fs::read_to_string(house.place.path().join("users.json")).unwrap();
-    assert!(!kept.contains("ostler_"), "{kept}");
+    let stored = std::fs::read_to_string(house.place.path().join("users.json")).unwrap();
+    assert!(!stored.contains("ostler_"), "{stored}");
 }
 
 #[tokio::test]

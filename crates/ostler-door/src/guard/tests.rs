@@ -136,9 +136,9 @@ const UPGRADE: [&str; 4] = [
 ///
 /// Seen to fail, here or in the table of hosts below, with these mutants of `guard.rs` and `site.rs`, each of which
 /// changes at least the named row: `host` without its list (rebinding); `host` that ignores the target (smuggled
-/// target); `check_single` removed (two hosts, two tokens); `whence` that accepts any origin (foreign origins, WS);
+/// target); `check_single` removed (two hosts, two tokens); `source` that accepts any origin (foreign origins, WS);
 /// that accepts an origin by its beginning (longer port); that accepts `same-site` (other port); `cookie` without
-/// `whence` (cookie without a page); without `is_silent` (WS without an origin); `caller` that falls back to the cookie
+/// `source` (cookie without a page); without `is_silent` (WS without an origin); `caller` that falls back to the cookie
 /// (wrong token with a cookie); `check_json` removed (form, text). Mutants for the page key: `Cookies::grant` that does
 /// not compare it (a wrong key); `caller` that continues without one (a listener on another port). Seen to fail with
 /// `is_older` that counts next to `Sec-Fetch-Site`. Without its check for the header nothing changes: `caller` refuses
@@ -159,9 +159,9 @@ async fn every_row_of_the_table_gets_its_status() {
         ("an unknown path without a token", "GET /nothing", &[], 401),
         ("an unknown path", "GET /nothing", &[TOKEN], 404),
         // Origins.
-        ("our own page", "GET /who", &[COOKIE, KEY, OWN], 200),
-        ("our own page, reading", "GET /who", &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"], 200),
-        ("our own page in an older browser", "GET /who", &[COOKIE, KEY], 200),
+        ("own page", "GET /who", &[COOKIE, KEY, OWN], 200),
+        ("own page, reading", "GET /who", &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"], 200),
+        ("own page in an older browser", "GET /who", &[COOKIE, KEY], 200),
         ("the same, writing", "POST /tasks", &[COOKIE, KEY, JSON, EMPTY], 401),
         // A cookie goes to every port of the host. A program that listens there can write these headers, but has no
         // key.
@@ -192,8 +192,13 @@ async fn every_row_of_the_table_gets_its_status() {
             &[COOKIE, KEY, "Origin: https://tls.example"],
             403,
         ),
-        ("our name in theirs", "GET /who", &[COOKIE, "Origin: http://{}.evil.example"], 403),
-        ("another name of ours", "GET /who", &[COOKIE, "Origin: http://agent.example"], 403),
+        (
+            "own name inside a foreign one",
+            "GET /who",
+            &[COOKIE, "Origin: http://{}.evil.example"],
+            403,
+        ),
+        ("another name of this server", "GET /who", &[COOKIE, "Origin: http://agent.example"], 403),
         ("an empty origin", "GET /who", &[COOKIE, "Origin:"], 403),
         ("another site", "GET /who", &[COOKIE, "Sec-Fetch-Site: cross-site"], 403),
         ("another port of this machine", "GET /who", &[COOKIE, "Sec-Fetch-Site: same-site"], 403),
@@ -242,7 +247,7 @@ async fn every_row_of_the_table_gets_its_status() {
             &[TOKEN, "Content-Type: Application/JSON; charset=utf-8", EMPTY],
             200,
         ),
-        ("JSON from our page", "POST /tasks", &[COOKIE, KEY, OWN, JSON, EMPTY], 200),
+        ("JSON from the own page", "POST /tasks", &[COOKIE, KEY, OWN, JSON, EMPTY], 200),
         ("JSON from another page", "POST /tasks", &[COOKIE, KEY, EVIL, JSON, EMPTY], 403),
         (
             "a form",
@@ -286,7 +291,7 @@ async fn every_row_of_the_table_gets_its_status() {
             415,
         ),
         ("a code from another page", "POST /auth/session", &[EVIL, JSON, EMPTY], 403),
-        ("a code from our page", "POST /auth/session", &[OWN, JSON, EMPTY], 200),
+        ("a code from the own page", "POST /auth/session", &[OWN, JSON, EMPTY], 200),
         ("removing", "DELETE /tasks/1", &[TOKEN], 200),
         (
             "removing with a text",
@@ -308,7 +313,12 @@ async fn every_row_of_the_table_gets_its_status() {
         ),
         // Streams.
         ("events for a program", "GET /events", &[TOKEN], 200),
-        ("events for our page", "GET /events", &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"], 200),
+        (
+            "events for the own page",
+            "GET /events",
+            &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"],
+            200,
+        ),
         (
             "events for another site",
             "GET /events",
@@ -323,7 +333,7 @@ async fn every_row_of_the_table_gets_its_status() {
     }
     let sockets: &[(&str, &[&str], u16)] = &[
         ("a program", &[TOKEN], 101),
-        ("our page", &[COOKIE, SOCKET_KEYS, OWN], 101),
+        ("own page", &[COOKIE, SOCKET_KEYS, OWN], 101),
         ("a listener on another port", &[COOKIE, OWN], 401),
         ("a wrong key", &[COOKIE, OWN, "Sec-WebSocket-Protocol: ostler.page-key.ostler_x"], 401),
         ("a key in a header, which no page can send here", &[COOKIE, OWN, KEY], 401),
