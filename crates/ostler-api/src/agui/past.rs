@@ -1,4 +1,4 @@
-//! What was said, put together from the events of a log as a client has it.
+//! Rebuilds the conversation from the events of a log, in the form of a client.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,22 +21,22 @@ struct CutOff {
     text: String,
 }
 
-/// The conversation so far, while it is put together.
+/// The conversation so far, while it is rebuilt.
 pub(super) struct Past<'a> {
     history: &'a History<'a>,
     pub(super) transcript: Transcript,
-    /// Who tells of the run that is being read.
+    /// The run that is being read, and its translator.
     translator: Option<(String, Translator)>,
-    /// How much was said when the agent had said a message.
+    /// The number of messages after each message of the agent.
     places: HashMap<String, usize>,
-    /// The run that is under way.
+    /// The active run.
     live: Option<&'a str>,
     pub(super) unsaid: HashSet<String>,
-    /// Where its prompt is.
+    /// The event with its prompt.
     pub(super) begins: Option<u64>,
-    /// The conversation went back to a message that is not here.
+    /// Whether the conversation went back to a message that is not here.
     pub(super) lacks: bool,
-    /// Nothing that was said before counts any more.
+    /// Whether the earlier messages no longer count.
     pub(super) is_blank: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Past<'a> {
         }
     }
 
-    /// What the agent was saying when its run ended.
+    /// Adds the incomplete text of a run.
     fn cut_off(&mut self, seq: u64, told: CutOff) {
         let body = MessageBody::Assistant { content: Some(told.text), tool_calls: None };
         let mut message = Message::new(format!("cut-off-{seq}"), body);
@@ -86,7 +86,7 @@ impl<'a> Past<'a> {
         if self.live == Some(told.run_id.as_str()) {
             self.begins.get_or_insert(seq);
             if told.steered {
-                // It is told where it was said, with the rest of the run.
+                // It is sent in its place, with the rest of the run.
                 return Ok(());
             }
         }
@@ -115,7 +115,7 @@ impl<'a> Past<'a> {
 
     fn cut(&mut self, kept: usize) {
         self.transcript.truncate(kept);
-        // The names of what is gone are free again.
+        // The ids of removed messages are free again.
         self.translator = None;
     }
 
@@ -139,7 +139,7 @@ impl<'a> Past<'a> {
         let translator = match self.translator.take() {
             Some(known) if known.0 == run => known,
             before => {
-                // One set of names for all runs: a copy per run would be quadratic.
+                // One set of ids for all runs: a copy per run would be quadratic.
                 let mut taken = before.map(|(_, before)| before.into_taken()).unwrap_or_default();
                 let is_known = |id: &str| taken.contains(id);
                 let new: Vec<String> = self

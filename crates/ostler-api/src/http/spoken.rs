@@ -1,4 +1,4 @@
-//! The words of the WebSocket: what a client says, and what it hears.
+//! The messages of the WebSocket, from and to a client.
 
 use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest};
 use ostler_core::approvals::record::{Approval, ApprovalKind, ApprovalState};
@@ -6,15 +6,15 @@ use ostler_store::Event;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a client says.
+/// A message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum Said {
-    /// Is somebody there?
+    /// Asks whether the server is there.
     Ping,
-    /// Everything of a session, after an event or from its beginning.
+    /// Subscribes to the events of a session, after an event or from its beginning.
     Subscribe { session_id: String, after: Option<u64> },
-    /// A prompt; without a session it begins one.
+    /// Sends a prompt; without a session it creates one.
     Prompt {
         session_id: Option<String>,
         text: String,
@@ -23,15 +23,15 @@ pub(super) enum Said {
         /// A repeated prompt with the same key starts nothing.
         key: Option<String>,
     },
-    /// A run is to end.
+    /// Cancels a run.
     Cancel { run_id: String },
-    /// Whether a tool may run.
+    /// Allows or denies a tool call.
     PermissionResponse {
         permission_id: String,
         #[serde(flatten)]
         decision: DecisionRequest,
     },
-    /// What the agent wanted to know.
+    /// Answers questions of the agent.
     QuestionResponse {
         question_id: String,
         #[serde(flatten)]
@@ -39,7 +39,7 @@ pub(super) enum Said {
     },
 }
 
-/// Somebody is asked.
+/// The message that a user is asked.
 pub(super) fn request(approval: &Approval) -> Value {
     let mut told = json!({
         "type": "permission_request",
@@ -71,7 +71,7 @@ pub(super) fn request(approval: &Approval) -> Value {
     told
 }
 
-/// Somebody has decided.
+/// The message that a request was decided.
 pub(super) fn resolved(approval: &Approval) -> Value {
     let (kind, id) = match approval.kind {
         ApprovalKind::Permission => ("permission_resolved", "permissionId"),
@@ -92,7 +92,7 @@ pub(super) fn resolved(approval: &Approval) -> Value {
     })
 }
 
-/// What an event of a session's log is to a page. Approvals come by themselves.
+/// The messages for an event of a session's log. Approvals have their own messages.
 pub(super) fn of_event(session: &str, event: &Event) -> Vec<Value> {
     let Ok(body) = event.body.to::<Value>() else { return Vec::new() };
     let mut told = match event.kind.as_str() {
@@ -137,7 +137,7 @@ fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
     message["message"]["content"].as_array().into_iter().flatten()
 }
 
-/// A piece of a response, as it comes.
+/// The messages for a delta of a response.
 fn of_piece(event: &Value) -> Vec<Value> {
     let (block, delta) = (&event["content_block"], &event["delta"]);
     let told = match (event["type"].as_str(), delta["type"].as_str()) {
@@ -151,7 +151,7 @@ fn of_piece(event: &Value) -> Vec<Value> {
     vec![told]
 }
 
-/// A finished block. Text and thinking were told in pieces; of a call the arguments are known now.
+/// The message for a finished block. Text and thinking were sent as deltas; the arguments of a call are complete now.
 fn of_block(block: &Value) -> Option<Value> {
     (block["type"] == "tool_use").then(|| {
         json!({"type": "tool_input", "toolUseId": block["id"], "name": block["name"], "input": block["input"]})

@@ -183,7 +183,7 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
         (Some((b'*', rest)), _) => {
             fits(rest, name) || name.split_first().is_some_and(|(_, name)| fits(pattern, name))
         }
-        (Some((wanted, rest)), Some((letter, name))) if wanted == letter => fits(rest, name),
+        (Some((wanted, rest)), Some((byte, name))) if wanted == byte => fits(rest, name),
         _ => false,
     }
 }
