@@ -141,8 +141,8 @@ impl ClientToolCalls {
         change(&mut after);
         let delta = diff(&state, &after);
         if !delta.is_empty() {
-            let told = event::shared_state(&json!(delta))?;
-            let written = self.0.log_writers.write(&self.0.session, vec![told], Vec::new()).await;
+            let event = event::shared_state(&json!(delta))?;
+            let written = self.0.log_writers.write(&self.0.session, vec![event], Vec::new()).await;
             written.map_err(error::internal)?;
         }
         state.clone_from(&after);

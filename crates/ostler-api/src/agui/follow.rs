@@ -121,33 +121,33 @@ impl RunStream<'_> {
         let event = &logged.event;
         match event.kind.as_str() {
             "message" => {
-                let told: MessageEvent = read(logged)?;
-                if told.run_id.is_some_and(|run| followed.all.contains(&run)) {
-                    self.message(told.message, followed).await;
+                let entry: MessageEvent = read(logged)?;
+                if entry.run_id.is_some_and(|run| followed.all.contains(&run)) {
+                    self.message(entry.message, followed).await;
                 }
             }
             "prompt" => {
-                let told: PromptEvent = read(logged)?;
-                if told.steered && followed.all.contains(&told.run_id) {
-                    let id = prompt_id(&told.run_id, event.seq);
-                    self.outlet.send(said_by_user(id, told.text)).await;
+                let entry: PromptEvent = read(logged)?;
+                if entry.steered && followed.all.contains(&entry.run_id) {
+                    let id = prompt_id(&entry.run_id, event.seq);
+                    self.outlet.send(said_by_user(id, entry.text)).await;
                 }
             }
             "approval" => {
-                let mut told: Value = read(logged)?;
-                let ask = serde_json::from_value::<Approval>(told["approval"].take());
+                let mut entry: Value = read(logged)?;
+                let ask = serde_json::from_value::<Approval>(entry["approval"].take());
                 self.asks.heard(ask.map_err(error::internal)?);
             }
             "state" if event.seq > self.state_from => {
-                let mut told: Value = read(logged)?;
-                let delta = serde_json::from_value(told["delta"].take());
+                let mut entry: Value = read(logged)?;
+                let delta = serde_json::from_value(entry["delta"].take());
                 let delta = delta.map_err(error::internal)?;
                 self.outlet.send([Event::from(Body::StateDelta { delta })]).await;
             }
             "engine" => self.translator.engine_begins(),
             "run" => {
-                let mut told: Value = read(logged)?;
-                let run = serde_json::from_value::<Run>(told["run"].take());
+                let mut entry: Value = read(logged)?;
+                let run = serde_json::from_value::<Run>(entry["run"].take());
                 self.run_changed(&run.map_err(error::internal)?, followed).await;
             }
             _ => {}

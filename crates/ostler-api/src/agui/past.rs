@@ -58,13 +58,13 @@ impl<'a> Past<'a> {
     pub(super) fn take(&mut self, event: &Logged) -> Fallible<()> {
         match event.kind.as_str() {
             "prompt" => {
-                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
-                self.prompt(event.seq, told)
+                let entry = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
+                self.prompt(event.seq, entry)
             }
             "message" => self.message(event.body.as_str()),
             "cut_off" => {
-                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
-                self.cut_off(event.seq, told);
+                let entry = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
+                self.cut_off(event.seq, entry);
                 Ok(())
             }
             _ => Ok(()),
@@ -72,25 +72,25 @@ impl<'a> Past<'a> {
     }
 
     /// Adds the incomplete text of a run.
-    fn cut_off(&mut self, seq: u64, told: CutOff) {
-        let body = MessageBody::Assistant { content: Some(told.text), tool_calls: None };
+    fn cut_off(&mut self, seq: u64, entry: CutOff) {
+        let body = MessageBody::Assistant { content: Some(entry.text), tool_calls: None };
         let mut message = Message::new(format!("cut-off-{seq}"), body);
         message.metadata = json!({"cutOff": true}).as_object().cloned();
         self.transcript.said(message);
     }
 
-    fn prompt(&mut self, seq: u64, told: PromptEvent) -> Fallible<()> {
-        if self.unsaid.contains(&told.run_id) {
+    fn prompt(&mut self, seq: u64, entry: PromptEvent) -> Fallible<()> {
+        if self.unsaid.contains(&entry.run_id) {
             return Ok(());
         }
-        if self.live == Some(told.run_id.as_str()) {
+        if self.live == Some(entry.run_id.as_str()) {
             self.begins.get_or_insert(seq);
-            if told.steered {
+            if entry.steered {
                 // It is sent in its place, with the rest of the run.
                 return Ok(());
             }
         }
-        match &told.begin {
+        match &entry.begin {
             Begin::Blank => {
                 self.is_blank = true;
                 self.cut(0);
@@ -102,12 +102,12 @@ impl<'a> Past<'a> {
             }
             Begin::Here | Begin::Anew => {}
         }
-        if told.messages.is_empty() && !told.text.is_empty() {
-            let id = prompt_id(&told.run_id, seq);
-            let content = told.text.into();
+        if entry.messages.is_empty() && !entry.text.is_empty() {
+            let id = prompt_id(&entry.run_id, seq);
+            let content = entry.text.into();
             self.transcript.said(Message::new(id, MessageBody::User { content }));
         }
-        for message in told.messages {
+        for message in entry.messages {
             self.transcript.said(serde_json::from_value(message).map_err(error::internal)?);
         }
         Ok(())

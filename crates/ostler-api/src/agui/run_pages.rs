@@ -85,17 +85,17 @@ pub(crate) async fn begun_by(
         let low = high.saturating_sub(STEP).max(first);
         let events = history.range(low, high).await?;
         for event in events.iter().rev().filter(|event| event.kind == "prompt") {
-            let told: PromptEvent =
+            let entry: PromptEvent =
                 serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
             let is_named = |said: &serde_json::Value| said["id"] == message;
-            let is_it = match told.messages.is_empty() {
-                true => prompt_id(&told.run_id, event.seq) == message,
-                false => told.messages.iter().any(is_named),
+            let is_it = match entry.messages.is_empty() {
+                true => prompt_id(&entry.run_id, event.seq) == message,
+                false => entry.messages.iter().any(is_named),
             };
             if is_it {
-                return Ok(Some(match told.steered {
+                return Ok(Some(match entry.steered {
                     true => Begun::Nothing,
-                    false => Begun::Run(told.run_id),
+                    false => Begun::Run(entry.run_id),
                 }));
             }
         }

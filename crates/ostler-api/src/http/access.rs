@@ -43,7 +43,7 @@ pub(super) fn describe(api: Api) -> Api {
     )
     .describe(
         Op::get("/api/users", "listUsers", "All users except the owner; for administrators")
-            .returns::<Everybody>(200, "The users"),
+            .returns::<UserList>(200, "The users"),
     )
     .describe(
         Op::post("/api/users", "addUser", "Adds a user, without a token")
@@ -130,7 +130,7 @@ struct Browser {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Everybody {
+struct UserList {
     users: Vec<User>,
 }
 

@@ -38,8 +38,8 @@ impl PageQuery {
     }
 }
 
-pub(crate) fn limit(said: Option<usize>) -> Fallible<usize> {
-    match said.unwrap_or(100) {
+pub(crate) fn limit(requested: Option<usize>) -> Fallible<usize> {
+    match requested.unwrap_or(100) {
         limit @ 1..=MOST => Ok(limit),
         _ => Err(ApiError::invalid("limit", "the limit must be between 1 and 500")),
     }

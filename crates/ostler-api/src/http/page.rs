@@ -71,13 +71,13 @@ fn file(name: &'static str, packed: &'static [u8], headers: &HeaderMap) -> Respo
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(name)));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept(name)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control(name)));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     response
 }
 
 /// Files below `/assets` have a digest of their content in their names: changed content is another file.
-fn kept(name: &str) -> &'static str {
+fn cache_control(name: &str) -> &'static str {
     if name.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" }
 }
 

@@ -110,7 +110,7 @@ pub(super) struct StartBody {
 }
 
 impl StartBody {
-    /// Parses and checks it with the permissions of the owner, in whose name it starts, whoever plans it.
+    /// Parses and checks it with the permissions of the owner, in whose name it starts, also if another user plans it.
     pub(super) async fn read(self, app: &App, owner: &str) -> Fallible<Start> {
         let is_set_up = self.cwd.is_some()
             || self.space.is_some()
@@ -194,7 +194,7 @@ struct ScheduleChange {
     #[serde(default)]
     catch_up: Option<CatchUp>,
     /// `null` removes the check.
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Option<Check>")]
     check: Option<Option<Check>>,
     #[serde(default)]
@@ -203,7 +203,7 @@ struct ScheduleChange {
 }
 
 /// Distinguishes `null` from an absent field.
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Check>>, D::Error> {
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Check>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 

@@ -41,7 +41,7 @@ pub(super) enum Said {
 
 /// The message that a user is asked.
 pub(super) fn request(approval: &Approval) -> Value {
-    let mut told = json!({
+    let mut out = json!({
         "type": "permission_request",
         "permissionId": approval.id,
         "sessionId": approval.session,
@@ -64,11 +64,11 @@ pub(super) fn request(approval: &Approval) -> Value {
         "expires": approval.expires,
     });
     if approval.kind == ApprovalKind::Question {
-        told["type"] = "question_request".into();
-        told["questionId"] = approval.id.as_str().into();
-        told["questions"] = approval.input.get("questions").cloned().unwrap_or_default();
+        out["type"] = "question_request".into();
+        out["questionId"] = approval.id.as_str().into();
+        out["questions"] = approval.input.get("questions").cloned().unwrap_or_default();
     }
-    told
+    out
 }
 
 /// The message that a request was decided.
@@ -95,26 +95,26 @@ pub(super) fn resolved(approval: &Approval) -> Value {
 /// The messages for an event of a session's log. Approvals have their own messages.
 pub(super) fn of_event(session: &str, event: &Event) -> Vec<Value> {
     let Ok(body) = event.body.to::<Value>() else { return Vec::new() };
-    let mut told = match event.kind.as_str() {
+    let mut out = match event.kind.as_str() {
         "run" => vec![json!({"type": "status", "run": body["run"]})],
         "prompt" => vec![json!({"type": "prompt", "text": body["text"]})],
         "message" => of_message(&body["message"]),
         "approval" => Vec::new(),
         kind => vec![json!({"type": kind, "body": body})],
     };
-    for value in &mut told {
+    for value in &mut out {
         value["sessionId"] = session.into();
         value["seq"] = event.seq.into();
         if let Some(run) = body.get("runId").filter(|run| !run.is_null()) {
             value["runId"] = run.clone();
         }
     }
-    told
+    out
 }
 
 fn of_message(message: &Value) -> Vec<Value> {
     let agent = &message["parent_tool_use_id"];
-    let mut told = match message["type"].as_str() {
+    let mut out = match message["type"].as_str() {
         Some("stream_event") => of_piece(&message["event"]),
         Some("assistant") => blocks(message).filter_map(of_block).collect(),
         Some("user") => blocks(message).filter_map(of_result).collect(),
@@ -127,10 +127,10 @@ fn of_message(message: &Value) -> Vec<Value> {
         Some("result") => vec![json!({"type": "result", "result": message})],
         _ => vec![json!({"type": "system", "message": message})],
     };
-    for value in told.iter_mut().filter(|_| !agent.is_null()) {
+    for value in out.iter_mut().filter(|_| !agent.is_null()) {
         value["parentToolUseId"] = agent.clone();
     }
-    told
+    out
 }
 
 fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
@@ -140,7 +140,7 @@ fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
 /// The messages for a delta of a response.
 fn of_piece(event: &Value) -> Vec<Value> {
     let (block, delta) = (&event["content_block"], &event["delta"]);
-    let told = match (event["type"].as_str(), delta["type"].as_str()) {
+    let out = match (event["type"].as_str(), delta["type"].as_str()) {
         (_, Some("text_delta")) => json!({"type": "text", "text": delta["text"]}),
         (_, Some("thinking_delta")) => json!({"type": "thinking", "text": delta["thinking"]}),
         (Some("content_block_start"), _) if block["type"] == "tool_use" => {
@@ -148,7 +148,7 @@ fn of_piece(event: &Value) -> Vec<Value> {
         }
         _ => return Vec::new(),
     };
-    vec![told]
+    vec![out]
 }
 
 /// The message for a finished block. Text and thinking were sent as deltas; the arguments of a call are complete now.

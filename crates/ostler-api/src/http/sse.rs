@@ -45,8 +45,8 @@ pub(crate) struct Rendered {
 pub(crate) const LAST: u64 = (1 << 53) - 1;
 
 /// Where a client continues: after `Last-Event-ID`, or after the given number.
-pub(crate) fn position(headers: &HeaderMap, said: Option<u64>) -> Fallible<u64> {
-    let Some(last) = headers.get("last-event-id") else { return number(said.unwrap_or(0)) };
+pub(crate) fn position(headers: &HeaderMap, given: Option<u64>) -> Fallible<u64> {
+    let Some(last) = headers.get("last-event-id") else { return number(given.unwrap_or(0)) };
     let last = last.to_str().ok().and_then(|text| text.trim().parse().ok());
     last.filter(|last| *last <= LAST).ok_or_else(|| {
         let message = "Last-Event-ID is not the number of an event";
@@ -55,11 +55,11 @@ pub(crate) fn position(headers: &HeaderMap, said: Option<u64>) -> Fallible<u64> 
 }
 
 /// Checks the number of an event from a client.
-pub(crate) fn number(said: u64) -> Fallible<u64> {
-    if said > LAST {
+pub(crate) fn number(given: u64) -> Fallible<u64> {
+    if given > LAST {
         return Err(ApiError::invalid("after", format!("no event has a number above {LAST}")));
     }
-    Ok(said)
+    Ok(given)
 }
 
 /// Answers with a stream of events.

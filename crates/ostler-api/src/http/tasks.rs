@@ -285,14 +285,14 @@ fn follow(app: &App, caller: &Caller, task: &Task, after: u64) -> Fallible<Respo
 fn frames(logged: &Logged, run: &str) -> Rendered {
     let event = &logged.event;
     let body: Value = event.body.to().unwrap_or_default();
-    let (told, is_last) = match event.kind.as_str() {
+    let (out, is_last) = match event.kind.as_str() {
         "message" => (vec![message(&body["message"])], false),
         "approval" => (vec![json!({"type": "approval", "approval": body["approval"]})], false),
         "run" if body["run"]["id"] == run => status(&body["run"]),
         _ => (Vec::new(), false),
     };
     let mut text = String::new();
-    for value in told {
+    for value in out {
         text.push_str(&format!("id: {}\ndata: {value}\n\n", event.seq));
     }
     Rendered { frame: text.into(), is_last }
@@ -305,7 +305,7 @@ fn message(message: &Value) -> Value {
 fn status(run: &Value) -> (Vec<Value>, bool) {
     let state = run["state"].as_str().unwrap_or_default();
     let error = &run["outcome"]["error"];
-    let told = match state {
+    let out = match state {
         "running" => vec![json!({"type": "status", "status": "starting"})],
         "completed" => vec![
             json!({"type": "status", "status": "completed", "result": run["outcome"]["result"]}),
@@ -318,5 +318,5 @@ fn status(run: &Value) -> (Vec<Value>, bool) {
     };
     let is_last = state != "running";
     let done = is_last.then(|| json!({"type": "done"}));
-    (told.into_iter().chain(done).collect(), is_last)
+    (out.into_iter().chain(done).collect(), is_last)
 }

@@ -185,14 +185,14 @@ impl Connection {
         if !self.caller.may_see(&approval.owner) {
             return Ok(());
         }
-        let told = if approval.is_pending() {
+        let out = if approval.is_pending() {
             spoken::request(approval)
         } else {
             let mut approval = approval.clone();
             approval.name_users(&self.app.guard.users);
             spoken::resolved(&approval)
         };
-        self.say(told).await
+        self.say(out).await
     }
 
     async fn tell_run(&mut self, run: &Run) -> Result<(), axum::Error> {
@@ -218,8 +218,8 @@ impl Connection {
             }
         };
         for event in events {
-            for told in spoken::of_event(&session, &event.event) {
-                self.say(told).await?;
+            for out in spoken::of_event(&session, &event.event) {
+                self.say(out).await?;
             }
         }
         self.watched.push(next(session, reader));
