@@ -42,7 +42,7 @@ pub async fn a_due_timer_is_claimed_once(subject: impl Subject) {
                     return mine;
                 }
                 mine.extend(some);
-                assert!(mine.len() <= 60, "there are only 60");
+                assert!(mine.len() <= 60, "there are only 60 timers");
             }
         })
     });
@@ -115,7 +115,7 @@ pub async fn rescheduling_a_timer_invalidates_its_claim(subject: impl Subject) {
     let claim = store.claim_due("me", LEASE, 9).await.expect("claiming").remove(0);
     schedule(&store, "a", Duration::from_secs(5)).await;
     assert!(matches!(store.complete(&claim, None).await, Err(Error::Fenced { .. })));
-    assert_eq!(due_ids(&store).await, "", "it was moved");
+    assert_eq!(due_ids(&store).await, "", "it was rescheduled");
     subject.pass(Duration::from_secs(6)).await;
     assert_eq!(due_ids(&store).await, "a");
     store.unschedule("a").await.expect("forgetting");

@@ -53,7 +53,7 @@ pub async fn a_released_lease_cannot_append(subject: impl Subject) {
     ));
     assert!(matches!(store.renew(&lease, LEASE).await, Err(Error::Fenced { .. })));
     assert!(matches!(store.release(&lease).await, Err(Error::Fenced { .. })));
-    let next = store.claim(&stream("a"), "other", LEASE).await.expect("it was given back");
+    let next = store.claim(&stream("a"), "other", LEASE).await.expect("it was released");
     assert!(next.epoch > lease.epoch);
 }
 
