@@ -65,7 +65,7 @@ impl Server {
     /// The same, with another clock.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`Server::start`].
     #[doc(hidden)]
     pub async fn start_at(config: Config, clock: Arc<dyn WallClock>) -> Result<Self, StartError> {
         let timer = Arc::clone(&clock);
@@ -78,7 +78,7 @@ impl Server {
     /// The same, with a store of the caller, which is opened when the folder for it exists.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`Server::start`].
     #[doc(hidden)]
     pub async fn start_with(
         mut config: Config,

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_values_are_kept() {
+    fn nested_values_are_preserved() {
         let head = head_of("mcpServers:\n  - known\n  - own: {command: x}");
         assert_eq!(head.0["mcpServers"], json!(["known", {"own": {"command": "x"}}]));
     }

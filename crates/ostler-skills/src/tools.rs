@@ -85,7 +85,7 @@ impl Tools {
                 let why =
                     format!("this skill uses {name} only for {}", tools.uses(name).join(", "));
                 match mode {
-                    // In this mode no user is asked, so nobody could approve the call.
+                    // In this mode no user is asked, so no approval is possible.
                     Mode::Bypass => HookOutput::deny(why),
                     // The operator may have chosen any mode.
                     Mode::AcceptEdits | Mode::OfServer => HookOutput::ask(why),

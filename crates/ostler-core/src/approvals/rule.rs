@@ -148,11 +148,11 @@ pub(super) fn offers(
             offers.push(offer);
         }
     }
-    with_labels_of_their_own(offers)
+    with_unique_labels(offers)
 }
 
 /// Removes offers whose label is not unique, because an answer picks an offer by its label.
-fn with_labels_of_their_own(mut offers: Vec<Offer>) -> Vec<Offer> {
+fn with_unique_labels(mut offers: Vec<Offer>) -> Vec<Offer> {
     let mut uses: HashMap<String, usize> = HashMap::new();
     offers.iter().for_each(|offer| *uses.entry(offer.label.clone()).or_default() += 1);
     offers.retain(|offer| uses[&offer.label] == 1);
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    // Mutant: `with_labels_of_their_own` that keeps the first of two.
+    // Mutant: `with_unique_labels` that keeps the first of two.
     #[test]
     fn two_offers_with_the_same_label_are_both_removed() {
         let offer = |rules: &[&str]| {
@@ -290,6 +290,6 @@ mod tests {
         let (two, one) = (offer(&["touch:*", "make:*"]), offer(&["touch:*) and Bash(make:*"]));
         assert_eq!(two.label, one.label, "the labels are equal");
         let third = offer(&["ls:*"]);
-        assert_eq!(with_labels_of_their_own(vec![two, third.clone(), one]), [third]);
+        assert_eq!(with_unique_labels(vec![two, third.clone(), one]), [third]);
     }
 }

@@ -72,7 +72,7 @@ pub struct Origin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Forked {
     pub session: String,
-    /// The run whose prompt was withdrawn, or whose answer is the last message.
+    /// The run before whose prompt, or after whose answer, the copy ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_of_a_file_stand_together_and_other_results_are_none() {
+    fn edits_of_one_file_are_merged_and_other_results_are_ignored() {
         let hunk = json!({"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]});
         let edit =
             json!({"filePath": "/project/src/x", "oldString": "a", "structuredPatch": [hunk]});

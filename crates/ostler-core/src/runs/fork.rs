@@ -96,10 +96,10 @@ impl Sessions {
             _ => copy.run,
         };
         let forked_from = Forked { session: source.id.clone(), run: from };
-        let told = event::forked(&source.title, &forked_from)?;
+        let event = event::forked(&source.title, &forked_from)?;
         let mut new = Session { origin: copy.origin, forked_from: Some(forked_from), ..new };
         copy.prompts.iter().for_each(|prompt| new.said(prompt));
-        self.log_writers.write(&new.id, vec![told], vec![new.put(Expected::Absent)?]).await?;
+        self.log_writers.write(&new.id, vec![event], vec![new.put(Expected::Absent)?]).await?;
         Ok(new)
     }
 

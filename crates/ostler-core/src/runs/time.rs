@@ -219,7 +219,7 @@ mod tests {
         times.heard(&answers("long"));
         let failure = tokio::time::timeout(minutes(11), times.spent()).await.expect("silence");
         assert_eq!(failure.code, "stale");
-        // A command that does not end by its own limit is not waited for for ever.
+        // A command that does not end by its own limit ends after a time limit anyway.
         times.heard(&calls(None, "hung", "Bash"));
         let failure =
             tokio::time::timeout(minutes(21), times.spent()).await.expect("the time is limited");

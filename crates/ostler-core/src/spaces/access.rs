@@ -2,7 +2,7 @@
 //!
 //! - A *member* sees the space, has sessions in it, and reads and writes its memory.
 //! - An *admin* also changes its title, zone, policy and mounts, adds and removes members, and can read all sessions
-//!   there. Only the user who began a session can send prompts to it and grant permissions in it.
+//!   there. Prompts and permissions of a session stay with the user who began it.
 //! - The *owner* also adds admins, and deletes the space. Admins of the server may do all of this in every space; only
 //!   they choose its secrets, and whether its folder is one of the operator's.
 //!

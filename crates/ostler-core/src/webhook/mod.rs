@@ -76,11 +76,11 @@ impl WebhookSender {
     pub fn start(self: &Arc<Self>) {
         if self.events.contains(&WebhookEvent::Waiting) {
             let (webhook_sender, news) = (Arc::clone(self), self.approvals.news());
-            self.courier.spawn(async move { webhook_sender.tell_of_waiting(news).await });
+            self.courier.spawn(async move { webhook_sender.notify_of_waiting(news).await });
         }
         if self.events.contains(&WebhookEvent::Ended) {
             let (webhook_sender, news) = (Arc::clone(self), self.sessions.news());
-            self.courier.spawn(async move { webhook_sender.tell_of_ends(news).await });
+            self.courier.spawn(async move { webhook_sender.notify_of_ends(news).await });
         }
     }
 
@@ -89,21 +89,21 @@ impl WebhookSender {
         self.courier.shut_down().await;
     }
 
-    async fn tell_of_waiting(&self, mut news: broadcast::Receiver<Arc<Approval>>) {
+    async fn notify_of_waiting(&self, mut news: broadcast::Receiver<Arc<Approval>>) {
         let mut notified = Notified::default();
         // Requests of an earlier server are still pending; it may have stopped before it sent them.
-        self.tell_all_pending(&mut notified).await;
+        self.notify_all_pending(&mut notified).await;
         loop {
             match news.recv().await {
                 Ok(approval) if approval.is_pending() => self.waiting(&approval, &mut notified),
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => self.tell_all_pending(&mut notified).await,
+                Err(RecvError::Lagged(_)) => self.notify_all_pending(&mut notified).await,
                 Err(RecvError::Closed) => return,
             }
         }
     }
 
-    async fn tell_all_pending(&self, notified: &mut Notified) {
+    async fn notify_all_pending(&self, notified: &mut Notified) {
         match self.approvals.all_pending().await {
             Ok(pending) => pending.iter().for_each(|approval| self.waiting(approval, notified)),
             Err(error) => tracing::error!(%error, "pending requests could not be read"),
@@ -130,13 +130,13 @@ impl WebhookSender {
             },
             "link": format!("{}/api/approvals/{}", self.base, approval.id),
         });
-        self.tell(body);
+        self.send(body);
     }
 
-    async fn tell_of_ends(&self, mut news: broadcast::Receiver<Arc<Run>>) {
+    async fn notify_of_ends(&self, mut news: broadcast::Receiver<Arc<Run>>) {
         loop {
             match news.recv().await {
-                Ok(run) => self.tell(self.ended(&run)),
+                Ok(run) => self.send(self.ended(&run)),
                 Err(RecvError::Lagged(missed)) => {
                     tracing::warn!(missed, "the webhook was not notified of the ends of some runs");
                     self.courier.missed(missed);
@@ -165,7 +165,7 @@ impl WebhookSender {
     }
 
     /// Sends a message in the background.
-    fn tell(&self, mut body: Value) {
+    fn send(&self, mut body: Value) {
         let id = ids::new("delivery");
         body["id"] = id.clone().into();
         let (to, secret) = (self.url.clone(), self.secret.clone());
