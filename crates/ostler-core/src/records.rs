@@ -88,7 +88,7 @@ pub trait Kept: Serialize + DeserializeOwned + Send + Sync {
     }
 }
 
-/// Implements [`Kept`] for a type with the fields `id` and `owner`.
+/// Implements `Kept` for a type with the fields `id` and `owner`.
 #[macro_export]
 macro_rules! kept {
     ($type:ty, $kind:literal) => {

@@ -31,7 +31,7 @@ async fn refused(desk: &Desk, headers: &[(&'static str, String)]) -> Option<u16>
     }
 }
 
-// Seen to fail when `whence` takes any origin.
+// Seen to fail when `source` takes any origin.
 #[tokio::test]
 async fn a_socket_is_opened_by_our_own_page_or_with_a_token() {
     let desk = Desk::open(Script::new()).await;
