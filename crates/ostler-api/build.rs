@@ -1,4 +1,4 @@
-//! Puts the web page into the program, compressed, if it was built: `cargo xtask web` does that.
+//! Embeds the compressed web page into the program, if `cargo xtask web` has built it.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
     let dist = root.join("../../web/dist/page");
-    // The folder above: cargo takes what is not there for changed, each time.
+    // The parent folder: cargo treats a missing path as changed, each time.
     println!("cargo::rerun-if-changed={}", root.join("../../web/dist").display());
     let mut files = Vec::new();
     if dist.join("index.html").is_file() {
@@ -23,10 +23,10 @@ fn main() -> io::Result<()> {
     for (number, file) in files.iter().enumerate() {
         let packed = out.join(format!("page-{number}.gz"));
         pack(file, &packed)?;
-        let relative = file.strip_prefix(&dist).expect("it was found there");
+        let relative = file.strip_prefix(&dist).expect("the file is in this folder");
         let path = format!("/{}", relative.display()).replace('\\', "/");
         writeln!(index, "    ({path:?}, include_bytes!({:?}).as_slice()),", packed.display())
-            .expect("a text takes everything");
+            .expect("writing to a string cannot fail");
     }
     index.push_str("]\n");
     fs::write(out.join("page.rs"), index)

@@ -1,4 +1,5 @@
-//! Names from outside as paths below a folder of ours: component by component, and not through links that lead out.
+//! Paths from outside, resolved below a folder of the server: component by component, and not through links that lead
+//! out.
 
 use std::fs::File;
 use std::io;
@@ -6,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-/// Where a path below a folder really is, with links resolved; it must be below that folder still. Whoever opens it
-/// afterwards trusts those who can write there; others use [`open_beneath`].
+/// The path below the folder with links resolved. It must still be below the folder. A caller that opens it afterwards
+/// has to trust everyone who can write there; other callers use [`open_beneath`].
 ///
 /// # Errors
-/// When it is not there, or leads out.
+/// When the path does not exist, or leads out of the folder.
 pub fn confined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     let folder = folder.canonicalize()?;
     let real = folder.join(path).canonicalize()?;
@@ -18,11 +19,11 @@ pub fn confined(folder: &Path, path: &Path) -> io::Result<PathBuf> {
     if real.starts_with(&folder) { Ok(real) } else { Err(leads_out(path)) }
 }
 
-/// Opens a file below a folder for reading. The system itself sees to it that nothing on the way leads out, also when
-/// somebody changes the way at that moment.
+/// Opens a file below a folder for reading. The kernel ensures that no component leads out, even while another process
+/// changes the path.
 ///
 /// # Errors
-/// When it is not there, is no file, or leads out.
+/// When the path does not exist, is not a file, or leads out of the folder.
 pub fn open_beneath(folder: &Path, path: &Path) -> io::Result<File> {
     let folder = File::open(folder)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -53,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// `root/skills` with a file, links to elsewhere, and a neighbour whose name begins alike.
+    /// `root/skills` with a file, links to other places, and a folder next to it whose name has the same beginning.
     fn house() -> (tempfile::TempDir, PathBuf) {
         let house = tempfile::tempdir().unwrap();
         let skills = house.path().join("skills");
@@ -73,7 +74,7 @@ mod tests {
 
     // Seen to fail with `confined` that compares texts, and `open_beneath` without BENEATH.
     #[test]
-    fn nothing_on_the_way_leads_out() {
+    fn no_component_of_a_path_leads_out() {
         let (_house, skills) = house();
         let read = |path: &str| {
             let mut text = String::new();
@@ -97,6 +98,6 @@ mod tests {
             assert!(read(path).is_err(), "{path}");
             assert!(confined(&skills, Path::new(path)).is_err(), "{path}");
         }
-        assert!(read("inner").is_err(), "a folder is no file");
+        assert!(read("inner").is_err(), "a folder is not a file");
     }
 }

@@ -1,4 +1,4 @@
-//! Files and folders for their owner alone: made so from the first moment, and refused when somebody widened them.
+//! Files and folders that only their owner can use: created with these permissions, and refused if others have access.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -9,13 +9,14 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Nothing that is kept this way is longer.
+/// The size limit of a file, in bytes.
 const LONGEST: u64 = 16 * 1024 * 1024;
 
-/// Makes a folder that only its owner can look into, with those it lies in; one that is there must be such.
+/// Creates a folder that only its owner can use, and its missing parents. An existing folder must not be writable by
+/// others.
 ///
 /// # Errors
-/// When it cannot be made, or others may write in it.
+/// When the folder cannot be created, or others may write in it.
 pub fn folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let about = std::fs::metadata(path)?;
@@ -25,25 +26,25 @@ pub fn folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a file that was not there.
+/// Creates a file that must not exist yet.
 ///
 /// # Errors
-/// When it is there, or cannot be made.
+/// When the file exists, or cannot be created.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fill(&mut OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?, bytes)
 }
 
 fn fill(file: &mut File, bytes: &[u8]) -> io::Result<()> {
-    // What the process's mask leaves over may be less, and must not be more.
+    // The process's umask may have removed permissions of the owner.
     file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Puts a file in the place of another, whole: who reads meanwhile sees the old one or the new one.
+/// Replaces a file in one step: a concurrent reader sees the old file or the new one.
 ///
 /// # Errors
-/// When it cannot be written; the old one is there then.
+/// When it cannot be written. The old file stays.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     ostler_files::replace_with(path, 0o600, |file| fill(file, bytes))?;
@@ -70,7 +71,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 }
 
 fn refused(path: &Path, what: &str, way_out: &str) -> io::Error {
-    let text = format!("{} is not used: {what}; {way_out}", path.display());
+    let text = format!("cannot use {}: {what}; {way_out}", path.display());
     io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_for_its_owner_alone() {
+    fn new_files_and_folders_are_accessible_to_their_owner_only() {
         let place = tempfile::tempdir().unwrap();
         let inner = place.path().join("a/b");
         folder(&inner).unwrap();
@@ -94,12 +95,12 @@ mod tests {
         assert_eq!(create(&file, b"two").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         replace(&file, b"two").unwrap();
         assert_eq!((mode(&file), read(&file).unwrap().as_str()), (0o600, "two"));
-        assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 1, "nothing is left lying about");
+        assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 1, "no temporary file stays");
     }
 
     // Seen to fail without the check of the mode, and without NOFOLLOW.
     #[test]
-    fn what_others_can_read_or_put_there_is_not_used() {
+    fn files_that_others_can_read_or_replace_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         create(&file, b"x").unwrap();
@@ -108,7 +109,7 @@ mod tests {
         assert!(read(&link).is_err());
         std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         assert!(read(&file).unwrap_err().to_string().contains("chmod 600"));
-        assert!(read(place.path()).is_err(), "a folder is no file");
+        assert!(read(place.path()).is_err(), "a folder is not a file");
         let open = place.path().join("open");
         std::fs::create_dir(&open).unwrap();
         std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();

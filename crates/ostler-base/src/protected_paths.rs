@@ -1,12 +1,11 @@
-//! Places that an agent must not look into, said to its engine in rules that hold in every mode.
+//! Deny rules for paths that an agent must not read or change. They apply in every mode.
 //!
-//! The rules speak of tools and of commands that can be read. A program that a command starts is beyond them: only a
-//! sandbox holds that back.
+//! The rules cover tools and commands that the engine can parse. They do not cover a program that a command starts:
+//! only a sandbox restricts that.
 
 use std::path::{Path, PathBuf};
 
-/// Deny rules that keep an agent out of these files and folders, under the names they were given by and where links
-/// lead.
+/// Deny rules for these files and folders, as given and with links resolved.
 pub fn deny_rules(places: &[PathBuf]) -> Vec<String> {
     let real = places.iter().filter_map(|place| place.canonicalize().ok());
     let mut all: Vec<PathBuf> = places.iter().cloned().chain(real).collect();
@@ -16,7 +15,7 @@ pub fn deny_rules(places: &[PathBuf]) -> Vec<String> {
     for place in all {
         let pattern = pattern(&place);
         for rule in ["Read", "Edit"] {
-            // The thing itself, and all below it.
+            // The path itself, and everything below it.
             rules.push(format!("{rule}({pattern})"));
             rules.push(format!("{rule}({pattern}/**)"));
         }
@@ -24,12 +23,12 @@ pub fn deny_rules(places: &[PathBuf]) -> Vec<String> {
     rules
 }
 
-/// A path as rules write it: from the root, and with nothing in it that is a pattern.
+/// A path in the syntax of rules: absolute, with all wildcards escaped.
 pub fn pattern(place: &Path) -> String {
     format!("/{}", escaped(place.to_string_lossy().trim_end_matches('/'), "*?"))
 }
 
-/// Text as rules write it. Characters that always mean something in a rule are escaped, and those in `wildcards` too.
+/// Text in the syntax of rules. Characters that are special in every rule are escaped, and so are those in `wildcards`.
 pub fn escaped(text: &str, wildcards: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -47,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_named_from_the_root_and_is_no_pattern() {
+    fn a_path_becomes_absolute_rules_with_escaped_wildcards() {
         let rules = deny_rules(&[PathBuf::from("/no/such/a b[1]*/")]);
         let expected = [
             r"Read(//no/such/a\ b\[1\]\*)",
@@ -59,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_kept_out_of_with_what_it_leads_to() {
+    fn the_rules_cover_a_link_and_its_target() {
         let place = tempfile::tempdir().unwrap();
         let real = place.path().canonicalize().unwrap().join("real");
         std::fs::create_dir(&real).unwrap();

@@ -1,4 +1,4 @@
-//! Requests to a server, and what it says when it refuses.
+//! Requests to a server, and its refusals as errors.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Method, RequestBuilder, Response, Url};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Error, Events};
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address(Url);
 
@@ -34,7 +34,7 @@ impl std::fmt::Display for Address {
     }
 }
 
-/// A server, and our token for it.
+/// A connection to one server, with the token for it.
 pub struct Client {
     http: reqwest::Client,
     address: Address,
@@ -49,15 +49,15 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that sends this token to this server. It follows no redirect, and uses no proxy for this machine. The
-    /// server's audit log shows the name of the program.
+    /// A client that sends this token to this server. It follows no redirects, and uses no proxy for this machine. The
+    /// server's audit log shows `program`.
     ///
     /// # Errors
     /// When TLS cannot be prepared.
     pub fn new(address: Address, token: String, program: &'static str) -> Result<Self, Error> {
         let http = ostler_http::client(ostler_http::Certificates::System)
             .map_err(|error| Error::Request(error.to_string()))?;
-        // A token goes where it was meant to go, and nowhere else.
+        // A redirect could send the token to another host.
         let mut http = http.redirect(reqwest::redirect::Policy::none());
         if address.is_this_machine() {
             http = http.no_proxy();
@@ -69,7 +69,7 @@ impl Client {
     /// Sends a GET request.
     ///
     /// # Errors
-    /// When the server is not there, or says no.
+    /// When the server cannot be reached or refuses.
     pub async fn get(&self, path: &str) -> Result<Value, Error> {
         self.ask(Method::GET, path, None).await
     }
@@ -77,7 +77,7 @@ impl Client {
     /// Sends a POST request.
     ///
     /// # Errors
-    /// When the server is not there, or says no.
+    /// When the server cannot be reached or refuses.
     pub async fn post(&self, path: &str, body: Value) -> Result<Value, Error> {
         self.ask(Method::POST, path, Some(body)).await
     }
@@ -85,7 +85,7 @@ impl Client {
     /// Sends a DELETE request.
     ///
     /// # Errors
-    /// When the server is not there, or says no.
+    /// When the server cannot be reached or refuses.
     pub async fn delete(&self, path: &str) -> Result<Value, Error> {
         self.ask(Method::DELETE, path, None).await
     }
@@ -103,10 +103,10 @@ impl Client {
         serde_json::from_str(&text).map_err(|_| Error::NotOstler(self.address.to_string()))
     }
 
-    /// The events of something, after a number.
+    /// The events of a resource after the event with this number.
     ///
     /// # Errors
-    /// When the server is not there, or says no.
+    /// When the server cannot be reached or refuses.
     pub async fn events(&self, path: &str, after: u64) -> Result<Events, Error> {
         let path = format!("{path}?after={after}");
         let request = self.request(Method::GET, &path)?.header(ACCEPT, "text/event-stream");
@@ -137,16 +137,16 @@ impl Client {
         Error::Broken { address, cause }
     }
 
-    /// The full id of something of which the beginning was given. Looks at what is listed at the path.
+    /// Completes an id of which the beginning is given, with the list at the path.
     ///
     /// # Errors
-    /// When nothing there begins like this, or several things do.
+    /// When no id in the list has this beginning, or several have.
     pub async fn full_id(&self, path: &str, kind: &str, beginning: &str) -> Result<String, Error> {
         let whole = format!("{kind}_");
         let is_safe =
             beginning.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
         if !is_safe || beginning.is_empty() {
-            return Err(Error::Id(format!("{beginning:?} is no id of a {kind}")));
+            return Err(Error::Id(format!("{beginning:?} is not a valid {kind} id")));
         }
         if beginning.len() >= whole.len() + 32 {
             return Ok(beginning.to_owned());
@@ -168,7 +168,7 @@ impl Client {
     }
 }
 
-/// What a list of the server has in it.
+/// The items of a list that the server sent.
 pub fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list["items"].as_array().into_iter().flatten()
 }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_http_addresses_with_a_host_are_addresses() {
+    fn only_http_urls_with_a_host_are_accepted() {
         for text in ["here", "127.0.0.1:8300", "file:///tmp", "ftp://127.0.0.1"] {
             assert!(matches!(Address::parse(text), Err(Error::Address(_))), "{text}");
         }
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_field_and_the_hint() {
-        let address = Address::parse("http://127.0.0.1:8300").expect("it is one");
+        let address = Address::parse("http://127.0.0.1:8300").expect("a valid address");
         let body = r#"{"error": {"message": "too long", "field": "name", "hint": "shorten it"}}"#;
         assert_eq!(refusal(422, body, &address), "name: too long; shorten it");
         let other = refusal(404, "<html>", &address);

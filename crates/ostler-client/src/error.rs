@@ -1,16 +1,16 @@
-//! Why a request had no result.
+//! Why a request failed.
 
-/// Why a request had no result. The text is for people; what to do about it is up to the program.
+/// Why a request failed. The text is for people; the program decides what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The text is not the address of a server.
-    #[error("{0} is no address of a server: write http://127.0.0.1:8300")]
+    #[error("{0} is not a server address; write it as http://127.0.0.1:8300")]
     Address(String),
     /// Nothing listens at the address.
     #[error("there is no server at {0}")]
     NoServer(String),
-    /// The connection ended before the answer did.
+    /// The connection ended before the response did.
     #[error("the connection to {address} broke: {cause}")]
     Broken {
         /// The address of the server.
@@ -18,10 +18,10 @@ pub enum Error {
         /// What the HTTP client reports.
         cause: reqwest::Error,
     },
-    /// The answer is not one of an Ostler server.
-    #[error("what answers at {0} is no ostler server")]
+    /// The response does not come from an Ostler server.
+    #[error("{0} answers, but is not an ostler server")]
     NotOstler(String),
-    /// The server says no.
+    /// The server refuses.
     #[error("{text}")]
     Refused {
         /// The HTTP status.
@@ -29,7 +29,7 @@ pub enum Error {
         /// The server's message, with the field that is wrong and a hint.
         text: String,
     },
-    /// The beginning of an id fits nothing, or more than one thing.
+    /// The beginning of an id matches nothing, or more than one id.
     #[error("{0}")]
     Id(String),
     /// The request could not be made.

@@ -7,7 +7,7 @@ use futures::stream::BoxStream;
 use ostler_proto::codec::{SseDecoder, SseEvent};
 use serde_json::Value;
 
-/// An event that is longer is not read.
+/// The size limit of an event, in bytes.
 const LONGEST: usize = 64 << 20;
 
 type Chunks = BoxStream<'static, reqwest::Result<Vec<u8>>>;
@@ -16,7 +16,7 @@ type Chunks = BoxStream<'static, reqwest::Result<Vec<u8>>>;
 pub struct Events {
     chunks: Chunks,
     decoder: SseDecoder,
-    /// Events that have come and were not asked for yet.
+    /// Events that have arrived and were not returned yet.
     ready: VecDeque<SseEvent>,
 }
 
@@ -32,7 +32,7 @@ impl Events {
         Self::from(chunks.boxed())
     }
 
-    /// The next one; `None` when the stream has ended. Nothing is lost when the future is dropped.
+    /// The next event; `None` when the stream has ended. Nothing is lost when the future is dropped.
     pub async fn next(&mut self) -> Option<(u64, Value)> {
         loop {
             while let Some(event) = self.ready.pop_front() {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn events_are_read_however_they_are_cut() {
+    async fn events_are_read_however_the_bytes_are_split() {
         let text = ": hello\n\nid: 7\ndata: {\"type\":\"a\"}\n\nid: 9\ndata: {\"é\":1}\n\n";
         for size in [1, 2, 3, 5, 100] {
             let chunks: Vec<_> = text.as_bytes().chunks(size).map(|it| Ok(it.to_vec())).collect();

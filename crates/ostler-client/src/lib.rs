@@ -1,8 +1,8 @@
 //! A client of Ostler's server, over its HTTP interface alone.
 //!
-//! A [`Client`] sends requests with a token and returns the JSON of the answers. [`Events`] reads a stream of server-sent
-//! events, [`approval`] answers what waits for a person, and [`token`] reads the token of a server on this machine.
-//! Nothing here prints or asks: the program `ostler` does that.
+//! A [`Client`] sends requests with a token and returns the JSON of the responses. [`Events`] reads a stream of
+//! server-sent events, [`approval`] answers pending approvals, and [`token`] reads the token of a server on this
+//! machine. Nothing here prints or asks: the program `ostler` does that.
 #![warn(missing_docs)]
 
 pub mod approval;

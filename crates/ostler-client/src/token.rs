@@ -6,10 +6,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Reads a token. Refuses a file that others can read: somebody else may know the token, or have put it there.
+/// Reads a token. Refuses a file that others can access: another user may know the token, or may have written the file.
 ///
 /// # Errors
-/// When it is not there, is not a file, or others can read or change it.
+/// When the file does not exist, is not a regular file, or others can read or change it.
 pub fn read(path: &Path) -> io::Result<String> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;

@@ -1,4 +1,4 @@
-//! What every route has at hand.
+//! The parts of the server that every route uses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,20 +44,20 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     pub guard: Arc<Guard>,
     pub document: Value,
-    /// What one user may have at the same time.
+    /// Limits on what one user may have at the same time.
     pub limits: UserLimits,
     pub session_room: Arc<SessionRoom>,
     /// Checks and backups of the database.
     pub upkeep: Upkeep,
-    /// Held by whoever deletes a session.
+    /// Locked while a session is being deleted.
     pub deleting: tokio::sync::Mutex<()>,
     /// Where browsers reach the server, if not at the address where it listens.
     pub public_url: Option<PublicUrl>,
-    /// Everything is told that will be; whoever only listens is to go.
+    /// Cancelled when all events were sent: clients that only listen are to disconnect.
     pub closing: CancellationToken,
 }
 
-/// What one user may have at the same time, beside engines, which runs wait for.
+/// Limits on what one user may have at the same time. Engines have their own limit, for which runs wait.
 pub struct UserLimits {
     pub streams: UserLimit,
     pub sockets: UserLimit,
@@ -77,23 +77,24 @@ impl App {
         Self(Arc::new(parts))
     }
 
-    /// The folder an agent is to work in: the workspace, or what lies in it or in one of the other roots.
-    pub fn folder(&self, said: Option<PathBuf>) -> Fallible<PathBuf> {
+    /// The folder for an agent: the workspace, or a folder in it or in one of the other roots.
+    pub fn folder(&self, requested: Option<PathBuf>) -> Fallible<PathBuf> {
         let workspace = &self.config.workspace;
-        let Some(said) = said else { return Ok(workspace.clone()) };
-        let refused = |why: &str| ApiError::invalid("cwd", format!("{} {why}", said.display()));
-        // Resolved first: a link must not lead out.
+        let Some(requested) = requested else { return Ok(workspace.clone()) };
+        let refused =
+            |why: &str| ApiError::invalid("cwd", format!("{} {why}", requested.display()));
+        // Links are resolved first: a link must not lead out.
         let folder =
-            workspace.join(&said).canonicalize().map_err(|_| refused("is no folder here"))?;
+            workspace.join(&requested).canonicalize().map_err(|_| refused("cannot be found"))?;
         let roots = std::iter::once(workspace).chain(&self.config.roots);
         let is_inside =
             roots.filter_map(|root| root.canonicalize().ok()).any(|root| folder.starts_with(root));
         if !is_inside {
-            return Err(refused("is not in a folder where agents may work")
+            return Err(refused("is not inside a folder in which agents may work")
                 .hint("the operator names such folders with --root"));
         }
         if !folder.is_dir() {
-            return Err(refused("is no folder"));
+            return Err(refused("is not a folder"));
         }
         Ok(folder)
     }
@@ -103,18 +104,18 @@ impl App {
         self.session_room.take(user).await
     }
 
-    /// The model a request asks for, if requests may.
-    pub fn model(&self, said: Option<String>) -> Fallible<Option<String>> {
-        if said.is_some() && !self.config.model_by_request {
+    /// The model in a request, if requests may choose it.
+    pub fn model(&self, requested: Option<String>) -> Fallible<Option<String>> {
+        if requested.is_some() && !self.config.model_by_request {
             return Err(ApiError::invalid(
                 "model",
-                "on this server only the operator chooses the model",
+                "on this server only the operator may choose the model",
             ));
         }
-        Ok(said)
+        Ok(requested)
     }
 
-    /// Decides about a tool call. A run that was interrupted while it waited for this goes on.
+    /// Decides about a tool call. A run that was interrupted while it waited for the decision resumes.
     pub async fn decide(
         &self,
         caller: &Caller,
@@ -127,7 +128,7 @@ impl App {
         Ok(decided)
     }
 
-    /// Answers the agent's questions; likewise.
+    /// Answers the agent's questions. A run that was interrupted while it waited for the answers resumes.
     pub async fn answer(
         &self,
         caller: &Caller,

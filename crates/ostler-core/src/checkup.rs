@@ -1,67 +1,64 @@
-//! What agents need of a machine, looked at for whoever asks: the check-up of a server and `ostler doctor`.
+//! Checks of what agents need on a machine, for the server's check-up and `ostler doctor`.
 
 use std::path::Path;
 
 use rustix::fs::statvfs;
 
-/// What was found about one thing.
+/// The result of one check.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it is, in a word.
+    /// The health in one word.
     pub health: Health,
-    /// How it is.
+    /// What the check found.
     pub text: String,
-    /// What to do about it.
+    /// What the operator can do about it.
     pub fix: Option<String>,
 }
 
-/// How something is.
+/// The health of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// As it should be.
+    /// Works as it should.
     Good,
-    /// It works, but perhaps not as meant.
+    /// Works, but perhaps not as intended.
     Odd,
-    /// It does not work.
+    /// Does not work.
     Bad,
 }
 
 impl Finding {
-    /// As it should be.
     pub fn good(text: impl Into<String>) -> Self {
         Self { health: Health::Good, text: text.into(), fix: None }
     }
 
-    /// It works, but perhaps not as meant.
     pub fn odd(text: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { health: Health::Odd, text: text.into(), fix: Some(fix.into()) }
     }
 
-    /// It does not work.
     pub fn bad(text: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { health: Health::Bad, text: text.into(), fix: Some(fix.into()) }
     }
 
-    /// With what it is about before it.
+    /// Adds the name of the part in front of the text.
     #[must_use]
     pub fn about(self, what: &str) -> Self {
         Self { text: format!("{what}: {}", self.text), ..self }
     }
 }
 
-/// The shell that Bash runs, looked for where that tool looks.
+/// Finds the shell for the Bash tool, in the same places as that tool.
 pub fn shell() -> Finding {
     let found = |shells: &[&'static str]| shells.iter().copied().find(|it| Path::new(it).exists());
     match (found(&["/bin/bash", "/usr/bin/bash"]), found(&["/bin/sh"])) {
         (Some(bash), _) => Finding::good(bash),
         (None, Some(sh)) => {
-            Finding::odd(format!("only {sh}; models write for bash"), "install bash")
+            Finding::odd(format!("only {sh} was found; models write for bash"), "install bash")
         }
-        (None, None) => Finding::bad("there is none, so no command can run", "install bash"),
+        (None, None) => Finding::bad("no shell was found, so no command can run", "install bash"),
     }
 }
 
-/// Git, in the folders of a `PATH`.
+/// Finds git in the folders of a `PATH`.
 pub fn git(path: Option<&str>) -> Finding {
     let folders = path.unwrap_or_default().split(':').filter(|folder| !folder.is_empty());
     let mut programs = folders.map(|folder| Path::new(folder).join("git"));
@@ -71,10 +68,11 @@ pub fn git(path: Option<&str>) -> Finding {
     }
 }
 
-/// How much room is left on the disk of a folder that is there; less than `little` bytes is odd, than `too_little` bad.
+/// Checks the free space on the disk of an existing folder; less than `little` bytes is odd, less than `too_little` is
+/// bad.
 pub fn room(folder: &Path, little: u64, too_little: u64, fix: &str) -> Finding {
     let Ok(disk) = statvfs(folder) else {
-        return Finding::odd("it does not say how much room is left", fix);
+        return Finding::odd("the free space is unknown", fix);
     };
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
     let text = match free / 1_000_000 {
@@ -93,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_judged_by_what_is_needed() {
+    fn free_space_is_compared_with_what_is_needed() {
         let place = tempfile::tempdir().unwrap();
         let room = |little, too_little| room(place.path(), little, too_little, "make room").health;
         assert_eq!(room(0, 0), Health::Good);
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn git_is_looked_for_in_the_path_that_is_given() {
+    fn git_is_searched_in_the_given_path() {
         let place = tempfile::tempdir().unwrap();
         let path = format!("/no/such/folder::{}", place.path().display());
         assert_eq!(git(Some(&path)).health, Health::Odd);

@@ -1,8 +1,8 @@
-//! The time of day, in milliseconds since 1970, as records have it.
+//! The time of day in milliseconds since 1970, as stored in records.
 
 use std::sync::Arc;
 
-/// Tells the time: that of the store, so that timers and records agree, and a test can have its own.
+/// The clock of the store, so that timers and records agree and a test can have its own clock.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn ostler_store::sqlite::Clock>);
 

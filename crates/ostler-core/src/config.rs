@@ -1,4 +1,4 @@
-//! What the operator decides: where the server listens, where it keeps things, what its agents may do.
+//! The operator's configuration: where the server listens, where it stores data, what its agents may do.
 
 pub mod agui;
 
@@ -9,71 +9,75 @@ use std::time::Duration;
 
 use ostler::PermissionMode;
 
-/// Everything the server is started with. A value that is handed down; nothing else is read from anywhere.
+/// The whole configuration of the server. It is passed down as a value; nothing is read from elsewhere.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where it listens. Loopback by default; another address needs [`Config::insecure_bind`].
+    /// The address at which it listens. Loopback by default; another address needs [`Config::insecure_bind`].
     pub listen: SocketAddr,
-    /// Whether it may listen where others can reach it, although it speaks no TLS.
+    /// Whether it may listen where other machines can reach it, although it has no TLS.
     pub insecure_bind: bool,
-    /// Names it is reached by, beside its own address: `agents.example.org`, with a port unless it is 80.
+    /// Further host names of the server: `agents.example.org`, with a port unless it is 80.
     pub hosts: Vec<String>,
-    /// Where browsers reach it through a proxy: `https://agents.example.org`. With `https` cookies are for TLS alone.
+    /// The address at which browsers reach it through a proxy: `https://agents.example.org`. With `https` cookies are
+    /// sent over TLS only.
     pub public_url: Option<String>,
-    /// Whether `X-Forwarded-For` of that proxy says where requests come from. Without a proxy anybody could send it.
+    /// Whether `X-Forwarded-For` of that proxy names the address of the client. Without a proxy every client could send
+    /// it.
     pub trust_forwarded_for: bool,
-    /// Whether there may be users beside the owner. Each of them can run programs as the server's own user, and so read
-    /// everything that is the owner's.
+    /// Whether there may be users other than the owner. Each of them can run programs as the server's own user, and so
+    /// read everything of the owner.
     pub trust_members: bool,
     /// The AG-UI endpoint.
     pub agui: agui::Config,
-    /// Where the event log, tokens and private folders are kept.
+    /// The folder with the event log, tokens and private folders.
     pub data: PathBuf,
-    /// Where agents work unless a request says otherwise.
+    /// The folder in which agents work by default.
     pub workspace: PathBuf,
-    /// Other folders in which agents may be told to work.
+    /// Other folders in which agents may work if a request says so.
     pub roots: Vec<PathBuf>,
-    /// Repositories that the operator trusts: `git` commands that only read run in them without approval. Names the folders
-    /// of the repositories themselves; what lies in or beside them is not trusted. Holds for the engine in this process.
+    /// Repositories that the operator trusts: `git` commands that only read run in them without approval. Only these
+    /// folders themselves are trusted, not folders inside or next to them. Applies to the engine in this process.
     pub trusted_repositories: Vec<PathBuf>,
     /// Folders of skills, each with a `SKILL.md`.
     pub skills: Vec<PathBuf>,
-    /// Where more skills come from.
+    /// The content management system with more skills.
     pub cms: Option<Cms>,
     /// The engine.
     pub engine: EngineChoice,
-    /// Variables for it, beside those that are passed on. A key for the model is not passed on: see [`Config::key_file`].
+    /// Environment variables for the engine, in addition to those passed on. A key for the model is not passed on: see
+    /// [`Config::key_file`].
     pub env: BTreeMap<String, String>,
-    /// Names of variables of this process that are passed on, beside the usual harmless ones.
+    /// Names of further environment variables of this process to pass on, in addition to the usual harmless ones.
     pub pass_env: Vec<String>,
-    /// A file with the key for the model, read again for every request; otherwise it is taken from [`Config::env`] or from
-    /// this process's environment. Either way engines get a stand-in that is good for nothing elsewhere.
+    /// A file with the key for the model, read again for every request. Without it, the key is that of [`Config::env`]
+    /// or of this process's environment. In both cases engines get a placeholder that is useless elsewhere.
     pub key_file: Option<PathBuf>,
     /// The model, unless a skill or a request names one.
     pub model: Option<String>,
-    /// The models that engines may ask, by the beginning of a name up to its version; all if empty.
+    /// The models that engines may use, as prefixes of a name without its version; all if empty.
     pub models: Vec<String>,
-    /// Whether a request may name a model.
+    /// Whether a request may choose a model.
     pub model_by_request: bool,
-    /// Settings of the operator, as JSON. They hold in every session; their deny rules in every mode.
+    /// Settings of the operator, as JSON. They apply in every session; their deny rules in every mode.
     pub settings: Option<String>,
     /// The permission mode of sessions and tasks that name none.
     pub permission_mode: Option<PermissionMode>,
-    /// Whether runs without any question may be asked for.
+    /// Whether runs may use `bypassPermissions`.
     pub allow_bypass: bool,
-    /// Whether the MCP servers that a project names are started; they are programs of whoever wrote that.
+    /// Whether the MCP servers of a project are started. They are programs chosen by the author of the project.
     pub trust_project_servers: bool,
-    /// Whether tools count as approved that a skill of [`Config::cms`] lists. Without it they exist, and are asked about.
+    /// Whether the tools that a skill of [`Config::cms`] lists count as approved. Without it they exist, and require
+    /// approval.
     pub trust_cms: bool,
-    /// Who is told when somebody is waited for.
+    /// The program that is notified when a user's answer is needed.
     pub webhook: Option<Webhook>,
-    /// Whether answers of hooks may be sent to addresses in the server's own network.
+    /// Whether hooks may send their results to addresses in the server's own network.
     pub private_callbacks: bool,
-    /// How often the database is checked, and backed up if [`Config::backups`] says where to.
+    /// How often the database is checked, and backed up if [`Config::backups`] is set.
     pub check_every: Duration,
-    /// Where backups of the database are written by a timer; the newest seven are kept. None if absent.
+    /// The folder for regular backups of the database; the newest seven stay. Without it there are no backups.
     pub backups: Option<PathBuf>,
-    /// How long sessions are kept in which nothing happens; for ever if absent.
+    /// How long inactive sessions are stored; for ever if absent.
     pub keep_sessions: Option<Duration>,
     /// The limits.
     pub limits: Limits,
@@ -81,23 +85,23 @@ pub struct Config {
     pub questions: Questions,
 }
 
-/// A system that keeps skills.
+/// A content management system with skills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cms {
-    /// Where its records are: `http://127.0.0.1:1337/api/skills`.
+    /// The URL of its records: `http://127.0.0.1:1337/api/skills`.
     pub url: String,
-    /// The token it asks for.
+    /// The token for it.
     pub token: Option<String>,
 }
 
-/// A program that is told what happens.
+/// A program that receives notifications.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// Where it listens: `https://chat.example.org/ostler`.
+    /// The URL of the program: `https://chat.example.org/ostler`.
     pub url: String,
-    /// What its messages are signed with.
+    /// The secret that signs its messages.
     pub secret: String,
-    /// What it is told.
+    /// The events to send.
     pub events: Vec<WebhookEvent>,
 }
 
@@ -107,12 +111,12 @@ impl std::fmt::Debug for Webhook {
     }
 }
 
-/// What a webhook is told.
+/// An event for a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookEvent {
-    /// Somebody is waited for.
+    /// A run waits for a user's answer.
     Waiting,
-    /// A run is over.
+    /// A run ended.
     Ended,
 }
 
@@ -127,7 +131,7 @@ pub enum EngineChoice {
     Program(PathBuf),
 }
 
-/// What the agent's questions come to when nobody is asked.
+/// What happens to the agent's questions in unattended runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Questions {
     /// They are asked, and wait for an answer.
@@ -137,40 +141,40 @@ pub enum Questions {
     Never,
 }
 
-/// Limits. Each one that is reached has an error of its own.
+/// Limits. Each has its own error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// How many runs work at the same time; others wait in line.
+    /// How many runs work at the same time; further runs are queued.
     pub concurrent_runs: usize,
-    /// How many may wait, of one user.
+    /// How many runs of one user may be queued.
     pub waiting_runs: usize,
-    /// The longest a run may take. Time spent waiting for people does not count.
+    /// How long a run may take. Time spent waiting for users does not count.
     pub run: Option<Duration>,
-    /// How long an engine may send nothing while nobody is asked. A tool call that is under way may take as long as the tool
+    /// How long an engine may send nothing while no user is asked. A running tool call may take as long as the tool
     /// itself allows, and then this long.
     pub stale: Option<Duration>,
-    /// How long one call of a tool may take. What subagents do is not one call.
+    /// How long one tool call may take. The work of a subagent does not count as one call.
     pub tool: Option<Duration>,
-    /// How long an engine without work is kept.
+    /// How long an idle engine stays alive.
     pub idle: Duration,
-    /// How long an approval waits; for ever if `None`. Then it is a no.
+    /// How long an approval waits before it is denied; for ever if `None`.
     pub approval: Option<Duration>,
-    /// How long a run that is cancelled may take to end.
+    /// How long a cancelled run may take to end.
     pub cancel_grace: Duration,
-    /// How long this server keeps a session that it cannot renew its claim on. After a crash, other servers wait that long. A
-    /// run whose claim cannot be renewed, because nothing can be written, is interrupted shortly before the end.
+    /// How long a lease on a session lasts without renewal. After a crash, other servers wait that long. A run whose
+    /// lease cannot be renewed, because nothing can be written, is interrupted shortly before the end.
     pub lease: Duration,
-    /// Model calls of a run.
+    /// Model calls per run.
     pub max_turns: Option<u64>,
-    /// Dollars of a run.
+    /// Cost of a run, in dollars.
     pub max_budget_usd: Option<f64>,
-    /// Requests of one engine to the model at the same time.
+    /// Concurrent requests of one engine to the model.
     pub engine_requests: usize,
-    /// Tokens that one engine may use, in and out, as the model counts them.
+    /// Tokens that one engine may use, input and output, as the model counts them.
     pub engine_tokens: Option<u64>,
-    /// Dollars that one engine may use, by the model's count and its list price.
+    /// Dollars that one engine may use, by the model's token counts and list prices.
     pub engine_usd: Option<f64>,
-    /// Bytes of a request.
+    /// Size of a request's body, in bytes.
     pub body: usize,
     /// Event streams open at the same time.
     pub subscribers: usize,
@@ -178,15 +182,15 @@ pub struct Limits {
     pub streams_per_user: usize,
     /// WebSockets of one user.
     pub sockets_per_user: usize,
-    /// AG-UI runs of one user that are being told.
+    /// Open AG-UI runs of one user.
     pub agui_runs_per_user: usize,
-    /// Engines of one user, with those that wait for people and those that are kept for the next prompt.
+    /// Engines of one user, including those that wait for users and idle ones.
     pub engines_per_user: usize,
     /// Sessions of one user.
     pub sessions_per_user: usize,
-    /// Requests in a second from one address to what is open to everybody; ten times as many at once.
+    /// Requests per second from one address to open paths; ten times as many at once.
     pub public_requests_per_second: u32,
-    /// Requests of one token in a second, in the long run; ten times as many at once.
+    /// Requests per second with one token in the long run; ten times as many at once.
     pub requests_per_second: u32,
     /// Wrong tokens or codes from one address before it has to wait.
     pub wrong_tokens: u32,
@@ -224,7 +228,7 @@ impl Default for Limits {
 }
 
 impl Config {
-    /// The defaults, with everything kept in one folder and agents at work in another.
+    /// The defaults, with one folder for data and one for agents.
     pub fn new(data: impl Into<PathBuf>, workspace: impl Into<PathBuf>) -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8300),

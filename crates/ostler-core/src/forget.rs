@@ -1,6 +1,6 @@
-//! Deleting sessions: the log, everything that is kept of its runs, and the engine's files. Deleted means gone.
+//! Deleting sessions: the log, all records of its runs, and the engine's files.
 //!
-//! What stays: the sums of what was used, for charts and limits, and that somebody decided something, both without the text.
+//! What stays, without text: usage totals, for charts and limits, and audit entries of decisions.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,16 +16,16 @@ use crate::log_writers;
 use crate::model::run::Session;
 use crate::records::{Kept as _, kept, quarantine};
 
-/// Records of a session, by their field `session`.
+/// Kinds of records that belong to a session, found by their field `session`.
 const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
 /// A kind of record that stays without its text.
 struct WithoutText {
     kind: &'static str,
-    /// The field that names the session.
+    /// The field with the id of the session.
     session: &'static str,
-    /// Fields that have text and are always there.
+    /// Required fields with text, which become empty.
     emptied: &'static [&'static str],
-    /// Fields that may be absent.
+    /// Optional fields, which are removed.
     removed: &'static [&'static str],
 }
 
@@ -48,10 +48,10 @@ const WITHOUT_TEXT: [WithoutText; 4] = [
 /// How often old sessions are looked for.
 const ROUND: Duration = Duration::from_secs(60 * 60);
 
-/// How often deletions that were cut off are looked for.
+/// How often interrupted deletions are looked for.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// A session that is being deleted. What a crash or a full disk cuts off is found by this and done again.
+/// A session that is being deleted. After a crash or a full disk, this record restarts the deletion.
 #[derive(Debug, Serialize, Deserialize)]
 struct Deletion {
     id: String,
@@ -62,7 +62,7 @@ struct Deletion {
 kept!(Deletion, "deletion");
 
 impl App {
-    /// Ends what a session does and deletes all of it.
+    /// Ends everything in a session and deletes it.
     pub async fn forget(&self, session: &Session) -> Fallible<()> {
         let _one_at_a_time = self.deleting.lock().await;
         self.forget_now(session).await
@@ -90,16 +90,16 @@ impl App {
         for kind in [Session::KIND, "sessionTotals", "thread", "about", Deletion::KIND] {
             gone.push((kind.to_owned(), session.id.clone()));
         }
-        // While the record of the deletion is still there.
+        // While the record of the deletion still exists.
         for conversation in conversations {
             self.remove_conversation(&session.id, &conversation).await?;
         }
         let stream = log_writers::stream(&session.id)?;
         let forgotten = self.store.forget(&stream, gone).await;
-        // Whoever still reads it must not keep it in memory for a session of the same name.
+        // The cache must not serve the old log to a new session of the same id.
         self.sessions.log.forget(&stream);
         match forgotten {
-            // The next checkpoint of the database takes what is left of it.
+            // The next checkpoint of the database removes the rest.
             Err(error @ ostler_store::Error::Failed { .. }) => {
                 tracing::warn!(session = session.id, %error, "a deleted session may still be in the log of the database");
                 Ok(())
@@ -140,7 +140,7 @@ impl App {
                 Put::update(record)
             });
             match self.store.put(puts.collect()).await {
-                // One of them was changed in this moment. Nobody can change the others with this session any more.
+                // One of the records was changed at this moment. Nothing can add records to this session any more.
                 Err(ostler_store::Error::Conflict { .. }) => {
                     return Box::pin(self.clear_text(records, session)).await;
                 }
@@ -150,7 +150,7 @@ impl App {
         Ok(())
     }
 
-    /// Records of a session that were put aside because they could not be read, with what belongs to them.
+    /// Quarantined records of a session, with what belongs to them.
     async fn quarantined(
         &self,
         session: &str,
@@ -168,8 +168,7 @@ impl App {
         Ok(gone)
     }
 
-    /// What the log of a session says of it: the engine's names for all conversations that were had in it, and the names of
-    /// its runs and approvals.
+    /// Ids in the log of a session: the engine's ids of all its conversations, and the ids of its runs and approvals.
     async fn traces(&self, session: &Session) -> Fallible<Traces> {
         let stream = log_writers::stream(&session.id)?;
         let mut traces = Traces {
@@ -187,10 +186,10 @@ impl App {
         }
     }
 
-    /// Removes the engine's files of a conversation, unless a fork goes on with it.
+    /// Removes the engine's files of a conversation, unless a fork uses it.
     async fn remove_conversation(&self, session: &str, conversation: &str) -> Fallible<()> {
         if uuid::Uuid::parse_str(conversation).is_err() {
-            // It becomes part of a path.
+            // The id becomes part of a path.
             return Ok(());
         }
         for field in ["engineSession", "origin"] {
@@ -212,7 +211,7 @@ impl App {
     }
 }
 
-/// Names that a log knows.
+/// Ids found in a log.
 struct Traces {
     conversations: Vec<String>,
     names: HashSet<String>,
@@ -236,7 +235,7 @@ impl Traces {
     }
 }
 
-/// The transcript, what belongs to it, and the copies of files.
+/// Removes the transcript, the files next to it, and the copies of files.
 fn remove_files(engine: &Path, conversation: &str) -> std::io::Result<()> {
     gone(std::fs::remove_dir_all(engine.join("file-history").join(conversation)))?;
     let projects = match std::fs::read_dir(engine.join("projects")) {
@@ -252,7 +251,7 @@ fn remove_files(engine: &Path, conversation: &str) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What is not there need not be removed.
+/// A file that does not exist counts as removed.
 fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     match removed {
@@ -261,7 +260,7 @@ fn gone(removed: std::io::Result<()>) -> std::io::Result<()> {
     }
 }
 
-/// Ends deletions that were cut off, at the start and again and again.
+/// Completes interrupted deletions, at the start and regularly.
 pub async fn finish_deletions(app: App) {
     loop {
         if let Err(error) = finish(&app).await {
@@ -272,7 +271,7 @@ pub async fn finish_deletions(app: App) {
 }
 
 async fn finish(app: &App) -> Fallible<()> {
-    // Whoever deletes now has its record there too.
+    // A deletion in progress has its record there too.
     let _one_at_a_time = app.deleting.lock().await;
     let begun: Vec<Deletion> = app.sessions.records.all(Filter::default()).await?;
     for deletion in begun {
@@ -281,7 +280,7 @@ async fn finish(app: &App) -> Fallible<()> {
     Ok(())
 }
 
-/// Deletes sessions in which nothing happened for so long, again and again.
+/// Regularly deletes sessions in which nothing happened for this long.
 pub async fn keep_sessions_for(app: App, time: Duration) {
     loop {
         if let Err(error) = delete_older(&app, time).await {
@@ -303,11 +302,11 @@ async fn delete_older(app: &App, time: Duration) -> Fallible<()> {
             if session.tally.last_activity.max(session.created) >= oldest {
                 return Ok(());
             }
-            // A run that waits for somebody is not over, however long that takes.
+            // A run that waits for a user is not over, however long that takes.
             if app.sessions.live_run(&session.id).await?.is_none() {
                 tracing::info!(
                     session = session.id,
-                    "deleting a session: nothing happened in it for long"
+                    "deleting a session in which nothing happened for a long time"
                 );
                 app.forget(session).await?;
             }

@@ -1,8 +1,8 @@
-//! The event log as its readers see it: everything from a number on, and then what comes, as it comes.
+//! The event log for its readers: all events after a number, and then new ones as they come.
 //!
-//! What was added lately is kept in memory, already in the form of a server-sent event, so that a thousand readers of
-//! one session cost one serialisation and no reads of the store. It is a cache and nothing else: what is not in it is
-//! read from the store, and only what the store has taken is ever put into it.
+//! The newest events are cached in memory, already rendered as server-sent events, so that a thousand readers of one
+//! session cost one serialisation and no reads of the store. All other events are read from the store, and only events
+//! that the store has written enter the cache.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -12,12 +12,12 @@ use ostler_base::error::{self, ApiError, Fallible};
 use ostler_store::{Event, Lease, NewEvent, Put, Store, StreamId};
 use tokio::sync::{Semaphore, watch};
 
-/// How many events of a session are kept in memory, and how many bytes of them; passed by one event at most.
+/// How many events of a session, and how many bytes of them, are cached; at most one event exceeds the limit.
 const TAIL: usize = 1_024;
 const TAIL_BYTES: usize = 1 << 20;
-/// How many are read from the store at once.
+/// How many events are read from the store at once.
 const STEP: usize = 256;
-/// How many pages of the past are read from the store at the same time, for all who read.
+/// How many pages of old events are read from the store at the same time, for all readers.
 const PAST_READS: usize = 2;
 
 /// The log of all sessions.
@@ -25,11 +25,11 @@ const PAST_READS: usize = 2;
 pub struct Log {
     store: Arc<dyn Store>,
     tails: Arc<Mutex<HashMap<StreamId, Weak<Tail>>>>,
-    /// Reading the past must not take the place of everything else that is read from the store.
+    /// Reading old events must not block all other reads from the store.
     past_reads: Arc<Semaphore>,
 }
 
-/// An event, and what is made of it for those who read.
+/// An event, and its rendered form.
 #[derive(Debug)]
 pub struct Logged {
     pub event: Event,
@@ -45,7 +45,7 @@ impl Logged {
         self.event.body.as_str().len()
     }
 
-    /// As a server-sent event with its number.
+    /// Renders a server-sent event with its number.
     pub fn sse(&self) -> Bytes {
         let event = &self.event;
         self.sse
@@ -62,17 +62,17 @@ impl Logged {
     }
 }
 
-/// A part of a session's past, as it was read from the store.
+/// A page of old events, as read from the store.
 type PastPage = Arc<[Arc<Logged>]>;
 
-/// What is in memory of a session: the newest events, and the pages of the past that somebody reads.
+/// The cache of a session: the newest events, and the pages of old events that readers use.
 #[derive(Default)]
 struct Tail {
     kept: Mutex<Newest>,
-    /// By the number that they follow. A page is here for as long as a reader has it, so that hundreds of readers who join
-    /// at the same place cost one read, one rendering and one copy.
+    /// Keyed by the number that they follow. A page stays while a reader has it, so that hundreds of readers who join
+    /// at the same event cost one read, one rendering and one copy.
     pages: Mutex<HashMap<u64, Weak<[Arc<Logged>]>>>,
-    /// Held while a page is read: others who want the same one wait for it.
+    /// Locked while a page is read: other readers of the same page wait for it.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -97,13 +97,13 @@ impl Tail {
         }
     }
 
-    /// Whether events follow a number, and the first of them is no longer here.
+    /// Whether events follow a number, and the first of them is no longer cached.
     fn is_past(&self, seq: u64) -> bool {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.events.first_key_value().is_some_and(|(first, _)| *first > seq + 1)
     }
 
-    /// A page of the past, if somebody has it.
+    /// A page of old events, if a reader has it.
     fn page(&self, after: u64) -> Option<PastPage> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner).get(&after)?.upgrade()
     }
@@ -114,7 +114,7 @@ impl Tail {
         pages.insert(after, Arc::downgrade(page));
     }
 
-    /// What follows a number without a gap.
+    /// The cached events that follow a number without a gap.
     fn after(&self, seq: u64) -> Vec<Arc<Logged>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let following = kept.events.range(seq + 1..);
@@ -132,7 +132,7 @@ impl Log {
         Self { store, tails: Arc::default(), past_reads }
     }
 
-    /// Whoever holds the lease writes.
+    /// The writer for the holder of a lease.
     pub(crate) fn writer(&self, lease: Lease) -> Writer {
         let tail = self.tail(&lease.stream);
         Writer { store: Arc::clone(&self.store), lease: Arc::new(Mutex::new(lease)), tail }
@@ -153,7 +153,7 @@ impl Log {
         }
     }
 
-    /// The stream is gone from the store. One of the same name has other events, which begin at 1 again.
+    /// Drops the cache of a deleted stream. A new stream of the same name has other events, which begin at 1 again.
     pub fn forget(&self, stream: &StreamId) {
         self.tails.lock().unwrap_or_else(PoisonError::into_inner).remove(stream);
     }
@@ -163,7 +163,7 @@ impl Log {
         Ok(self.store.read_from(stream, after, limit).await?)
     }
 
-    /// What was streamed in a session and is not there as a whole.
+    /// The streamed deltas of messages that are not complete yet.
     pub(crate) async fn drafts(&self, stream: &StreamId) -> Fallible<Vec<Event>> {
         Ok(self.store.drafts(stream).await?)
     }
@@ -178,7 +178,7 @@ impl Log {
         if let Some(tail) = tails.get(stream).and_then(Weak::upgrade) {
             return tail;
         }
-        // Those that nobody reads or writes any more go when others come.
+        // Removes streams without readers and writers when others are added.
         if tails.len() >= 64 && tails.len().is_power_of_two() {
             tails.retain(|_, tail| tail.strong_count() > 0);
         }
@@ -188,7 +188,7 @@ impl Log {
     }
 }
 
-/// Adds to the log of one session.
+/// Appends to the log of one session.
 #[derive(Clone)]
 pub struct Writer {
     store: Arc<dyn Store>,
@@ -197,7 +197,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Adds events and changes documents, all or nothing.
+    /// Appends events and changes documents, all or nothing.
     pub async fn append(
         &self,
         events: Vec<NewEvent>,
@@ -232,21 +232,21 @@ pub struct Reader {
     store: Arc<dyn Store>,
     stream: StreamId,
     after: u64,
-    /// It has read everything there was.
+    /// Whether it has read all events at least once.
     was_live: bool,
-    /// The page of the past that it reads, which it shares with others.
+    /// The page of old events that it reads, which it shares with other readers.
     page: Option<PastPage>,
     past_reads: Arc<Semaphore>,
 }
 
 impl Reader {
-    /// Whether it had read everything, and is now so far behind that what it needs is no longer in memory. Also says the
-    /// number of the event that it has read last.
+    /// The number of the last event that it read, if it had read all events and is now so far behind that the next ones
+    /// are no longer cached.
     pub fn fell_behind(&self) -> Option<u64> {
         (self.was_live && self.tail.is_past(self.after)).then_some(self.after)
     }
 
-    /// What has come since the last call; waits until there is something. Dropping the future loses nothing.
+    /// The events since the last call; waits until there are some. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Fallible<Vec<Arc<Logged>>> {
         loop {
             self.head.mark_unchanged();
@@ -260,10 +260,10 @@ impl Reader {
         }
     }
 
-    /// What has come since the last call, if anything.
+    /// The events since the last call, if there are any.
     pub(crate) async fn ready(&mut self) -> Fallible<Vec<Arc<Logged>>> {
         let head = *self.head.borrow();
-        // What is not on disk yet may never be, and its number may come to mean something else.
+        // Events that are not on disk yet may get lost, and their numbers be used again.
         let mut some = self.tail.after(self.after);
         some.retain(|logged| logged.event.seq <= head);
         if some.is_empty() && head > self.after {
@@ -278,7 +278,7 @@ impl Reader {
         Ok(some)
     }
 
-    /// The next page of the past.
+    /// The next page of old events.
     async fn past(&mut self) -> Fallible<PastPage> {
         let page = match self.tail.page(self.after) {
             Some(page) => page,
@@ -290,7 +290,7 @@ impl Reader {
 
     async fn read_past(&self) -> Fallible<PastPage> {
         let _reading = self.tail.reading.lock().await;
-        // Somebody else may have read it while this reader waited.
+        // Another reader may have read it while this one waited.
         if let Some(page) = self.tail.page(self.after) {
             return Ok(page);
         }
@@ -317,7 +317,7 @@ mod tests {
         (folder, Log::new(store))
     }
 
-    /// Adds so many events, and lets go of what is in memory.
+    /// Appends this many events, and drops the cache.
     async fn write(log: &Log, stream: &StreamId, text: &str, count: usize) {
         let lease = log.store.claim(stream, "node", Duration::from_secs(60)).await.unwrap();
         let writer = log.writer(lease);
@@ -328,7 +328,7 @@ mod tests {
 
     // Mutant: `share` that does nothing.
     #[tokio::test]
-    async fn readers_who_join_at_the_same_place_share_what_is_read() {
+    async fn readers_who_join_at_the_same_event_share_the_page() {
         let (_folder, log) = log().await;
         let stream = StreamId::new("s").unwrap();
         write(&log, &stream, "before", 2 * STEP).await;
@@ -339,9 +339,9 @@ mod tests {
         for page in &pages {
             let page = page.as_ref().unwrap();
             assert_eq!(page.len(), STEP);
-            assert!(Arc::ptr_eq(&page[0], &first), "each has a copy of its own");
+            assert!(Arc::ptr_eq(&page[0], &first), "the page is shared");
         }
-        // The next page, and what comes after it, are still right.
+        // The next page, and the events after it, are still correct.
         let next = readers[0].next().await.unwrap();
         assert_eq!(next[0].event.seq, STEP as u64 + 1);
         write(&log, &stream, "after", 1).await;
@@ -350,12 +350,12 @@ mod tests {
         let mut reader = log.reader(&stream, 0);
         reader.next().await.unwrap();
         let n_pages = reader.tail.pages.lock().unwrap().len();
-        assert_eq!(n_pages, 1, "pages that nobody reads are gone");
+        assert_eq!(n_pages, 1, "unused pages are dropped");
     }
 
     // Mutant: `forget` that does nothing: whoever still reads the old stream keeps its events in memory.
     #[tokio::test]
-    async fn a_stream_of_the_same_name_has_none_of_the_forgotten_events() {
+    async fn a_new_stream_of_the_same_name_has_no_events_of_the_deleted_one() {
         let (_folder, log) = log().await;
         let stream = StreamId::new("s").unwrap();
         write(&log, &stream, "secret", 3).await;
@@ -363,7 +363,7 @@ mod tests {
         old.next().await.unwrap();
         log.store.forget(&stream, Vec::new()).await.unwrap();
         log.forget(&stream);
-        // So many that the first ones are no longer among the newest.
+        // Enough to push the first ones out of the cache.
         write(&log, &stream, "new", TAIL + 1).await;
         for event in log.reader(&stream, 0).next().await.unwrap() {
             assert_eq!(event.event.body.as_str(), "\"new\"");
@@ -372,10 +372,10 @@ mod tests {
 
     // Mutant: `add` that looks at the number of events only.
     #[tokio::test]
-    async fn the_newest_events_in_memory_are_bounded_in_bytes() {
+    async fn the_cache_of_newest_events_is_limited_in_bytes() {
         let (_folder, log) = log().await;
         let stream = StreamId::new("s").unwrap();
-        // Keeps the tail.
+        // Keeps the cache alive.
         let reader = log.reader(&stream, 0);
         let kept = || {
             let kept = reader.tail.kept.lock().unwrap();
@@ -388,9 +388,9 @@ mod tests {
             write(&log, &stream, &large, 1).await;
         }
         let (numbers, bytes) = kept();
-        assert_eq!(numbers, [9, 10], "the newest");
+        assert_eq!(numbers, [9, 10], "only the newest are cached");
         assert!(bytes <= TAIL_BYTES, "{bytes}");
-        // One that is larger than all of it is kept alone: readers wait for it.
+        // An event larger than the whole cache stays alone: readers wait for it.
         write(&log, &stream, &"x".repeat(TAIL_BYTES + 1), 1).await;
         assert_eq!(kept().0, [11]);
     }

@@ -1,4 +1,4 @@
-//! The log without secrets. They are taken out where the log is written, so that whoever logs need not think of it.
+//! The redacted log. Secrets are removed where the log is written, so code that logs need not consider it.
 
 use std::io::{self, Write};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
@@ -7,23 +7,23 @@ use ostler_secret::Secrets;
 
 use crate::confine::redact::Redactor;
 
-/// What the servers of this process know of secrets.
+/// The secrets that the servers of this process know.
 static KNOWN: RwLock<Vec<Weak<RwLock<Secrets>>>> = RwLock::new(Vec::new());
 
-/// From now on the log is written without what this redactor knows, for as long as it lives.
+/// Redacts the secrets of this redactor from the log, for as long as it lives.
 pub fn register(redactor: &Redactor) {
     let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
     known.retain(|secrets| secrets.strong_count() > 0);
     known.push(Arc::downgrade(&redactor.0));
 }
 
-/// Standard error without secrets; one for each line of the log. A log that is written elsewhere leaks what this does not.
+/// Standard error with redaction; one writer for each line of the log. A log with another writer is not redacted.
 #[must_use]
 pub fn stderr() -> RedactedWriter<io::Stderr> {
     RedactedWriter(io::stderr())
 }
 
-/// Takes out secrets of what is written through it. Every write is looked at by itself, so that it must be a whole line.
+/// Redacts what is written through it. Each write is redacted by itself, so it must be a whole line.
 #[derive(Debug)]
 pub struct RedactedWriter<W>(pub W);
 
@@ -42,7 +42,7 @@ impl<W: Write> Write for RedactedWriter<W> {
 fn redacted(text: &str) -> String {
     let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
     let servers = known.iter().filter_map(Weak::upgrade).map(Redactor);
-    // What looks like a secret is found without knowing any.
+    // Unknown secrets are found by their pattern.
     let all = servers.chain([Redactor::default()]);
     all.fold(text.to_owned(), |text, redactor| redactor.text(&text).into_owned())
 }
@@ -57,7 +57,7 @@ mod tests {
         let redactor = Redactor::default();
         redactor.add("SHOP_TOKEN", "canary+5ecret/value");
         register(&redactor);
-        // Also what it learns later.
+        // Also secrets that are added later.
         redactor.add("LATER", "another-canary-9");
         let mut written = RedactedWriter(Vec::new());
         writeln!(written, "{{\"message\":\"it is canary+5ecret/value and another-canary-9\"}}")

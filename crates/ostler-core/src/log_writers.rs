@@ -1,4 +1,4 @@
-//! Who writes to the log of a session: its worker while there is one, anybody for a moment otherwise.
+//! Who writes to the log of a session: its worker, or any task for a moment if there is no worker.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use tokio::time::Instant;
 
 use crate::log::{Log, Logged, Writer};
 
-/// One per server.
+/// The log writers of a server.
 pub struct LogWriters {
     log: Log,
     store: Arc<dyn Store>,
-    /// This server, among those that share the store.
+    /// The id of this server among those that share the store.
     node: String,
-    /// How long a worker holds a session without renewing.
+    /// How long the lease of a worker lasts without renewal.
     pub lease: Duration,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
-/// A session's writer. Locked while it is being claimed, so that a worker and a passer-by do not fence each other.
+/// A session's writer. Locked while it is being claimed, so that a worker and another task do not fence each other.
 #[derive(Default)]
 struct Slot {
     writer: tokio::sync::Mutex<Option<Held>>,
@@ -31,9 +31,9 @@ struct Slot {
 #[derive(Clone)]
 struct Held {
     writer: Writer,
-    /// When it was asked for.
+    /// When it was requested.
     since: Instant,
-    /// Left by whoever queued a run, for the worker that is about to come.
+    /// Left by the task that queued a run, for the worker that is about to start.
     is_spare: bool,
 }
 
@@ -42,7 +42,7 @@ impl LogWriters {
         Self { log, store, node, lease, slots: Mutex::default() }
     }
 
-    /// Becomes the writer of a session, until [`LogWriters::close`]. Also says since when the lease counts.
+    /// Becomes the writer of a session, until [`LogWriters::close`]. Also returns since when the lease counts.
     pub async fn open(&self, session: &str) -> Fallible<(Writer, Instant)> {
         let slot = self.slot(session);
         let mut place = slot.writer.lock().await;
@@ -61,12 +61,12 @@ impl LogWriters {
         Ok((held.writer, held.since))
     }
 
-    /// Has the store take changes again after a failure.
+    /// Reopens the store after a failure.
     pub(crate) async fn reopen(&self) -> Result<(), Error> {
         self.store.reopen().await
     }
 
-    /// Gives a session back that [`LogWriters::open`] gave. The lease of a worker that has opened it since stays.
+    /// Releases a session that [`LogWriters::open`] claimed. The lease of a worker that has opened it since stays.
     pub async fn close(&self, session: &str, writer: &Writer) {
         let slot = self.slot(session);
         let epoch = writer.lease().epoch;
@@ -74,25 +74,25 @@ impl LogWriters {
         if let Some(held) = place.take_if(|held| held.writer.lease().epoch == epoch)
             && let Err(error) = held.writer.release().await
         {
-            // It expires by itself.
-            tracing::warn!(session, %error, "a lease was not given back");
+            // The lease expires by itself.
+            tracing::warn!(session, %error, "a lease could not be released");
         }
         drop(place);
         self.free(session, slot);
     }
 
-    /// Gives a slot back. One without a writer goes as soon as nobody uses it, or there would be one for every session
-    /// that was ever written to.
+    /// Returns a slot. One without a writer is removed as soon as no task uses it; otherwise there would be one for
+    /// every session ever written to.
     fn free(&self, session: &str, slot: Arc<Slot>) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let is_empty = slot.writer.try_lock().is_ok_and(|writer| writer.is_none());
-        // Whoever waits for it holds it too, and two slots of one session must not be.
+        // A waiting task holds it too, and a session must never have two slots.
         if is_empty && Arc::strong_count(&slot) <= 2 {
             slots.remove(session);
         }
     }
 
-    /// Writes to a session, whether or not it has a worker.
+    /// Writes to a session, with or without a worker.
     pub async fn write(
         &self,
         session: &str,
@@ -102,9 +102,9 @@ impl LogWriters {
         self.write_and(session, events, puts, false).await
     }
 
-    /// Writes to a session that gets a worker in the next moment, and leaves it the lease: claiming once instead of twice,
-    /// and not releasing, saves two of five commits of a prompt. Should the server end in between, what was written says
-    /// that a run is queued, and the lease ends by itself.
+    /// Writes to a session that gets a worker immediately afterwards, and leaves the lease to it: claiming once instead
+    /// of twice, and not releasing, saves two of five commits of a prompt. If the server stops in between, the log says
+    /// that a run is queued, and the lease expires by itself.
     pub(crate) async fn write_before_work(
         &self,
         session: &str,
@@ -139,7 +139,7 @@ impl LogWriters {
         if let Some(Held { writer, .. }) = place.clone() {
             drop(place);
             match writer.append(events.clone(), puts.clone()).await {
-                // The worker has lost the session, as after a commit that failed, and will notice.
+                // The worker has lost the session, as after a failed commit, and will notice.
                 Err(Error::Fenced { .. }) => {}
                 written => return written,
             }
@@ -197,11 +197,11 @@ mod tests {
         let (next, _) = log_writers.open("s").await.unwrap();
         log_writers.close("s", &ending).await;
         let said = || vec![NewEvent::new("said", json!("hello"))];
-        next.append(said(), Vec::new()).await.expect("it still holds the session");
+        next.append(said(), Vec::new()).await.expect("the worker still has the lease");
         log_writers.write("s", said(), Vec::new()).await.unwrap();
-        next.append(said(), Vec::new()).await.expect("nobody has taken it away");
+        next.append(said(), Vec::new()).await.expect("the worker still has the lease");
         log_writers.close("s", &next).await;
         assert!(matches!(next.append(said(), Vec::new()).await, Err(Error::Fenced { .. })));
-        assert!(log_writers.slots.lock().unwrap().is_empty(), "nothing is left of it");
+        assert!(log_writers.slots.lock().unwrap().is_empty(), "no slot stays");
     }
 }

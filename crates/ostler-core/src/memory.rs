@@ -1,18 +1,18 @@
-//! Memory of ended engines is given back to the system.
+//! Returns the memory of ended engines to the system.
 //!
-//! The C library keeps what was freed, in case it is needed again: the memory of 5,000 engines that ended hours ago. It gives
-//! it back when told to. That looks at every free piece, so it is done at most twice a minute, and only if an engine ended.
+//! The C library keeps freed memory for later use, such as that of 5,000 engines that ended hours ago. It returns it on
+//! request. The request scans every free chunk, so it is made at most twice a minute, and only if an engine ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often memory is given back at most.
+/// How often memory is returned at most.
 const ROUND: Duration = Duration::from_secs(30);
 
-/// Whether an engine ended since memory was given back. Memory is the process's own, however many servers it has.
+/// Whether an engine ended since memory was last returned. Memory belongs to the process, however many servers it has.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Part of an engine, to notice its end.
+/// A part of an engine that notices its end.
 #[derive(Debug)]
 pub(crate) struct NotesEnd;
 
@@ -22,14 +22,14 @@ impl Drop for NotesEnd {
     }
 }
 
-/// Gives memory back for as long as the server runs.
+/// Returns memory for as long as the server runs.
 pub async fn give_back() {
     loop {
         tokio::time::sleep(ROUND).await;
         if ENDED.swap(false, Ordering::Relaxed)
             && let Err(error) = tokio::task::spawn_blocking(trim).await
         {
-            tracing::error!(%error, "memory could not be given back");
+            tracing::error!(%error, "memory could not be returned to the system");
         }
     }
 }
@@ -46,7 +46,7 @@ fn trim() {
     }
 }
 
-/// Other C libraries give back by themselves, or not at all.
+/// Other C libraries return memory by themselves, or not at all.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
 
@@ -54,20 +54,20 @@ fn trim() {}
 mod tests {
     use super::trim;
 
-    /// Megabytes of this process that are in memory.
+    /// The resident memory of this process, in megabytes.
     fn resident() -> u64 {
-        let statm = std::fs::read_to_string("/proc/self/statm").expect("the kernel tells");
+        let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
         let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
         (pages.expect("a number of pages") * 4096) >> 20
     }
 
     // Mutant: `trim` that does nothing.
     #[test]
-    fn memory_between_what_is_in_use_is_given_back() {
+    fn free_memory_between_used_chunks_is_returned() {
         let mut pieces: Vec<Option<Box<[u8; 200]>>> =
             (0..1 << 20).map(|_| Some(Box::new([1; 200]))).collect();
         let full = resident();
-        // One piece in a thousand stays, so that no large stretch becomes free by itself.
+        // One chunk in a thousand stays, so that no large range becomes free by itself.
         for (number, piece) in pieces.iter_mut().enumerate() {
             if number % 1000 != 0 {
                 *piece = None;

@@ -1,11 +1,11 @@
-//! Counts, for `/metrics`.
+//! Counters for `/metrics`.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use crate::model::run::RunState;
 
-/// What the server counts.
+/// The counters of the server.
 #[derive(Debug, Default)]
 pub struct Metrics {
     messages: AtomicU64,
@@ -42,13 +42,13 @@ impl Metrics {
             RunState::Failed => &self.failed,
             RunState::Cancelled => &self.cancelled,
             RunState::Interrupted => &self.interrupted,
-            // A run goes back and forth between these.
+            // A run alternates between these.
             RunState::Waiting => return,
         };
         count.fetch_add(1, Relaxed);
     }
 
-    /// In the text format of Prometheus.
+    /// The text format of Prometheus.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, kind: &str, help: &str, value: i64| {
@@ -65,13 +65,13 @@ impl Metrics {
         line(
             "ostler_runs_queued_total",
             "counter",
-            "Runs that were asked for",
+            "Runs that were requested",
             count(&self.queued),
         );
         line(
             "ostler_runs_completed_total",
             "counter",
-            "Runs that ended well",
+            "Runs that succeeded",
             count(&self.completed),
         );
         line("ostler_runs_failed_total", "counter", "Runs that failed", count(&self.failed));
@@ -84,13 +84,13 @@ impl Metrics {
         line(
             "ostler_webhooks_delivered_total",
             "counter",
-            "Messages that the webhook has taken",
+            "Messages that the webhook accepted",
             count(&self.webhooks_delivered),
         );
         line(
             "ostler_webhooks_failed_total",
             "counter",
-            "Messages that the webhook was not told",
+            "Messages that the webhook did not receive",
             count(&self.webhooks_failed),
         );
         line("ostler_subscribers", "gauge", "Open event streams", self.subscribers.load(Relaxed));

@@ -9,24 +9,24 @@ use ostler_store::Error;
 use crate::app::App;
 use crate::upkeep::Checked;
 
-/// Where in the data folder backups are written, unless the operator says otherwise.
+/// The default folder for backups, in the data folder.
 const BACKUPS: &str = "backups";
-/// How many backups of the timer are kept.
+/// How many regular backups stay.
 const KEPT: usize = 7;
-/// How long after the start the first check is made, if not earlier.
+/// How long after the start the first check is made at the latest.
 const FIRST: Duration = Duration::from_secs(10 * 60);
 
-/// Checks the database every night, and backs it up if the operator wants that.
+/// Checks the database every night, and backs it up if the operator configured that.
 pub async fn tend(app: App) {
     let every = app.config.check_every;
     tokio::time::sleep(every.min(FIRST)).await;
     loop {
         check_now(&app).await;
         if app.config.backups.is_some() {
-            // It is logged, and the doctor knows.
+            // A failure is logged, and the doctor reports it.
             let made = back_up_now(&app).await;
             let is_sound = app.upkeep.last_check().is_some_and(|check| check.damages.is_empty());
-            // What is damaged now may be whole in the oldest one.
+            // If the database is damaged, the oldest backup may be the last intact one.
             if let (Ok(file), true) = (made, is_sound) {
                 remove_older(&file);
             }
@@ -43,19 +43,19 @@ async fn check_now(app: &App) {
     for damage in &damages {
         tracing::error!(
             damage,
-            "the database is damaged; `ostler restore FILE` puts back a backup"
+            "the database is damaged; restore a backup with `ostler restore FILE`"
         );
     }
     let checked = Checked { at: app.sessions.clock.now(), damages };
     app.upkeep.note_check(checked);
 }
 
-/// Writes a backup into the folder for them.
+/// Writes a backup into the folder for backups.
 pub async fn back_up_now(app: &App) -> Result<PathBuf, Error> {
     let folder = app.config.backups.clone().unwrap_or_else(|| app.config.data.join(BACKUPS));
     let made = back_up_into(app, &folder).await;
     if let Err(error) = &made {
-        tracing::error!(%error, "there is no backup");
+        tracing::error!(%error, "the backup could not be written");
     }
     app.upkeep.note_backup(made.clone().map_err(|error| error.to_string()));
     made
@@ -71,7 +71,7 @@ async fn back_up_into(app: &App, folder: &Path) -> Result<PathBuf, Error> {
     Ok(file)
 }
 
-/// Of the backups next to this one, the newest stay.
+/// Removes all but the newest backups in the folder of this one.
 fn remove_older(newest: &Path) {
     let Some(entries) = newest.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else {
         return;

@@ -1,4 +1,4 @@
-//! Small documents with a version, as typed values. One that cannot be read is put aside and stops nothing.
+//! Small documents with a version, as typed values. An unreadable one is quarantined and does not block anything.
 
 pub mod quarantine;
 
@@ -47,7 +47,7 @@ pub const fn is_kind(kind: &str) -> bool {
     false
 }
 
-/// `==` is not there yet when the compiler computes a constant.
+/// `==` on slices is not available in constants yet.
 const fn is_same(one: &[u8], other: &[u8]) -> bool {
     let mut place = 0;
     while place < one.len() && place < other.len() && one[place] == other[place] {
@@ -56,23 +56,23 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     place == one.len() && place == other.len()
 }
 
-/// How often a change is tried again when somebody else was faster.
+/// How often a change is tried again after a concurrent change.
 const RETRIES: usize = 20;
 
-/// The format of records, in a field of each. Higher when older programs could not read them.
+/// The format of records, in a field of each. Increased when older programs could not read them.
 const FORMAT: u64 = 1;
 const FORMAT_FIELD: &str = "recordFormat";
 
-/// A document that the store keeps.
+/// A document in the store.
 pub trait Kept: Serialize + DeserializeOwned + Send + Sync {
-    /// What it is.
+    /// Its kind.
     const KIND: &'static str;
-    /// Its name among those.
+    /// Its id, unique in its kind.
     fn id(&self) -> &str;
-    /// The user it belongs to.
+    /// The user to whom it belongs.
     fn owner(&self) -> Option<&str>;
 
-    /// To be written with others in one go.
+    /// A write of this document, for a transaction with others.
     fn put(&self, expected: Expected) -> Fallible<Put> {
         let mut body = serde_json::to_value(self).map_err(error::internal)?;
         if let Some(fields) = body.as_object_mut() {
@@ -88,7 +88,7 @@ pub trait Kept: Serialize + DeserializeOwned + Send + Sync {
     }
 }
 
-/// Makes a type one that the store keeps, by its `id` and for its `owner`.
+/// Implements `Kept` for a type with the fields `id` and `owner`.
 #[macro_export]
 macro_rules! kept {
     ($type:ty, $kind:literal) => {
@@ -110,7 +110,7 @@ macro_rules! kept {
 
 pub use kept;
 
-/// The store, for documents.
+/// Typed access to the documents of the store.
 #[derive(Clone)]
 pub struct Records {
     store: std::sync::Arc<dyn Store>,
@@ -126,7 +126,7 @@ impl Records {
         Ok(())
     }
 
-    /// Keeps a document that only its caller changes.
+    /// Stores a document that only the caller changes.
     pub async fn save<T: Kept>(&self, value: &T) -> Fallible<()> {
         self.store.put(vec![value.put(Expected::Any)?]).await?;
         Ok(())
@@ -140,7 +140,7 @@ impl Records {
                 Err(why @ Unreadable::Newer(_)) => {
                     Err(error::internal(format!("{} {id}: {why}", T::KIND)))
                 }
-                // As if it had been removed, which is what quarantining does.
+                // As if it had been removed, which is the effect of quarantine.
                 Err(why) => {
                     self.unreadable(record, &why).await;
                     Ok(None)
@@ -150,8 +150,8 @@ impl Records {
         }
     }
 
-    /// Changes a document, however many others do so too. What `change` returns is handed back; an error of it leaves
-    /// everything as it was.
+    /// Changes a document, also with concurrent changes. Returns the result of `change`; an error of it changes
+    /// nothing.
     pub async fn update<T: Kept, R>(
         &self,
         id: &str,
@@ -171,18 +171,18 @@ impl Records {
         Err(error::internal(format!("{} {id} changes too fast", T::KIND)))
     }
 
-    /// How many there are, counted up to a number.
+    /// The number of documents, counted up to `most`.
     pub async fn count<T: Kept>(&self, filter: &Filter, most: usize) -> Fallible<usize> {
         Ok(self.store.count(T::KIND, filter, most).await?)
     }
 
-    /// A part of them. What cannot be read is left out, and quarantined.
+    /// A page of documents. Unreadable ones are left out and quarantined.
     pub async fn list<T: Kept>(&self, filter: &Filter, page: &Page) -> Fallible<Vec<T>> {
         let records = self.store.list(T::KIND, filter, page).await?;
         Ok(self.readable(records).await)
     }
 
-    /// All of them, however many pages they fill.
+    /// All documents, over all pages.
     pub async fn all<T: Kept>(&self, filter: Filter) -> Fallible<Vec<T>> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
@@ -194,7 +194,7 @@ impl Records {
         }
     }
 
-    /// The newest of them by their field `place`, newest first.
+    /// The newest documents by their field `place`, newest first.
     pub async fn newest<T: Kept>(&self, filter: &Filter, most: usize) -> Fallible<Vec<T>> {
         let by = Some("place".to_owned());
         let mut page = Page { after: None, limit: most, descending: true, by };
@@ -221,8 +221,8 @@ impl Records {
         found
     }
 
-    /// Puts a record aside that cannot be read, so that it stops nothing and is not lost. One of a newer program is left
-    /// where that program finds it.
+    /// Quarantines an unreadable record, so that it does not block anything and is not lost. A record of a newer
+    /// program stays where it is.
     async fn unreadable(&self, record: Record, why: &Unreadable) {
         let Record { kind, id, version, .. } = &record;
         tracing::error!(kind, id, %why, "a record cannot be read and is left out");
@@ -235,13 +235,13 @@ impl Records {
             self.store.remove(kind, id, Expected::Version(*version)).await
         };
         match moved.await {
-            // Somebody else has just moved or changed it.
+            // Another task has just moved or changed it.
             Ok(()) | Err(ostler_store::Error::Conflict { .. }) => {}
-            Err(error) => tracing::warn!(kind, id, %error, "a record could not be put aside"),
+            Err(error) => tracing::warn!(kind, id, %error, "a record could not be quarantined"),
         }
     }
 
-    /// How many there are, for each value of a field.
+    /// The number of documents for each value of a field.
     pub async fn count_by<T: Kept>(
         &self,
         filter: &Filter,
@@ -251,7 +251,7 @@ impl Records {
         Ok(self.store.count_by(T::KIND, filter, field, most).await?)
     }
 
-    /// Takes a document away and keeps another one, both or neither.
+    /// Removes a document and stores another one, both or neither.
     pub(crate) async fn replace<T: Kept, U: Kept>(
         &self,
         gone: &T,
@@ -262,7 +262,7 @@ impl Records {
         Ok(self.store.replace(vec![new.put(Expected::Absent)?], vec![removed]).await?)
     }
 
-    /// Keeps documents and takes others away, by kind and id: all of it or nothing.
+    /// Stores documents and removes others, by kind and id: all or nothing.
     pub(crate) async fn exchange(
         &self,
         puts: Vec<Put>,

@@ -1,5 +1,5 @@
-//! What happens to the work of users who were removed: their runs are cancelled, their engines end, and nothing of theirs
-//! starts again. What they have is kept, and no other user gets it.
+//! The work of removed users: their runs are cancelled, their engines end, and nothing of theirs starts again. Their
+//! records stay, and no other user gets them.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::runs::options::{EngineParts, EngineSetup};
 /// How many records are read at once.
 const STEP: usize = 500;
 
-/// Ends what removed users have at work, now and whenever a user is removed.
+/// Ends the work of removed users, now and whenever a user is removed.
 pub async fn end_their_work(app: App) {
     let mut changes = app.guard.users.changes().subscribe();
     let mut ended: HashSet<String> = HashSet::new();
@@ -30,7 +30,7 @@ pub async fn end_their_work(app: App) {
             match end_work_of(&app, &user).await {
                 Ok(()) => _ = ended.insert(user),
                 Err(error) => {
-                    tracing::error!(user, %error, "the work of a removed user was not ended");
+                    tracing::error!(user, %error, "the work of a removed user could not be ended");
                 }
             }
         }
@@ -48,7 +48,7 @@ async fn end_work_of(app: &App, user: &str) -> Fallible<()> {
     Ok(())
 }
 
-/// Starts no engine for a user who was removed: runs may wait in line, or be resumed by an administrator.
+/// Starts no engine for a removed user: runs may be queued, or resumed by an administrator.
 pub struct NoEngineForRemoved(pub Arc<Users>);
 
 impl NoEngineForRemoved {
@@ -59,7 +59,7 @@ impl NoEngineForRemoved {
         let name = self.0.name_of(&session.owner);
         let message = format!("the user {name} was removed, so nothing starts in this session");
         Err(ApiError::forbidden("user_removed", message)
-            .hint("start it in a session of a user who is still there"))
+            .hint("start it in a session of another user"))
     }
 }
 
@@ -74,8 +74,8 @@ impl EngineSetup for NoEngineForRemoved {
     }
 }
 
-/// Finds out whom an earlier version removed, which did not remember it: whoever has records and is no user any more. Without
-/// this a new user of that name would get them.
+/// Finds the users that an earlier version removed without storing it: ids that have records and belong to no user.
+/// Without this a new user of that name would get those records.
 pub async fn remember_earlier(users: &Users, store: &dyn Store) -> Fallible<()> {
     if !users.lacks_removed() {
         return Ok(());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ostler_base::error::{ApiError, Fallible};
 use ostler_store::{Filter, Store};
 
-/// How many sessions users have. Deleted ones are noticed when the limit is reached, and then all are counted again.
+/// How many sessions users have. Deleted ones are noticed when the limit is reached; then all are counted again.
 pub struct SessionRoom {
     store: Arc<dyn Store>,
     most: usize,
@@ -18,7 +18,7 @@ impl SessionRoom {
         Self { store, most, counted: Mutex::default() }
     }
 
-    /// Refuses one more session than a user may have.
+    /// Refuses a session if the user has reached the limit.
     pub async fn take(&self, user: &str) -> Fallible<()> {
         if self.count_one_more(user, None) {
             return Ok(());
@@ -28,7 +28,7 @@ impl SessionRoom {
         if self.count_one_more(user, Some(found)) {
             return Ok(());
         }
-        let message = format!("you have {} sessions, the most for one user", self.most);
+        let message = format!("you have {} sessions, the maximum for one user", self.most);
         let wait = std::time::Duration::from_secs(60);
         Err(ApiError::too_many(message, wait).hint("delete sessions that you no longer need"))
     }

@@ -1,4 +1,4 @@
-//! Starting something for somebody who is not there: a prompt or a task, once for each key, within what is his.
+//! Starts a prompt or a task for a user who is not present, once for each key, with that user's permissions.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,47 +14,48 @@ use crate::runs::{NewRun, Sessions};
 use crate::session_room::SessionRoom;
 use crate::tasks::{Tasks, joined};
 
-/// What is started.
+/// What to start.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Start {
-    /// A prompt, in a session of its own each time.
+    /// A prompt, in a new session each time.
     Prompt { prompt: String, setup: Box<Setup> },
-    /// A prompt in one and the same session.
+    /// A prompt in an existing session.
     Session { prompt: String, session: String },
     /// A task: a skill with its parameters.
     Task { task: String },
 }
 
-/// What is needed for it.
+/// Starts prompts and tasks.
 #[derive(Clone)]
 pub struct Starter {
     pub sessions: Arc<Sessions>,
     pub tasks: Arc<Tasks>,
-    /// Sessions that are made for somebody count like those that they make.
+    /// Sessions that are created for a user count like those that the user creates.
     pub room: Arc<SessionRoom>,
 }
 
-/// For whom, and what for.
+/// For which user, and why.
 pub struct Occasion<'a> {
     pub owner: &'a str,
-    /// What new sessions are called.
+    /// The title of new sessions.
     pub title: &'a str,
-    /// Whoever comes with the same key gets the same run.
+    /// Calls with the same key get the same run.
     pub key: &'a str,
-    /// What is said beside the prompt.
+    /// Text that is added to the prompt.
     pub(crate) more: Option<String>,
 }
 
 impl Starter {
-    /// Refuses what could not be started. What it names belongs to the owner, whoever plans it.
+    /// Refuses a start that could not succeed. Everything it names must belong to the owner, also if another user plans
+    /// it.
     pub(crate) async fn validate(&self, owner: &str, start: &Start) -> Fallible<()> {
         let caller = Caller::on_behalf(owner);
         match start {
             Start::Prompt { prompt, .. } | Start::Session { prompt, .. }
                 if prompt.trim().is_empty() =>
             {
-                Err(ApiError::invalid("start.prompt", "a prompt says something"))
+                Err(ApiError::invalid("start.prompt", "the prompt is empty"))
             }
             Start::Prompt { setup, .. } => self.sessions.check_setup(setup),
             Start::Session { session, .. } => {
@@ -68,11 +69,11 @@ impl Starter {
         }
     }
 
-    /// Where the agent works.
+    /// The folder in which the agent works.
     pub async fn folder(&self, owner: &str, start: &Start) -> Fallible<PathBuf> {
         let caller = Caller::on_behalf(owner);
         let folder = match start {
-            // It was resolved when it was named; since then it may lead elsewhere.
+            // It was resolved when the start was created; since then it may have been redirected.
             Start::Prompt { setup, .. } => {
                 let found = setup.cwd.canonicalize().ok();
                 found.filter(|found| *found == setup.cwd).ok_or_else(|| gone(&setup.cwd))?
@@ -83,7 +84,7 @@ impl Starter {
         if folder.is_dir() { Ok(folder) } else { Err(gone(&folder)) }
     }
 
-    /// Starts it, or finds that it was started.
+    /// Starts a run, or returns the run that was started with the same key.
     pub async fn start(&self, start: &Start, occasion: Occasion<'_>) -> Fallible<Run> {
         let Occasion { owner, title, key, more } = occasion;
         let caller = Caller::on_behalf(owner);

@@ -1,17 +1,17 @@
-//! Checks and backups of the database by hand, and what is known of those that `nightly.rs` makes.
+//! Checks and backups of the database on request, and the results of those in `nightly.rs`.
 //!
-//! A backup has what is in the database: sessions, runs, approvals, rules, schedules. It has neither tokens and users nor the
-//! engine's transcripts and checkpoints, which are files of the data folder. They are not part of it because the database is
-//! copied as of one moment, while engines append to their files at any time: a copy that belongs to the same moment needs the
-//! engines to pause, or the transcripts to be in the store. Whoever wants to resume conversations after a restore also copies
-//! `engine` of the data folder, while the server is stopped.
+//! A backup contains the database: sessions, runs, approvals, rules, schedules. It contains neither tokens and users
+//! nor the engine's transcripts and checkpoints, which are files in the data folder. The database is copied as of one
+//! moment, while engines append to their files at any time: a consistent copy would need the engines to pause, or the
+//! transcripts to be in the store. To resume conversations after a restore, the operator also has to copy `engine` of
+//! the data folder, while the server is stopped.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ostler_store::{Error, sqlite};
 
-/// Where in the data folder the database is.
+/// The database's folder in the data folder.
 pub(crate) const DATABASE: &str = "log";
 /// Writes the database of a data folder to a file that must not exist yet, also while a server uses it.
 ///
@@ -21,7 +21,7 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<(), Error> {
     sqlite::back_up(&data.join(DATABASE), to).await
 }
 
-/// Looks at all of a backup, or of the database of a data folder. Returns what is damaged.
+/// Checks all of a backup, or of the database of a data folder. Returns the damage.
 ///
 /// # Errors
 /// When it cannot be read at all.
@@ -30,28 +30,28 @@ pub async fn check(place: &Path) -> Result<Vec<Error>, Error> {
     sqlite::check(&place).await
 }
 
-/// Puts a backup in the place of the database of a data folder. Returns where what was there is kept.
+/// Replaces the database of a data folder by a backup. Returns where the old database is.
 ///
 /// # Errors
-/// When a server uses the folder, when the backup is damaged, and without `force` when something is there.
+/// When a server uses the folder, when the backup is damaged, and without `force` when there is a database.
 pub async fn restore(from: &Path, data: &Path, force: bool) -> Result<Option<PathBuf>, Error> {
     sqlite::restore(from, &data.join(DATABASE), force).await
 }
 
-/// What the last check found.
+/// The result of the last check.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// Milliseconds since 1970.
     pub at: u64,
-    /// What is damaged, or why it could not be looked at.
+    /// The damage, or why the check failed.
     pub damages: Vec<String>,
 }
 
-/// What is known of checks and backups since the start.
+/// The results of checks and backups since the start.
 #[derive(Debug, Default)]
 pub struct Upkeep {
     checked: Mutex<Option<Checked>>,
-    /// The last backup, or why there is none.
+    /// The last backup, or why it failed.
     backed_up: Mutex<Option<Result<PathBuf, String>>>,
 }
 

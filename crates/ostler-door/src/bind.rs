@@ -1,11 +1,11 @@
-//! Where the server may listen. On this machine alone it may; elsewhere everything it says could be read on the way.
+//! Checks the address at which the server listens: without TLS, others on the network could read the traffic.
 
 use std::net::SocketAddr;
 
-/// Whether the server may listen at an address; what to tell the operator if so.
+/// Checks whether the server may listen at an address. Returns a warning for the operator if it may at a risk.
 ///
 /// # Errors
-/// In words, when the address can be reached from elsewhere, there is no TLS, and nobody said that this is meant.
+/// A message, if other machines can reach the address, there is no TLS, and the operator did not allow it.
 pub fn check(
     address: SocketAddr,
     has_tls: bool,
@@ -17,13 +17,13 @@ pub fn check(
     }
     if !is_insecure_meant {
         return Err(format!(
-            "{address} can be reached from other machines, and without TLS everybody on the way reads tokens and answers; \
-             listen at 127.0.0.1 and put a proxy with TLS before it, whose address you name with --public-url \
-             https://…, or say that this is meant with --insecure-bind"
+            "{address} can be reached from other machines, and without TLS others on the network can read tokens and answers; \
+             listen at 127.0.0.1 behind a proxy with TLS, and name its address with --public-url \
+             https://…, or allow it with --insecure-bind"
         ));
     }
     Ok(Some(format!(
-        "{address} is served without TLS, as asked: whoever is on the way can read tokens and take over"
+        "{address} is served without TLS, as asked: others on the network can read tokens and take over"
     )))
 }
 
@@ -31,9 +31,9 @@ pub fn check(
 mod tests {
     use super::*;
 
-    // Seen to fail when an address that means all of them counts as this machine.
+    // Seen to fail when `0.0.0.0` or `[::]` counts as this machine.
     #[test]
-    fn other_machines_are_let_in_only_with_tls_or_on_purpose() {
+    fn other_machines_can_connect_only_with_tls_or_insecure_bind() {
         let check = |address: &str, tls, meant| check(address.parse().unwrap(), tls, meant);
         for local in ["127.0.0.1:1", "127.9.9.9:1", "[::1]:1", "[::ffff:127.0.0.1]:1"] {
             assert_eq!(check(local, false, false), Ok(None), "{local}");

@@ -1,5 +1,5 @@
-//! Browsers that are signed in: their cookies and page keys, as digests, in memory and in a file that only its owner can read. Times are kept
-//! by the clock on the wall there, and count from the start of this process here.
+//! Signed-in browsers: digests of their cookies and page keys, in memory and in a file that only its owner can read.
+//! The file has times of the system clock; in memory they are instants of this process.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,59 +14,59 @@ use serde::{Deserialize, Serialize};
 use super::changes::Changes;
 use super::token::{Token, TokenDigest};
 
-/// How long a cookie counts that nobody uses.
+/// How long an unused cookie is valid.
 pub(super) const COOKIE_IDLE: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a cookie counts at all.
+/// How long a cookie is valid at most.
 pub(crate) const COOKIE_LASTS: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// More codes or cookies than this at a time push out the oldest.
+/// The maximum number of codes, and of cookies. Further ones replace the oldest.
 pub(super) const MOST: usize = 1_000;
 
-/// How much later a cookie may have been used than the file says. It is not written for every request.
+/// How much later a cookie may have been used than the file says. The file is not written for every request.
 const WRITTEN_EVERY: Duration = Duration::from_secs(60 * 60);
 const LONGEST_LABEL: usize = 80;
 
-/// The cookies that count.
+/// The valid cookies.
 #[derive(Debug, Default)]
 pub struct Cookies {
     known: Mutex<HashMap<TokenDigest, Cookie>>,
-    /// Where they are kept, if they are.
+    /// The file, if they are stored.
     file: Option<PathBuf>,
-    /// Reports every sign-in that ended.
+    /// Notifies of every sign-in that ended.
     pub(super) changes: Changes,
 }
 
-/// What a browser gets when it signs in: both are needed for every request.
+/// The two secrets of a signed-in browser: every request needs both.
 pub(crate) struct SignIn {
     /// Sent by the browser, also to servers on other ports of the same host.
     pub(crate) cookie: Token,
-    /// Kept by the page, where only pages of the same host and port can read it.
+    /// Stored by the page; only pages of the same host and port can read it.
     pub(crate) page_key: Token,
 }
 
-/// A browser that is in.
+/// A signed-in browser.
 #[derive(Clone, Debug)]
 pub struct Cookie {
-    /// Its name for people, which lets nobody in.
+    /// Its public id, which is not a secret.
     pub id: String,
-    /// The token it stands for.
+    /// The token for which the browser signed in.
     pub(crate) grant: TokenDigest,
-    /// The digest of the key that its page sends along.
+    /// The digest of the key that its page sends with every request.
     page_key: TokenDigest,
-    /// What people know it by.
+    /// Its name for people, such as `Firefox on Linux`.
     pub label: String,
     made: Instant,
     used: Instant,
-    /// When it was used, as the file says.
+    /// When it was last used, according to the file.
     written: Instant,
 }
 
-/// One of them, as it is kept. Times are in milliseconds since 1970.
+/// A signed-in browser in the file. Times are in milliseconds since 1970.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredBrowser {
     id: String,
     digest: TokenDigest,
     grant: TokenDigest,
-    /// Absent in files of earlier versions, whose browsers have to sign in again.
+    /// Missing in files of earlier versions, whose browsers have to sign in again.
     #[serde(default)]
     page_key: Option<TokenDigest>,
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Kept {
     used: u64,
 }
 
-/// When a browser came in, was last heard of, and will have to come in again.
+/// When a browser signed in, was last active, and has to sign in again.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     pub made: u64,
@@ -85,7 +85,7 @@ pub struct Times {
 
 impl Cookie {
     fn new(grant: TokenDigest, page_key: TokenDigest, label: &str, now: Instant) -> Self {
-        let label = label.chars().filter(|letter| !letter.is_control()).take(LONGEST_LABEL);
+        let label = label.chars().filter(|c| !c.is_control()).take(LONGEST_LABEL);
         let id = format!("browser_{}", random_text(12));
         Self { id, grant, page_key, label: label.collect(), made: now, used: now, written: now }
     }
@@ -95,7 +95,7 @@ impl Cookie {
         is_over(self.made, COOKIE_LASTS) || is_over(self.used, COOKIE_IDLE)
     }
 
-    /// By the clock on the wall.
+    /// The times by the system clock.
     pub(crate) fn times(&self) -> Times {
         let times = Wall::now();
         let ends = (self.made + COOKIE_LASTS).min(self.used + COOKIE_IDLE);
@@ -105,33 +105,34 @@ impl Cookie {
 }
 
 impl Cookies {
-    /// Those of a file, which need not be there.
+    /// Reads the cookies of a file. The file may be missing.
     ///
     /// # Errors
-    /// When it is there and cannot be read: who was put out must not come in again by that.
+    /// When the file exists and cannot be read: a browser that was signed out must not become valid again.
     pub fn load(file: PathBuf) -> io::Result<Self> {
         let text = match private::read(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => "[]".to_owned(),
             Err(error) => return Err(error),
         };
-        let kept: Vec<Kept> = serde_json::from_str(&text).map_err(|error| {
-            let text = format!("{} does not hold browsers: {error}", file.display());
+        let stored: Vec<StoredBrowser> = serde_json::from_str(&text).map_err(|error| {
+            let text =
+                format!("{} is not a valid file of signed-in browsers: {error}", file.display());
             io::Error::new(io::ErrorKind::InvalidData, text)
         })?;
         let (times, now) = (Wall::now(), Instant::now());
-        let cookie = |it: Kept| {
+        let cookie = |it: StoredBrowser| {
             let (made, used) = (times.instant(it.made)?, times.instant(it.used)?);
-            let Kept { id, grant, label, page_key, .. } = it;
+            let StoredBrowser { id, grant, label, page_key, .. } = it;
             let cookie =
                 Cookie { id, grant, page_key: page_key?, label, made, used, written: used };
             (!cookie.is_over(now)).then_some((it.digest, cookie))
         };
-        let known = kept.into_iter().filter_map(cookie).take(MOST).collect();
+        let known = stored.into_iter().filter_map(cookie).take(MOST).collect();
         Ok(Self { known: Mutex::new(known), file: Some(file), changes: Changes::default() })
     }
 
-    /// Signs a browser in. A sign-in that cannot be written down counts until the server ends.
+    /// Signs a browser in. If the file cannot be written, the sign-in is valid until the server ends.
     pub(super) fn add(&self, grant: TokenDigest, label: &str, now: Instant) -> SignIn {
         let (token, page_key) = (Token::random(), Token::random());
         let cookie = Cookie::new(grant, page_key.digest(), label, now);
@@ -147,7 +148,7 @@ impl Cookies {
         SignIn { cookie: token, page_key }
     }
 
-    /// The token that a cookie stands for, if the page key is the one that was given out with it.
+    /// The token for which a browser signed in, if the page key belongs to the cookie.
     pub(super) fn grant(
         &self,
         digest: &TokenDigest,
@@ -172,12 +173,12 @@ impl Cookies {
         Some(grant)
     }
 
-    /// Whether a cookie still counts. This is not a use of it.
+    /// Whether a cookie is still valid. This does not count as a use of it.
     pub(super) fn is_signed_in(&self, digest: &TokenDigest, now: Instant) -> bool {
         self.lock().get(digest).is_some_and(|cookie| !cookie.is_over(now))
     }
 
-    /// All that count, the last used first.
+    /// All valid cookies, the last used first.
     pub fn list(&self, now: Instant) -> Vec<(TokenDigest, Cookie)> {
         let known = self.lock();
         let mut list: Vec<_> = known.iter().map(|(key, it)| (*key, it.clone())).collect();
@@ -186,10 +187,10 @@ impl Cookies {
         list
     }
 
-    /// Ends the session of a browser.
+    /// Signs a browser out.
     ///
     /// # Errors
-    /// When that cannot be written down: it is out, but would be in again after a restart.
+    /// When the file cannot be written: the browser is signed out, but would be signed in again after a restart.
     pub fn remove(&self, digest: &TokenDigest) -> io::Result<()> {
         let mut known = self.lock();
         match known.remove(digest) {
@@ -203,16 +204,16 @@ impl Cookies {
 
     fn try_save(&self, known: &HashMap<TokenDigest, Cookie>) {
         if let Err(error) = self.save(known) {
-            tracing::warn!(%error, "browsers that are in are not written down, and need a new code after a restart");
+            tracing::warn!(%error, "signed-in browsers cannot be stored, and need a new code after a restart");
         }
     }
 
     fn save(&self, known: &HashMap<TokenDigest, Cookie>) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         let times = Wall::now();
-        let kept: Vec<Kept> = known
+        let stored: Vec<StoredBrowser> = known
             .iter()
-            .map(|(digest, it)| Kept {
+            .map(|(digest, it)| StoredBrowser {
                 id: it.id.clone(),
                 digest: *digest,
                 grant: it.grant,
@@ -222,7 +223,7 @@ impl Cookies {
                 used: times.millis(it.used),
             })
             .collect();
-        private::replace(file, serde_json::to_string(&kept)?.as_bytes())
+        private::replace(file, serde_json::to_string(&stored)?.as_bytes())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TokenDigest, Cookie>> {
@@ -250,15 +251,15 @@ impl Wall {
         }
     }
 
-    /// A moment of the past; what lies ahead, because somebody set the clock back, is now. `None` for what is too long
-    /// ago to count.
+    /// A moment of the past. A time in the future, because the clock was set back, counts as now. `None` if it is too
+    /// long ago to matter.
     fn instant(&self, millis: u64) -> Option<Instant> {
         let ago = Duration::from_millis(self.millis.saturating_sub(millis));
         self.now.checked_sub(ago)
     }
 }
 
-/// What people know a browser by, from what it says of itself.
+/// The name of a browser for people, from its `User-Agent`.
 pub(super) fn label(agent: &str) -> String {
     let first = |words: &[(&str, &'static str)]| {
         words.iter().find(|(word, _)| agent.contains(word)).map(|(_, name)| *name)
@@ -289,9 +290,9 @@ pub(super) fn label(agent: &str) -> String {
 mod tests {
     use super::*;
 
-    // Seen to fail when only the memory forgets.
+    // Seen to fail when the cookie is removed from memory only.
     #[test]
-    fn a_browser_is_in_after_a_restart_until_it_is_put_out() {
+    fn a_browser_stays_signed_in_after_a_restart_until_it_is_signed_out() {
         let place = tempfile::tempdir().unwrap();
         let file = || place.path().join("browsers.json");
         let (grant, now) = (TokenDigest::of("a token"), Instant::now());
@@ -306,9 +307,9 @@ mod tests {
         assert_eq!(granted(&stays, &stays), Some(grant));
         assert_eq!(granted(&stays, &goes), None, "with the page key of another browser");
         assert_eq!(granted(&goes, &goes), None);
-        let kept = std::fs::read_to_string(file()).unwrap();
+        let stored = std::fs::read_to_string(file()).unwrap();
         for secret in [&stays.cookie, &stays.page_key] {
-            assert!(!kept.contains(secret.expose()), "only digests are kept");
+            assert!(!stored.contains(secret.expose()), "only digests are stored");
         }
         let list = after.list(now);
         let times = list[0].1.times();
@@ -316,13 +317,13 @@ mod tests {
         assert!(times.made <= times.used && times.used < times.expires);
     }
 
-    // Seen to fail when times of the file are taken for now.
+    // Seen to fail when times of the file count as now.
     #[test]
-    fn what_ran_out_while_nobody_was_there_has_run_out() {
+    fn a_cookie_that_expired_while_the_server_was_off_is_expired() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("browsers.json");
         let wall = Wall::now().millis;
-        let kept = |ago: Duration| Kept {
+        let stored = |ago: Duration| StoredBrowser {
             id: "browser_x".to_owned(),
             digest: TokenDigest::of(&format!("{ago:?}")),
             grant: TokenDigest::of("a token"),
@@ -331,18 +332,18 @@ mod tests {
             made: wall - u64::try_from(ago.as_millis()).unwrap(),
             used: wall - u64::try_from(ago.as_millis()).unwrap(),
         };
-        let of_an_earlier_version = Kept { page_key: None, ..kept(COOKIE_IDLE / 3) };
-        let ran_out = kept(COOKIE_IDLE + Duration::from_secs(1));
-        let all = [kept(COOKIE_IDLE / 2), ran_out, of_an_earlier_version];
+        let of_an_earlier_version = StoredBrowser { page_key: None, ..stored(COOKIE_IDLE / 3) };
+        let ran_out = stored(COOKIE_IDLE + Duration::from_secs(1));
+        let all = [stored(COOKIE_IDLE / 2), ran_out, of_an_earlier_version];
         private::replace(&file, serde_json::to_string(&all).unwrap().as_bytes()).unwrap();
         let cookies = Cookies::load(file.clone()).unwrap();
         assert_eq!(cookies.list(Instant::now()).len(), 1);
         std::fs::write(&file, "{").unwrap();
-        assert!(Cookies::load(file).is_err(), "what cannot be read is not overlooked");
+        assert!(Cookies::load(file).is_err(), "an unreadable file is an error");
     }
 
     #[test]
-    fn browsers_are_called_as_people_call_them() {
+    fn browsers_have_names_that_people_know() {
         let firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
         assert_eq!(label(firefox), "Firefox on Linux");
         let phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18.0 Mobile Safari/604.1";

@@ -1,8 +1,8 @@
-//! The notice that users, tokens or sign-ins have changed.
+//! Notifications that users, tokens or sign-ins have changed.
 
 use tokio::sync::watch;
 
-/// Tells open connections that users, tokens or sign-ins have changed.
+/// Notifies open connections that users, tokens or sign-ins have changed.
 #[derive(Debug, Default)]
 pub struct Changes(watch::Sender<u64>);
 

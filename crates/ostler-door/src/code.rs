@@ -1,10 +1,10 @@
-//! How a browser signs in: a one-time code, given to whoever has a token, becomes a cookie that no script can read, and a
-//! page key that only our own page has. A browser sends its cookies to every port of a host, so a cookie alone proves
-//! nothing: a program that an agent started on another port may have got it.
+//! How a browser signs in: a caller with a token gets a one-time code. The browser exchanges it for a cookie that no
+//! script can read, and a page key that only the server's own page has. A browser sends its cookies to every port of a
+//! host, so a cookie alone proves nothing: a program that an agent started on another port may have received it.
 //!
-//! A code and a cookie stand for the token they were given for and are worth as much as it is at the moment: when the
-//! token is taken back, the role changes or the owner's token is renewed, so it is for them. Both are kept as digests:
-//! codes in memory, cookies also in a file, so that browsers are still in after a restart ([`super::browsers`]).
+//! A code and a cookie depend on the token for which they were issued: if it is revoked, its user's role changes or the
+//! owner's token is renewed, this applies to them at once. Both are stored as digests: codes in memory, cookies also in
+//! a file, so that browsers stay signed in after a restart ([`super::browsers`]).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,10 +14,10 @@ use super::browsers::{COOKIE_LASTS, Cookies, MOST, SignIn};
 use super::changes::Changes;
 use super::token::{Token, TokenDigest};
 
-/// How long a code waits for its browser.
+/// How long a code is valid.
 pub(crate) const CODE_LASTS: Duration = Duration::from_secs(5 * 60);
 
-/// Codes that wait for a browser, and browsers that are in.
+/// Unused codes, and signed-in browsers.
 #[derive(Debug, Default)]
 pub struct Browsers {
     codes: Mutex<HashMap<TokenDigest, Code>>,
@@ -26,18 +26,18 @@ pub struct Browsers {
 
 #[derive(Clone, Copy, Debug)]
 struct Code {
-    /// The token it stands for.
+    /// The token for which the code was issued.
     grant: TokenDigest,
     made: Instant,
 }
 
 impl Browsers {
-    /// With the cookies of these.
+    /// Uses these cookies.
     pub fn new(cookies: Cookies) -> Self {
         Self { codes: Mutex::default(), cookies }
     }
 
-    /// A code for one browser.
+    /// Makes a code for one browser.
     pub fn code(&self, grant: TokenDigest, now: Instant) -> Token {
         let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
         if codes.len() >= MOST
@@ -50,8 +50,8 @@ impl Browsers {
         code
     }
 
-    /// Makes a cookie of a code, which is gone with that. The second part is the token that it stands for.
-    /// `label` is what people know the browser by.
+    /// Exchanges a code, which is used up by that, for a sign-in. The second value is the token for which the code was
+    /// issued. `label` is the browser's name for people.
     pub(crate) fn redeem(
         &self,
         code: &str,
@@ -65,7 +65,7 @@ impl Browsers {
         is_fresh.then(|| (self.cookies.add(grant, label, now), grant))
     }
 
-    /// The token that a cookie and its page key stand for.
+    /// The token for which the browser with this cookie and page key signed in.
     pub(crate) fn grant(&self, cookie: &str, page_key: &str, now: Instant) -> Option<TokenDigest> {
         self.cookies.grant(&TokenDigest::of(cookie), &TokenDigest::of(page_key), now)
     }
@@ -75,28 +75,28 @@ impl Browsers {
         self.cookies.is_signed_in(cookie, now)
     }
 
-    /// Reports every sign-in that ended.
+    /// Notifies of every sign-in that ended.
     pub(super) fn changes(&self) -> &Changes {
         &self.cookies.changes
     }
 
-    /// Ends the session of a cookie.
+    /// Signs out the browser with this cookie.
     pub fn leave(&self, cookie: &str) -> std::io::Result<()> {
         self.cookies.remove(&TokenDigest::of(cookie))
     }
 }
 
-/// The cookie's name. Cookies do not know of ports, so two servers on one machine need two names.
+/// The cookie's name. Cookies do not depend on ports, so two servers on one machine need two names.
 pub(crate) fn cookie_name(port: u16) -> String {
     format!("ostler_session_{port}")
 }
 
-/// What sets the cookie: out of reach of scripts, and sent along by no other site.
+/// The header that sets the cookie: no script can read it, and other sites cannot send it.
 pub(crate) fn set_cookie(name: &str, cookie: &Token, is_secure: bool) -> String {
     cookie_line(name, cookie.expose(), COOKIE_LASTS.as_secs(), is_secure)
 }
 
-/// What removes the cookie.
+/// The header that removes the cookie.
 pub(crate) fn clear_cookie(name: &str, is_secure: bool) -> String {
     cookie_line(name, "", 0, is_secure)
 }
@@ -115,9 +115,9 @@ mod tests {
         now.checked_add(by).unwrap()
     }
 
-    // Seen to fail when `redeem` looks the code up and leaves it there.
+    // Seen to fail when `redeem` does not remove the code.
     #[test]
-    fn a_code_opens_the_door_once() {
+    fn a_code_can_be_used_once() {
         let (browsers, now) = (Browsers::default(), Instant::now());
         let grant = TokenDigest::of("a token");
         let code = browsers.code(grant, now);
@@ -126,10 +126,10 @@ mod tests {
         let granted = |cookie: &Token| browsers.grant(cookie.expose(), page_key.expose(), now);
         assert_eq!((of, granted(&cookie)), (grant, Some(grant)));
         assert!(browsers.redeem(code.expose(), "", now).is_none(), "the second time");
-        assert!(granted(&code).is_none(), "a code is no cookie");
-        assert!(granted(&page_key).is_none(), "a page key is no cookie");
-        assert!(browsers.redeem(cookie.expose(), "", now).is_none(), "a cookie is no code");
-        assert!(browsers.redeem(page_key.expose(), "", now).is_none(), "a page key is no code");
+        assert!(granted(&code).is_none(), "a code is not a cookie");
+        assert!(granted(&page_key).is_none(), "a page key is not a cookie");
+        assert!(browsers.redeem(cookie.expose(), "", now).is_none(), "a cookie is not a code");
+        assert!(browsers.redeem(page_key.expose(), "", now).is_none(), "a page key is not a code");
         for wrong in ["", cookie.expose(), &page_key.expose()[1..]] {
             assert!(browsers.grant(cookie.expose(), wrong, now).is_none(), "{wrong}");
         }
@@ -137,9 +137,9 @@ mod tests {
         assert!(granted(&cookie).is_none());
     }
 
-    // Seen to fail without the limit of a cookie that nobody uses, and without that of the code.
+    // Seen to fail without the limit of an unused cookie, and without that of the code.
     #[test]
-    fn codes_and_cookies_come_to_an_end() {
+    fn codes_and_cookies_expire() {
         let (browsers, start) = (Browsers::default(), Instant::now());
         let grant = TokenDigest::of("a token");
         let late = browsers.code(grant, start);
@@ -158,12 +158,12 @@ mod tests {
             now = later(now, COOKIE_IDLE / 2);
             steps += 1;
         }
-        assert_eq!(steps, 60, "used all the time, it counts for thirty days");
+        assert_eq!(steps, 60, "in constant use it is valid for thirty days");
         assert!(!granted(&idle, later(start, COOKIE_IDLE)));
     }
 
     #[test]
-    fn there_are_never_too_many_of_them() {
+    fn the_number_of_codes_and_cookies_is_limited() {
         let (browsers, start) = (Browsers::default(), Instant::now());
         let grant = TokenDigest::of("a token");
         let first = browsers.code(grant, start);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_is_for_this_site_alone() {
+    fn the_cookie_is_for_this_site_only() {
         let token = Token::random();
         let line = set_cookie(&cookie_name(7), &token, false);
         let value = token.expose();

@@ -1,4 +1,4 @@
-//! The middleware around all routes: asks the [`guard`](super::guard), and ends answers whose caller is signed out.
+//! The middleware around all routes: asks the [`guard`](super::guard), and ends responses whose caller is signed out.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,14 +11,14 @@ use axum::response::{IntoResponse as _, Response};
 use super::guard::{Entry, FromStranger, Guard, preflight};
 use super::revocation::{self, Credential};
 
-/// Lets a request in, or answers in the routes' place.
+/// Passes a request on to the routes, or refuses it.
 pub(crate) async fn check(
     State(guard): State<Arc<Guard>>,
     request: Request,
     next: Next,
 ) -> Response {
     let (mut parts, body) = request.into_parts();
-    // Decided before the request is judged: a page that may talk to us may also read why it was refused.
+    // Before the request is checked: a listed page may also read why it was refused.
     let reader = guard.site.foreign_reader(&parts);
     let is_secure = guard.site.is_secure(&parts.headers);
     let mut response = match guard.judge(&parts, guard.peer(&parts), Instant::now()) {
@@ -45,13 +45,13 @@ pub(crate) async fn check(
     response
 }
 
-/// The answer for a caller, for as long as the caller may have it.
+/// The response for a caller, which ends when the caller is signed out.
 async fn answer(credential: Credential, mut request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     request.extensions_mut().insert(credential.caller.clone());
     request.extensions_mut().insert(credential.clone());
     tokio::select! {
-        // First: a request that signs its own caller out is answered.
+        // First: a request that signs its own caller out gets its response.
         biased;
         response = next.run(request) => {
             revocation::end_with_caller(response, credential, &path)

@@ -1,10 +1,10 @@
-//! The door: which requests come in, and who is behind them.
+//! The door: which requests are accepted, and who sent them.
 //!
-//! A browser sends requests for any page that the user looks at, so being on this machine proves nothing. A request
-//! comes in when its host is ours (a foreign name that leads here is DNS rebinding), its origin is ours or absent, and
-//! somebody we know sent it: with a token, or with the cookie of a browser and the key of our own page. The same holds
-//! before a WebSocket is opened and before a stream of events begins; what stays open is checked again
-//! ([`super::revocation`]).
+//! A browser sends requests for every page that the user opens, so a request from this machine proves nothing. A
+//! request is accepted if its host is a name of this server (another name that resolves to it is DNS rebinding), its
+//! origin is the server's own or missing, and a known caller sent it: with a token, or with the cookie of a browser and
+//! the key of the server's own page. The same holds before a WebSocket is opened and before a stream of events begins.
+//! Open connections are checked again ([`super::revocation`]).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,10 +23,11 @@ use super::site::{Access, Site};
 use super::token::TokenDigest;
 use super::users::{Caller, Users};
 
-/// A token is much shorter.
+/// The length limit of a token; real ones are much shorter.
 const LONGEST_TOKEN: usize = 256;
 
-/// Headers that say who asks for what. Two of them are one for us and another for somebody else.
+/// Headers that identify the caller, the host or the content. With two of them, this server and a proxy might read
+/// different ones.
 const SINGLE: [&str; 10] = [
     "host",
     "origin",
@@ -40,15 +41,15 @@ const SINGLE: [&str; 10] = [
     PAGE_KEY,
 ];
 
-/// The header with which our page sends its key.
+/// The header in which the server's own page sends its key.
 pub(crate) const PAGE_KEY: &str = "x-ostler-page-key";
-/// A page cannot send headers when it opens a WebSocket. It offers two protocols: one of this name with the key behind it,
-/// and [`SOCKET`], which is the one that is taken.
+/// A page cannot send headers when it opens a WebSocket. It offers two protocols: one with this prefix and the key, and
+/// [`SOCKET`], which the server selects.
 const SOCKET_KEY: &str = "ostler.page-key.";
-/// The protocol of our WebSocket.
+/// The protocol of the server's WebSocket.
 pub const SOCKET: &str = "ostler";
 
-/// What the door knows.
+/// The state of the door.
 pub struct Guard {
     pub site: Site,
     pub users: Arc<Users>,
@@ -57,40 +58,40 @@ pub struct Guard {
     pub requests: Buckets<TokenDigest>,
     /// Wrong tokens per address.
     pub failures: Buckets<IpAddr>,
-    /// Requests per address to paths that are open to everybody.
+    /// Requests per address to open paths.
     pub strangers: Buckets<IpAddr>,
 }
 
-/// Marks a request to a path that is open to everybody: nothing is known about who sent it.
+/// Marks a request to an open path: its sender is unknown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FromStranger;
 
-/// How a request comes in.
+/// How a request is accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It is for everybody.
+    /// The path is open.
     Public,
-    /// Somebody we know sent it, with a token, or with the cookie of this digest.
+    /// A known caller sent it, with a token, or with the cookie of this digest.
     Caller { caller: Caller, cookie: Option<TokenDigest> },
-    /// A browser asks whether a page that we know may send something.
+    /// A browser asks whether a listed page may send a request.
     Preflight,
 }
 
-/// Where a request comes from, as browsers tell.
+/// Where a request comes from, according to the browser's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whence {
-    /// No page: a program, or an address that somebody typed in.
+enum RequestSource {
+    /// No page: a program, or an address that the user typed.
     NoPage,
-    /// Our own page.
+    /// The server's own page.
     OwnPage,
-    /// A page elsewhere that the operator listed for this path.
+    /// A page of another origin that the operator listed for this path.
     ListedPage,
-    /// A link on some page that leads to ours.
+    /// A link on any page that leads to this server.
     Link,
 }
 
 impl Guard {
-    /// Decides about a request.
+    /// Accepts or refuses a request.
     ///
     /// # Errors
     /// With the refusal.
@@ -102,9 +103,9 @@ impl Guard {
     ) -> Result<Entry, ApiError> {
         check_single(&parts.headers)?;
         let host = self.host(parts)?;
-        let whence = self.whence(parts, &host)?;
+        let source = self.source(parts, &host)?;
         let access = self.site.access(&parts.method, parts.uri.path());
-        if parts.method == Method::OPTIONS && whence == Whence::ListedPage {
+        if parts.method == Method::OPTIONS && source == RequestSource::ListedPage {
             return Ok(Entry::Preflight);
         }
         let entry = match access {
@@ -112,24 +113,24 @@ impl Guard {
                 self.check_stranger(peer, now)?;
                 Entry::Public
             }
-            Access::Callers if whence == Whence::Link => return Err(cross_site()),
-            Access::Callers => self.caller(parts, whence, peer, now)?,
+            Access::Callers if source == RequestSource::Link => return Err(cross_site()),
+            Access::Callers => self.caller(parts, source, peer, now)?,
         };
         check_json(parts)?;
         Ok(entry)
     }
 
-    /// The host that the request is for, which must be one of ours.
+    /// The host of the request, which must be one of this server's names.
     fn host(&self, parts: &Parts) -> Result<String, ApiError> {
         let said = parts.headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
         let in_target = parts.uri.authority().map(|authority| authority.as_str());
         let host = match (said, in_target) {
-            // What HTTP/2 says in place of the header.
+            // HTTP/2 sends the host in the target instead of the header.
             (None, Some(target)) if parts.version >= Version::HTTP_2 => target,
             (None, _) => {
                 return Err(ApiError::bad_request("no_host", "the request has no Host header"));
             }
-            // A target with a host of its own wins over the header, with some; so they must not differ.
+            // Some programs prefer the host in the target to the header, so they must not differ.
             (Some(said), Some(target)) if !said.eq_ignore_ascii_case(target) => {
                 return Err(misdirected(target));
             }
@@ -139,7 +140,7 @@ impl Guard {
         if self.site.is_own_host(&host) { Ok(host) } else { Err(misdirected(&host)) }
     }
 
-    fn whence(&self, parts: &Parts, host: &str) -> Result<Whence, ApiError> {
+    fn source(&self, parts: &Parts, host: &str) -> Result<RequestSource, ApiError> {
         let text = |name: &str| parts.headers.get(name).map(|it| it.to_str().unwrap_or_default());
         let fetch_site = text("sec-fetch-site");
         let is_link = || {
@@ -149,32 +150,32 @@ impl Guard {
         };
         match (text("origin"), fetch_site) {
             (Some(origin), _) if self.site.may_read(parts.uri.path(), origin) => {
-                Ok(Whence::ListedPage)
+                Ok(RequestSource::ListedPage)
             }
             (Some(origin), None | Some("same-origin")) if self.site.is_origin(origin, host) => {
-                Ok(Whence::OwnPage)
+                Ok(RequestSource::OwnPage)
             }
-            (None, Some("same-origin")) => Ok(Whence::OwnPage),
-            (None, None | Some("none")) => Ok(Whence::NoPage),
-            (None, Some("cross-site" | "same-site")) if is_link() => Ok(Whence::Link),
+            (None, Some("same-origin")) => Ok(RequestSource::OwnPage),
+            (None, None | Some("none")) => Ok(RequestSource::NoPage),
+            (None, Some("cross-site" | "same-site")) if is_link() => Ok(RequestSource::Link),
             _ => Err(cross_site()),
         }
     }
 
-    /// Who sent the request.
+    /// The caller who sent the request.
     fn caller(
         &self,
         parts: &Parts,
-        whence: Whence,
+        source: RequestSource,
         peer: Option<IpAddr>,
         now: Instant,
     ) -> Result<Entry, ApiError> {
         let mut by_cookie = None;
         let caller = match bearer(&parts.headers)? {
-            // A token that does not count is an error also beside a cookie that would.
+            // A wrong token is an error even if a valid cookie comes with it.
             Some(token) => self.users.caller(&TokenDigest::of(token)),
             None => {
-                let Some(cookie) = self.cookie(parts, whence)? else {
+                let Some(cookie) = self.cookie(parts, source)? else {
                     let error = ApiError::unauthenticated("the request has no token");
                     return Err(error
                         .hint("send `Authorization: Bearer …` with the token of the token file"));
@@ -192,7 +193,7 @@ impl Guard {
         Ok(Entry::Caller { caller, cookie: by_cookie })
     }
 
-    /// Slows an address down that floods paths that are open to everybody, before anything is read or looked up.
+    /// Slows down an address with too many requests to open paths, before anything is read or looked up.
     fn check_stranger(&self, peer: Option<IpAddr>, now: Instant) -> Result<(), ApiError> {
         let Some(peer) = peer else { return Ok(()) };
         self.strangers
@@ -200,7 +201,7 @@ impl Guard {
             .map_err(|wait| ApiError::too_many("too many requests from this address", wait))
     }
 
-    /// The address that a request comes from. A proxy's word for it counts only if the operator says so.
+    /// The address that a request comes from. `X-Forwarded-For` counts only if the operator trusts the proxy.
     pub fn peer(&self, parts: &Parts) -> Option<IpAddr> {
         let direct = parts.extensions.get::<ConnectInfo<std::net::SocketAddr>>();
         let direct = direct.map(|ConnectInfo(address)| address.ip());
@@ -208,44 +209,49 @@ impl Guard {
             return direct;
         }
         let lines = parts.headers.get_all("x-forwarded-for").iter();
-        // The last one is what our own proxy saw; those before it are what the client claims.
+        // The server's own proxy added the last address; the client may have made up the ones before.
         let last =
             lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')).last();
         last.and_then(|address| address.trim().parse().ok()).or(direct)
     }
 
-    /// The session's cookie, if cookies count for this request.
-    fn cookie<'a>(&self, parts: &'a Parts, whence: Whence) -> Result<Option<&'a str>, ApiError> {
+    /// The session's cookie, if this request may use cookies.
+    fn cookie<'a>(
+        &self,
+        parts: &'a Parts,
+        source: RequestSource,
+    ) -> Result<Option<&'a str>, ApiError> {
         let Some(cookie) = one_cookie(&parts.headers, &self.site.cookie)? else { return Ok(None) };
-        // A browser always says where a WebSocket is opened from.
+        // A browser always sends the origin when it opens a WebSocket.
         let says_origin = parts.headers.contains_key(header::ORIGIN);
         let is_silent = is_upgrade(&parts.headers) && !says_origin;
-        // Older browsers say nothing about where a GET comes from. The header of the page key does: a page elsewhere would
-        // have to be allowed to send it.
-        let is_older = whence == Whence::NoPage
+        // Older browsers do not say where a GET comes from. The page key proves it: a page of another origin would need
+        // permission to send that header.
+        let is_older = source == RequestSource::NoPage
             && matches!(parts.method, Method::GET | Method::HEAD)
             && !parts.headers.contains_key("sec-fetch-site")
             && parts.headers.contains_key(PAGE_KEY);
-        if (whence == Whence::OwnPage || is_older) && !is_silent {
+        if (source == RequestSource::OwnPage || is_older) && !is_silent {
             return Ok(Some(cookie));
         }
-        let error = ApiError::unauthenticated("a cookie counts only for requests of our own page");
+        let error =
+            ApiError::unauthenticated("a cookie is accepted only from the server's own page");
         Err(error.hint("programs send `Authorization: Bearer …`"))
     }
 
-    /// Somebody who came with a wrong token. After some of them the address has to wait, for wrong ones only: who has
-    /// a right one is not kept out by others at the same address.
+    /// Refuses a wrong token. After several of them the address has to wait, but only with wrong tokens: a caller with
+    /// a valid one is not blocked by others at the same address.
     pub(super) fn unknown(&self, peer: Option<IpAddr>, now: Instant) -> ApiError {
         let wait = peer.and_then(|peer| self.failures.take(network(peer), now).err());
         match wait {
             Some(wait) => ApiError::too_many("too many wrong tokens from this address", wait),
             None => ApiError::unauthenticated("the token or the session is not known")
-                .hint("it may have been renewed or taken back: read the token file again, or ask for a new code"),
+                .hint("it may have been renewed or revoked: read the token file again, or ask for a new code"),
         }
     }
 }
 
-/// One user has a whole network of this kind.
+/// The network of an address: one user may have a whole IPv6 network.
 pub fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
@@ -263,7 +269,7 @@ fn misdirected(host: &str) -> ApiError {
 }
 
 fn cross_site() -> ApiError {
-    ApiError::forbidden("cross_site", "requests of other sites are not taken")
+    ApiError::forbidden("cross_site", "requests of other sites are refused")
 }
 
 fn no_page_key() -> ApiError {
@@ -271,7 +277,7 @@ fn no_page_key() -> ApiError {
         .hint("sign in again; programs send `Authorization: Bearer …`")
 }
 
-/// The key of our page: in its header, or among the protocols of a WebSocket.
+/// The key of the server's own page: in its header, or among the protocols of a WebSocket.
 fn page_key(headers: &HeaderMap) -> Option<&str> {
     let key = match is_upgrade(headers) {
         false => headers.get(PAGE_KEY)?.to_str().ok(),
@@ -294,7 +300,7 @@ pub(crate) fn is_upgrade(headers: &HeaderMap) -> bool {
     headers.contains_key(header::UPGRADE)
 }
 
-/// The token in the header; nowhere else is one looked for.
+/// The token in the `Authorization` header. It is not accepted anywhere else.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
     let text = value.to_str().ok().filter(|text| text.len() <= LONGEST_TOKEN);
@@ -307,7 +313,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     })
 }
 
-/// A cookie by its name. Two of one name come from somebody who wants to slip in his own.
+/// A cookie by its name. Two with the same name may be an attempt to replace the user's cookie.
 pub(super) fn one_cookie<'a>(
     headers: &'a HeaderMap,
     name: &str,
@@ -326,8 +332,9 @@ pub(super) fn one_cookie<'a>(
     Ok(value.filter(|value| value.len() <= LONGEST_TOKEN))
 }
 
-/// Whatever changes something is JSON, which no form and no script of another page can send without a preflight request. Neither can they
-/// send a token in a header; who does and says nothing else need not say nothing in JSON.
+/// Requires JSON for every request that changes something: no form and no script of another page can send it without a
+/// preflight request. They cannot send a token in a header either, so a request with a token and without a body needs
+/// no content type.
 fn check_json(parts: &Parts) -> Result<(), ApiError> {
     let kind =
         parts.headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
@@ -337,7 +344,7 @@ fn check_json(parts: &Parts) -> Result<(), ApiError> {
             !says_nothing || !parts.headers.contains_key(header::AUTHORIZATION)
         }
         Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE => false,
-        // Browsers ask before they send it or anything they do not know, and get no answer that lets them.
+        // Browsers send a preflight request for DELETE and unknown methods, and it is refused.
         _ => has_body(&parts.headers),
     };
     let essence = kind.and_then(|kind| kind.split(';').next()).map(str::trim).unwrap_or_default();

@@ -1,20 +1,20 @@
-//! What every answer tells a browser: run nothing that we did not send, load nothing from elsewhere, and let nobody put
-//! a frame around it.
+//! Security headers of every response: a browser runs only the server's own scripts, loads nothing from other sites,
+//! and shows no page in a frame.
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
-/// Scripts and styles from files of ours only; pictures may also be in the page itself. Nothing from other sites: a
-/// picture that a model wrote would carry away what stands in its address.
+/// Scripts and styles only from files of this server; images may also be inline. Nothing from other sites: the URL of
+/// an image in a model's text could carry data out.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
     connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const ALWAYS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // For browsers that do not know `frame-ancestors`.
+    // For browsers without support for `frame-ancestors`.
     (header::X_FRAME_OPTIONS, "DENY"),
     (header::REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
@@ -22,7 +22,7 @@ const ALWAYS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=()"),
 ];
 
-/// Adds them to an answer, whoever gave it. What a route says about caching stays; without a word nothing is kept.
+/// Adds the headers to a response. A route's own `cache-control` stays; without one, nothing is cached.
 pub(crate) async fn add(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
@@ -50,7 +50,7 @@ mod tests {
 
     // Seen to fail with a policy without `script-src`, and with `'unsafe-inline'` in it.
     #[tokio::test]
-    async fn every_answer_has_them_also_one_that_says_no() {
+    async fn every_response_has_the_headers_also_a_refusal() {
         let cached = || async { ([(header::CACHE_CONTROL, "max-age=9")], "x") };
         let own = || async { ([(header::CONTENT_SECURITY_POLICY, "default-src *")], "x") };
         let app = Router::new()

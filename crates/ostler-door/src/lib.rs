@@ -1,11 +1,11 @@
-//! Who may talk to Ostler's server, and how much: every request passes here before anything else looks at it.
+//! Who may talk to Ostler's server, and how much: every request passes this crate first.
 //!
-//! [`edge::protect`] puts the guards around an application in their order: headers of the answer, who it is, how much he
-//! sends. [`serve`] bounds connections.
+//! [`edge::protect`] puts the guards around an application in their order: headers of the response, the caller, the
+//! size of the body. [`serve`] limits connections.
 //!
-//! What is refused is refused in one shape ([`ostler_base::error`]), before a route sees anything of it. [`guard`] decides who comes
-//! in, on behalf of [`users`] with their [`token`]s and of browsers with a cookie ([`code`]); [`site`] says what the
-//! server is called and what of it is open. [`revocation`] ends what is still open when its caller is signed out.
+//! Refusals have one format ([`ostler_base::error`]), and a route never sees a refused request. [`guard`] identifies
+//! the caller: [`users`] with their [`token`]s, and browsers with a cookie ([`code`]). [`site`] has the server's host
+//! names and its open paths. [`revocation`] ends open connections when their caller is signed out.
 
 pub mod bind;
 pub mod browsers;

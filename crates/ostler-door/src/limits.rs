@@ -1,7 +1,7 @@
-//! How large a body may be, and how long it may take to come.
+//! How large a body may be, and how long it may take to arrive.
 //!
-//! A body is read here, whole, before a route begins: what is too large or too slow is refused in our own shape, and a
-//! route never waits for a client. Nothing is read for somebody who was not let in.
+//! The whole body is read here before a route begins. A body that is too large or too slow is refused in the server's
+//! format, and a route never waits for a client. The body of a caller who was refused is not read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use ostler_base::error::ApiError;
 
 use super::guard::{FromStranger, is_upgrade};
 
-/// What bodies may be like.
+/// Limits of bodies.
 #[derive(Clone, Debug)]
 pub struct BodyLimits {
-    /// The most bytes, where nothing else is said.
+    /// The maximum number of bytes, unless `by_path` has another limit.
     pub bytes: usize,
-    /// The most bytes for paths that begin like this; the longest beginning counts.
+    /// The maximum number of bytes for paths with this prefix; the longest prefix counts.
     pub by_path: Vec<(String, usize)>,
-    /// The most bytes from strangers, where `by_path` says nothing else.
+    /// The maximum number of bytes from strangers, unless `by_path` has another limit.
     pub from_strangers: usize,
-    /// How long the whole of it may take.
+    /// How long the whole body may take.
     pub time: Duration,
 }
 
@@ -49,13 +49,13 @@ impl BodyLimits {
     }
 }
 
-/// Reads the body and hands it on.
+/// Reads the body and passes the request on.
 pub async fn check(
     State(limits): State<Arc<BodyLimits>>,
     request: Request,
     next: Next,
 ) -> Response {
-    // What follows an upgrade is no body.
+    // The bytes after an upgrade are not a body.
     if is_upgrade(request.headers()) && request.method() == Method::GET {
         return next.run(request).await;
     }
@@ -69,7 +69,7 @@ pub async fn check(
     }
     match tokio::time::timeout(limits.time, read(body, most)).await {
         Ok(Ok(bytes)) => {
-            // It is here now, however it came.
+            // The body is complete now, so this header no longer applies.
             parts.headers.remove(header::TRANSFER_ENCODING);
             next.run(Request::from_parts(parts, Body::from(bytes))).await
         }
@@ -94,12 +94,12 @@ async fn read(body: Body, most: usize) -> Result<Bytes, ApiError> {
 }
 
 fn too_large(most: usize) -> ApiError {
-    let message = format!("the body is larger than {most} bytes, the most that is taken here");
+    let message = format!("the body is larger than {most} bytes, the maximum for this path");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
 }
 
 fn too_slow(time: Duration) -> ApiError {
-    let message = format!("the body did not come within {} s", time.as_secs_f32());
+    let message = format!("the body did not arrive within {} s", time.as_secs_f32());
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "body_too_slow", message)
 }
 
@@ -124,9 +124,9 @@ mod tests {
         app(limits).oneshot(request).await.unwrap().status().as_u16()
     }
 
-    // Seen to fail without the check of the length, and without the count (a body in pieces has no length).
+    // Seen to fail without the check of the length, and without the count (a chunked body has no length).
     #[tokio::test]
-    async fn a_body_that_is_too_large_is_refused_however_it_comes() {
+    async fn a_body_that_is_too_large_is_refused_with_and_without_a_length() {
         let by_path = vec![("/a".to_owned(), 5), ("/a/b".to_owned(), 20)];
         let limits = BodyLimits { bytes: 10, by_path, ..BodyLimits::default() };
         let check = async |path: &str, size: usize, expected: u16| {
@@ -144,12 +144,16 @@ mod tests {
         check("/a/b", 21, 413).await;
         let announced = Request::builder().uri("/x").header("content-length", "99999999999");
         let nothing_came = Body::from_stream(futures::stream::pending::<std::io::Result<Bytes>>());
-        assert_eq!(status(limits, announced, nothing_came).await, 413, "without waiting for it");
+        assert_eq!(
+            status(limits, announced, nothing_came).await,
+            413,
+            "without waiting for the body"
+        );
     }
 
     // Seen to hang without the limit.
     #[tokio::test]
-    async fn a_body_that_never_ends_is_not_waited_for() {
+    async fn a_body_that_never_ends_is_refused() {
         let drops = futures::stream::unfold((), |()| async {
             tokio::time::sleep(Duration::from_millis(1)).await;
             Some((Ok::<_, std::io::Error>("x"), ()))
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_breaks_off_is_refused() {
+    async fn an_incomplete_body_is_refused() {
         let broken = [Ok("x"), Err(std::io::Error::from(std::io::ErrorKind::ConnectionReset))];
         let body = Body::from_stream(futures::stream::iter(broken));
         assert_eq!(status(BodyLimits::default(), Request::builder().uri("/x"), body).await, 400);

@@ -1,4 +1,4 @@
-//! How much of something one user may have at the same time: engines, streams, sockets.
+//! Limits per user on what is in use at the same time: engines, streams, sockets.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,32 +10,32 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// When a client that was refused may try again.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// How often those who wait ask for room again: what was in use before may be idle by now.
+/// How often waiting calls ask idle holders again to make room: a holder that was busy may be idle by now.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
 type Held = Arc<Mutex<HashMap<String, Arc<Room>>>>;
 
-/// What one user may have.
+/// The permits of one user.
 #[derive(Debug)]
 struct Room {
     places: Arc<Semaphore>,
-    /// One that is idle is wanted by a run that waits.
+    /// Notified when a waiting run wants the place of an idle holder.
     wanted: Notify,
 }
 
 /// A limit per user.
 #[derive(Clone, Debug)]
 pub struct UserLimit {
-    /// What is limited, in the plural.
+    /// The name of what is limited, in the plural.
     what: &'static str,
-    /// What a user does who has too many.
+    /// What a user with too many can do.
     remedy: &'static str,
     most: usize,
-    /// Only users who have some, or wait for one.
+    /// Only users who hold a permit, or wait for one.
     held: Held,
 }
 
-/// One of them, given back when it is dropped.
+/// One permit, returned on drop.
 #[derive(Debug)]
 pub struct UserPermit {
     user: String,
@@ -45,12 +45,12 @@ pub struct UserPermit {
     room: Option<Arc<Room>>,
 }
 
-/// Tells whether a place that is idle is wanted by a run that waits.
+/// Notifies the idle holder of a permit that a run waits for a place.
 #[derive(Debug)]
 pub struct Wanted(Option<Arc<Room>>);
 
 impl Wanted {
-    /// Waits until it is wanted; for ever where nothing is held.
+    /// Waits until a run wants the place; forever if there is no permit.
     pub async fn wanted(&self) {
         match &self.0 {
             Some(room) => room.wanted.notified().await,
@@ -60,7 +60,7 @@ impl Wanted {
 }
 
 impl UserPermit {
-    /// For the holder of a permit that is idle.
+    /// For the idle holder of a permit.
     pub fn wanted(permit: Option<&Self>) -> Wanted {
         Wanted(permit.and_then(|permit| permit.room.clone()))
     }
@@ -71,12 +71,13 @@ impl UserLimit {
         Self { what, remedy, most: most.min(Semaphore::MAX_PERMITS), held: Arc::default() }
     }
 
-    /// One more for a user.
+    /// Takes a permit for a user.
     ///
     /// # Errors
     /// When the user has as many as allowed.
     pub fn take(&self, user: &str) -> Result<UserPermit, ApiError> {
-        // Made first, so that it is dropped also if there is none: nothing is left of a user who has nothing.
+        // Created first, so that it is dropped also if there is no permit: users without permits are removed from the
+        // map.
         let mut taken = self.none_yet(user);
         let room = self.of(user);
         taken.permit = Arc::clone(&room.places).try_acquire_owned().ok();
@@ -84,13 +85,13 @@ impl UserLimit {
         if taken.permit.is_some() {
             return Ok(taken);
         }
-        // In the message, because a run that fails for it has no hint.
+        // In the message and not as a hint, because a failed run shows only the message.
         let Self { what, remedy, most, .. } = self;
-        let message = format!("you have {most} {what}, the most for one user; {remedy}");
+        let message = format!("you have {most} {what}, the maximum for one user; {remedy}");
         Err(ApiError::too_many(message, RETRY))
     }
 
-    /// One more for a user, as soon as there is one. The one that waits longest is next. Idle ones are asked to make way.
+    /// Waits for a permit for a user. The longest waiting call is next. Idle holders are asked to make room.
     pub async fn wait(&self, user: &str) -> UserPermit {
         let mut taken = self.none_yet(user);
         let room = self.of(user);
@@ -103,7 +104,7 @@ impl UserLimit {
             };
             tokio::select! {
                 biased;
-                // Nobody closes them.
+                // The semaphore is never closed.
                 permit = &mut acquired => {
                     taken.permit = permit.ok();
                     return taken;
@@ -133,7 +134,7 @@ impl Drop for UserPermit {
         (self.permit, self.room) = (None, None);
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let is_unused = |room: &Arc<Room>| {
-            // Those who wait have it too.
+            // Waiting calls have a reference too.
             Arc::strong_count(room) == 1 && room.places.available_permits() == self.most
         };
         if held.get(&self.user).is_some_and(is_unused) {
@@ -149,7 +150,7 @@ mod tests {
     // Seen to fail with `take` that refuses nothing, and with `drop` that gives nothing back. Mutant: `take` that counts all
     // users together.
     #[test]
-    fn one_user_does_not_use_up_what_another_may_have() {
+    fn one_user_does_not_use_up_the_permits_of_another() {
         let limit = UserLimit::new("sockets", "close some", 2);
         let (first, _second) = (limit.take("ada").unwrap(), limit.take("ada").unwrap());
         let refused = limit.take("ada").unwrap_err();
@@ -159,12 +160,12 @@ mod tests {
         drop(first);
         assert!(limit.take("ada").is_ok());
         drop(bob);
-        assert_eq!(limit.held.lock().unwrap().len(), 1, "who has nothing is forgotten");
+        assert_eq!(limit.held.lock().unwrap().len(), 1, "users without permits are removed");
     }
 
     // Mutant: `wait` that asks nobody.
     #[tokio::test(start_paused = true)]
-    async fn one_that_is_idle_hears_that_a_run_waits() {
+    async fn an_idle_holder_is_notified_that_a_run_waits() {
         let limit = UserLimit::new("engines", "wait", 1);
         let idle = limit.take("ada").unwrap();
         let other = limit.take("bob").unwrap();
@@ -175,25 +176,28 @@ mod tests {
         };
         let (_taken, ()) = tokio::join!(waiting, making_way);
         let wanted = UserPermit::wanted(Some(&other));
-        assert!(futures::poll!(std::pin::pin!(wanted.wanted())).is_pending(), "another user's");
+        assert!(
+            futures::poll!(std::pin::pin!(wanted.wanted())).is_pending(),
+            "another user is not notified"
+        );
     }
 
     // Mutant: `wait` that takes its place when it is polled, not in the order of the calls.
     #[tokio::test]
-    async fn whoever_waits_longest_is_next() {
+    async fn the_longest_waiting_call_is_next() {
         let limit = UserLimit::new("engines", "wait", 1);
         let first = limit.take("ada").unwrap();
         let (second, third) = (limit.wait("ada"), limit.wait("ada"));
         let (mut second, mut third) = (std::pin::pin!(second), std::pin::pin!(third));
         assert!(futures::poll!(second.as_mut()).is_pending());
         assert!(futures::poll!(third.as_mut()).is_pending());
-        assert!(limit.take("bob").is_ok(), "others do not wait");
+        assert!(limit.take("bob").is_ok(), "other users do not wait");
         drop(first);
-        assert!(limit.take("ada").is_err(), "nobody steps in front");
+        assert!(limit.take("ada").is_err(), "a new call does not overtake");
         let second = second.await;
         assert!(futures::poll!(third.as_mut()).is_pending());
         drop(second);
         drop(third.await);
-        assert!(limit.held.lock().unwrap().is_empty(), "who has nothing is forgotten");
+        assert!(limit.held.lock().unwrap().is_empty(), "users without permits are removed");
     }
 }

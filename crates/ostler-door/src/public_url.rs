@@ -1,21 +1,21 @@
-//! The address at which browsers reach the server when a proxy, usually one with TLS, stands before it.
+//! The address at which browsers reach the server through a proxy, usually one with TLS.
 
 use reqwest::Url;
 
-/// A scheme, a host and perhaps a port, such as `https://agents.example.org`.
+/// A scheme, a host and optionally a port, such as `https://agents.example.org`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl {
     is_https: bool,
-    /// The host in lower case, with its port unless it is the scheme's own.
+    /// The host in lower case, with its port unless it is the scheme's default.
     authority: String,
 }
 
 impl PublicUrl {
     /// # Errors
-    /// In words, when the text is not an address of that kind.
+    /// A message, if the text is not an address of that kind.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
-            format!("the public URL {text:?} {why}; it looks like https://agents.example.org")
+            format!("the public URL {text:?} {why}; write it as https://agents.example.org")
         };
         let url = Url::parse(text).map_err(|error| refused(&format!("cannot be read: {error}")))?;
         let is_https = match url.scheme() {
@@ -27,7 +27,7 @@ impl PublicUrl {
             return Err(refused("has no host"));
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refused("holds a user name or a password"));
+            return Err(refused("contains a user name or a password"));
         }
         if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
             return Err(refused("has more than a scheme, a host and a port"));
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_public_url_is_a_scheme_a_host_and_a_port() {
+    fn a_public_url_has_a_scheme_a_host_and_a_port_only() {
         for (text, expected) in [
             ("https://Agents.Example.org", "https://agents.example.org"),
             ("https://agents.example.org:443/", "https://agents.example.org"),

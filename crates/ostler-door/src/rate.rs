@@ -1,23 +1,23 @@
-//! Token buckets: each key may do something so often at once, and so often per second in the long run.
+//! Token buckets: each key has a burst at once, and a rate per second in the long run.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// More keys than this are not remembered at a time.
+/// The maximum number of keys at a time.
 const MOST_KEYS: usize = 4_096;
 
-/// How often something may be done.
+/// A rate limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// At once.
+    /// How many at once.
     pub burst: f64,
-    /// In the long run.
+    /// How many in the long run.
     pub per_second: f64,
 }
 
-/// A bucket per key.
+/// One bucket per key.
 #[derive(Debug)]
 pub struct Buckets<K> {
     rate: Rate,
@@ -42,10 +42,10 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
         Self { rate, buckets: Mutex::new(HashMap::new()) }
     }
 
-    /// Takes one out of a key's bucket.
+    /// Takes one unit out of a key's bucket.
     ///
     /// # Errors
-    /// With the time after which there will be one.
+    /// With the time after which one will be available.
     pub fn take(&self, key: K, now: Instant) -> Result<(), Duration> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if !buckets.contains_key(&key) {
@@ -62,7 +62,7 @@ impl<K: Copy + Eq + Hash> Buckets<K> {
         Ok(())
     }
 
-    /// Forgets full buckets, which say no more than none. If there are none, the fullest one.
+    /// Removes full buckets, which are the same as missing ones. If no bucket is full, removes the fullest one.
     fn make_room(&self, buckets: &mut HashMap<K, Bucket>, now: Instant) {
         if buckets.len() < MOST_KEYS {
             return;
@@ -89,33 +89,33 @@ mod tests {
 
     // Seen to fail when a bucket is refilled without end, and when nothing is taken out.
     #[test]
-    fn so_often_at_once_and_so_often_in_the_long_run() {
+    fn the_burst_and_the_long_run_rate_are_enforced() {
         let (buckets, start) = buckets();
         let take = |seconds: u64| buckets.take(1, start + Duration::from_secs(seconds));
         assert_eq!([take(0), take(0), take(0)], [Ok(()); 3]);
         assert_eq!(take(0), Err(Duration::from_secs(2)));
-        assert_eq!(take(1), Err(Duration::from_secs(1)), "to ask costs nothing");
+        assert_eq!(take(1), Err(Duration::from_secs(1)), "a refused request costs nothing");
         assert_eq!((take(2), take(2).is_err()), (Ok(()), true));
         assert_eq!([take(1000), take(1000), take(1000)], [Ok(()); 3]);
         assert!(take(1000).is_err(), "a long wait saves up no more than the burst");
     }
 
     #[test]
-    fn one_key_does_not_pay_for_another() {
+    fn keys_have_separate_buckets() {
         let (buckets, now) = buckets();
         while buckets.take(1, now).is_ok() {}
         assert_eq!(buckets.take(2, now), Ok(()));
     }
 
     #[test]
-    fn keys_are_forgotten_when_there_are_too_many_and_the_emptiest_last() {
+    fn with_too_many_keys_the_fullest_buckets_are_removed_first() {
         let (buckets, now) = buckets();
         while buckets.take(0, now).is_ok() {}
         for key in 1..=(MOST_KEYS as u32 + 100) {
             buckets.take(key, now).unwrap();
         }
         assert!(buckets.buckets.lock().unwrap().len() <= MOST_KEYS);
-        assert!(buckets.take(0, now).is_err(), "who flooded is still known");
+        assert!(buckets.take(0, now).is_err(), "the empty bucket is still there");
         let later = now + Duration::from_secs(100);
         buckets.take(u32::MAX, later).unwrap();
         assert_eq!(buckets.buckets.lock().unwrap().len(), 1);

@@ -21,19 +21,18 @@ use super::guard::Guard;
 use super::token::TokenDigest;
 use super::users::Caller;
 
-/// The longest that a connection stays open after its caller was removed, got another role, or lost a token or sign-in.
-/// Changes are reported and end it at once; it is checked this often although nothing was reported, because a sign-in also
-/// ends by its age.
+/// The longest time that a connection stays open after its caller was removed, got another role, or lost a token or
+/// sign-in. A notification ends it at once. It is also checked this often without one, because a sign-in also expires.
 const ENDS_WITHIN: Duration = Duration::from_secs(1);
-/// How often the owner's token file is looked at. Somebody may replace it by hand, which nothing reports.
+/// How often the owner's token file is checked. The operator may replace it by hand, which sends no notification.
 const TOKEN_FILE: Duration = Duration::from_millis(500);
 
-/// What let a caller in, for checking it again while the connection is open.
+/// What a caller was identified by, for checking it again while the connection is open.
 #[derive(Clone)]
 pub struct Credential {
     pub(super) guard: Arc<Guard>,
     pub(super) caller: Caller,
-    /// The digest of the browser's cookie, if it was not a token.
+    /// The digest of the browser's cookie, if the caller did not send a token.
     pub(super) cookie: Option<TokenDigest>,
 }
 
@@ -53,7 +52,7 @@ impl Credential {
     /// Takes one message out of the caller's request bucket.
     ///
     /// # Errors
-    /// With the time after which there will be room for one.
+    /// With the time after which another message is allowed.
     pub fn take_request(&self) -> Result<(), Duration> {
         self.guard.requests.take(self.caller.grant, Instant::now())
     }
@@ -81,15 +80,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Credential {
     }
 }
 
-/// The refusal that open connections end with. Clients know it by its code, and do not connect again without signing in.
+/// The refusal with which open connections end. Clients recognise its code, and do not reconnect without signing in.
 pub(crate) fn signed_out() -> ApiError {
-    let message =
-        "you were signed out: your user, role, token or sign-in was changed or taken back";
+    let message = "you were signed out: your user, role, token or sign-in was changed or revoked";
     ApiError::new(axum::http::StatusCode::UNAUTHORIZED, "signed_out", message)
         .hint("sign in again, or send another token")
 }
 
-/// Ends the body of a streamed answer when its caller is signed out. Event streams end with a frame that says so.
+/// Ends the body of a streamed response when its caller is signed out. Event streams end with a frame that says so.
 pub(super) fn end_with_caller(response: Response, credential: Credential, path: &str) -> Response {
     if response.body().size_hint().exact().is_some() {
         return response;
@@ -117,7 +115,7 @@ pub(super) fn end_with_caller(response: Response, credential: Credential, path: 
     Response::from_parts(parts, Body::from_stream(guarded))
 }
 
-/// AG-UI has an event for failure; other streams get an event of their own name.
+/// AG-UI has an event for failure; other streams get the event `signed_out`.
 fn last_frame(path: &str) -> Bytes {
     let error = signed_out();
     let detail = error.detail();
@@ -135,7 +133,7 @@ fn last_frame(path: &str) -> Bytes {
     frame.into()
 }
 
-/// Reports when the owner's token file was replaced by hand. Runs until it is dropped.
+/// Notifies when the owner's token file was replaced by hand. Runs until it is dropped.
 pub async fn watch_token_file(guard: Arc<Guard>) {
     let mut before = guard.users.owner().stamp();
     loop {
@@ -173,8 +171,7 @@ mod tests {
         })
     }
 
-    /// How long a connection stays open after a change, by the clock of the test, which stands still while anything can
-    /// happen at once.
+    /// How long a connection stays open after a change, by the clock of the test, which stops while any task can run.
     async fn open_for(credential: Credential, change: impl FnOnce()) -> Duration {
         let ended = tokio::spawn(credential.ended());
         tokio::task::yield_now().await;
@@ -187,7 +184,7 @@ mod tests {
     // Seen to fail with `Users::change` that does not report (a second instead of none), and with `ended` that checks again
     // after 20 seconds (the file that was replaced by hand).
     #[tokio::test(start_paused = true)]
-    async fn a_connection_ends_at_once_and_within_a_second_where_nothing_is_reported() {
+    async fn a_connection_ends_at_once_when_notified_and_within_a_second_otherwise() {
         let place = tempfile::tempdir().unwrap();
         let guard = guard(&place);
         let users = &guard.users;

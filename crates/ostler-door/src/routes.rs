@@ -1,4 +1,4 @@
-//! The routes of the door itself: codes and cookies, and the users.
+//! The routes of the door itself: codes, cookies and users.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,15 +19,15 @@ use super::site::Site;
 use super::token::TokenDigest;
 use super::users::{Caller, Role, User};
 
-/// The path where a code becomes a cookie.
+/// The path that exchanges a code for a cookie.
 const SESSION: &str = "/auth/session";
 
-/// Opens what must be open for people to come in.
+/// Opens the paths that are needed for signing in.
 pub fn open(site: Site, prefix: &str) -> Site {
     site.public(Method::POST, &format!("{prefix}{SESSION}"))
 }
 
-/// The routes, to be put below a prefix and behind the guard.
+/// The routes, for use below a prefix and behind the guard.
 pub fn routes(guard: Arc<Guard>) -> Router {
     Router::new()
         .route("/auth/me", get(me))
@@ -53,20 +53,20 @@ async fn me(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<Me> {
     Json(Me { user: guard.users.name_of(&caller.user), role: caller.role })
 }
 
-/// What a page needs after it signed in.
+/// What a page receives when it signs in.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SignedIn {
     user: String,
     role: Role,
-    /// Sent with every request in addition to the cookie. It is shown this once.
+    /// Sent with every request in addition to the cookie. It is shown only this once.
     page_key: String,
 }
 
-/// What there is nothing to say in.
+/// A body without fields.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyBody {}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +75,11 @@ struct Code {
     expires_in_seconds: u64,
 }
 
-async fn code(State(guard): State<Arc<Guard>>, caller: Caller, _: JsonBody<Nothing>) -> Json<Code> {
+async fn code(
+    State(guard): State<Arc<Guard>>,
+    caller: Caller,
+    _: JsonBody<EmptyBody>,
+) -> Json<Code> {
     let code = guard.browsers.code(caller.grant, Instant::now());
     Json(Code { code: code.expose().to_owned(), expires_in_seconds: CODE_LASTS.as_secs() })
 }
@@ -120,7 +124,7 @@ async fn leave(
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, line)]).into_response())
 }
 
-/// A browser that is in.
+/// A signed-in browser.
 #[derive(Serialize)]
 struct ListedBrowser {
     id: String,
@@ -144,7 +148,7 @@ async fn browsers(
 ) -> Result<Json<ListedBrowsers>, ApiError> {
     let own = one_cookie(&headers, &guard.site.cookie)?.map(TokenDigest::of);
     let listed = |(digest, cookie): (TokenDigest, Cookie)| {
-        // One whose token was taken back is not in any more.
+        // A browser whose token was revoked is no longer signed in.
         let user = guard.users.caller(&cookie.grant)?.user;
         if !caller.may_see(&user) {
             return None;
@@ -175,15 +179,15 @@ async fn put_out(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The browser is out, but that is not written down.
+/// The browser is signed out, but the file could not be written.
 fn unwritten(error: std::io::Error) -> ApiError {
-    tracing::error!(%error, "a browser that was put out may be in again after a restart");
+    tracing::error!(%error, "a browser that was signed out may be signed in again after a restart");
     ApiError::internal()
 }
 
-/// A token that is shown this once.
+/// A token that is shown only this once.
 #[derive(Serialize)]
-struct Shown {
+struct IssuedToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     token: String,
@@ -192,18 +196,18 @@ struct Shown {
 async fn rotate(
     State(guard): State<Arc<Guard>>,
     caller: Caller,
-    _: JsonBody<Nothing>,
-) -> Result<Json<Shown>, ApiError> {
+    _: JsonBody<EmptyBody>,
+) -> Result<Json<IssuedToken>, ApiError> {
     caller.require(Role::Owner)?;
     let token = guard.users.owner().rotate().map_err(|_| ApiError::internal())?;
     guard.users.changes().notify();
-    Ok(Json(Shown { id: None, token: token.expose().to_owned() }))
+    Ok(Json(IssuedToken { id: None, token: token.expose().to_owned() }))
 }
 
-/// A user, without what could let anybody in.
+/// A user, without secrets.
 #[derive(Serialize)]
-struct Listed {
-    /// What the user's records belong to; not the name if that was used before.
+struct ListedUser {
+    /// The id to which the user's records belong. It differs from the name if another user had that name before.
     id: String,
     name: String,
     role: Role,
@@ -216,7 +220,7 @@ struct ListedToken {
     label: String,
 }
 
-impl From<User> for Listed {
+impl From<User> for ListedUser {
     fn from(User { id, name, role, tokens }: User) -> Self {
         let tokens =
             tokens.into_iter().map(|token| ListedToken { id: token.id, label: token.label });
@@ -225,13 +229,13 @@ impl From<User> for Listed {
 }
 
 #[derive(Serialize)]
-struct Everybody {
-    users: Vec<Listed>,
+struct UserList {
+    users: Vec<ListedUser>,
 }
 
-async fn list(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<Everybody> {
+async fn list(State(guard): State<Arc<Guard>>, caller: Caller) -> Json<UserList> {
     let users = guard.users.list().into_iter().filter(|user| caller.may_see(&user.id));
-    Json(Everybody { users: users.map(Listed::from).collect() })
+    Json(UserList { users: users.map(ListedUser::from).collect() })
 }
 
 #[derive(Deserialize)]
@@ -247,7 +251,7 @@ async fn add(
     JsonBody(NewUser { name, role }): JsonBody<NewUser>,
 ) -> Result<Response, ApiError> {
     let user = guard.users.add(&caller, &name, role)?;
-    Ok((StatusCode::CREATED, Json(Listed::from(user))).into_response())
+    Ok((StatusCode::CREATED, Json(ListedUser::from(user))).into_response())
 }
 
 #[derive(Deserialize)]
@@ -289,7 +293,7 @@ async fn issue(
     JsonBody(NewToken { label }): JsonBody<NewToken>,
 ) -> Result<Response, ApiError> {
     let (id, token) = guard.users.issue(&caller, &name, &label)?;
-    let shown = Shown { id: Some(id), token: token.expose().to_owned() };
+    let shown = IssuedToken { id: Some(id), token: token.expose().to_owned() };
     Ok((StatusCode::CREATED, Json(shown)).into_response())
 }
 

@@ -1,4 +1,4 @@
-//! Connections: how many there may be, how long a request may take to say what it wants, and how they end.
+//! Connections: how many there may be, how long a request's head may take, and how they end.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,21 +20,21 @@ use tower::ServiceExt as _;
 
 use super::write_timeout::WriteTimeout;
 
-/// What connections may be like.
+/// Limits of connections.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// The most at a time; further ones wait in the system's queue.
+    /// The maximum number at a time; further ones wait in the kernel's queue.
     pub most: usize,
-    /// How long the head of a request may take, and how long a connection may wait for its next one.
+    /// How long the head of a request may take, and how long a connection may be idle between requests.
     pub head: Duration,
-    /// The longest head, in bytes.
+    /// The maximum size of a head, in bytes.
     pub head_bytes: usize,
-    /// What is buffered of a connection, beside what its handler holds. As much again may wait in the system, which else
-    /// takes megabytes for a client that does not read.
+    /// The size of a connection's buffer, in addition to what its handler holds. The kernel may hold as much again;
+    /// without this limit it would hold megabytes for a client that does not read.
     pub buffer_bytes: usize,
-    /// How long a client may take nothing of what is sent to it.
+    /// How long a client may read nothing of what is sent to it.
     pub write: Duration,
-    /// How long requests may go on after the server was asked to stop.
+    /// How long requests may continue after the server was asked to stop.
     pub drain: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// Answers requests until the token fires, then lets those that are running end.
+/// Answers requests until the token fires, then lets running requests end.
 pub async fn serve(
     listener: TcpListener,
     app: Router,
@@ -63,7 +63,7 @@ pub async fn serve(
     loop {
         let permit = tokio::select! {
             () = stop.cancelled() => break,
-            permit = Arc::clone(&room).acquire_owned() => permit.expect("nobody closes the semaphore"),
+            permit = Arc::clone(&room).acquire_owned() => permit.expect("the semaphore is never closed"),
         };
         let (stream, peer) = tokio::select! {
             () = stop.cancelled() => break,
@@ -80,10 +80,10 @@ pub async fn serve(
             connection(stream, peer, app, limits, stop).await;
             drop(permit);
         });
-        // What has ended is nobody's business any more.
+        // Removes the tasks of connections that have ended.
         while connections.try_join_next().is_some() {}
     }
-    // Nobody is told that there is somebody here when there is not.
+    // Closes the port first, so that clients do not connect to a server that is stopping.
     drop(listener);
     let all_ended = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(limits.drain, all_ended).await.is_err() {
@@ -91,7 +91,7 @@ pub async fn serve(
     }
 }
 
-/// A client that went away at once is nothing; a process without descriptors left needs a moment.
+/// A client that disconnected at once is ignored. A process without free file descriptors waits a moment.
 async fn after(error: &std::io::Error) {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
@@ -99,12 +99,12 @@ async fn after(error: &std::io::Error) {
     }
 }
 
-/// Limits what the system takes of an answer before the client does. What is under way to a client that reads is not
-/// limited, so a connection stays as fast as it is.
+/// Limits how much of a response the kernel buffers before the client reads. Bytes in transit to a client that reads
+/// are not limited, so the connection stays as fast as before.
 #[cfg(target_os = "linux")]
 fn limit_unsent(stream: &TcpStream, bytes: usize) {
     let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    // Where that is not possible, the buffer is larger, and nothing else changes.
+    // If the system does not support it, the buffer is larger, and nothing else changes.
     _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(bytes);
 }
 
@@ -118,7 +118,7 @@ async fn connection(
     limits: ConnectionLimits,
     stop: CancellationToken,
 ) {
-    // Events are small and wanted now.
+    // Events are small and urgent.
     _ = stream.set_nodelay(true);
     limit_unsent(&stream, limits.buffer_bytes);
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
@@ -133,12 +133,12 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_header_size(limits.head_bytes)
-        // What one client that reads slowly can have in memory.
+        // The limit of memory that one slow client can use.
         .max_buf_size(limits.buffer_bytes)
         .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.write)), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
-    // How a connection ends is the client's affair: whoever answers it has been told already.
+    // An error of the connection is not reported: the routes were notified already.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -175,13 +175,13 @@ mod tests {
 
     // Seen to hang without the timer.
     #[tokio::test]
-    async fn a_head_that_never_ends_is_not_waited_for() {
+    async fn a_connection_with_an_endless_head_is_closed() {
         let limits =
             ConnectionLimits { head: Duration::from_millis(50), ..ConnectionLimits::default() };
         let (address, ..) = started(Router::new(), limits).await;
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(b"GET / HTTP/1.1\r\nhost: ").await.unwrap();
-        // Whatever is said, the end of the connection is what counts.
+        // Only the end of the connection matters, not the response.
         rest(stream).await;
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let mut stream = TcpStream::connect(address).await.unwrap();
         let head = format!("GET / HTTP/1.1\r\nhost: x\r\nx: {}\r\n\r\n", "x".repeat(100_000));
         _ = stream.write_all(head.as_bytes()).await;
-        // The answer may be lost, for the server does not read on; in no case is it that of the route.
+        // The response may be lost, because the server stops reading; in no case is it that of the route.
         let answer = rest(stream).await;
         assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431 "), "{answer}");
     }
@@ -228,7 +228,7 @@ mod tests {
 
     // Seen to fail when the permit is dropped at once.
     #[tokio::test]
-    async fn there_are_no_more_connections_than_allowed() {
+    async fn further_connections_wait_until_one_ends() {
         let app = Router::new().route("/", get(|| async { "here" }));
         let limits = ConnectionLimits { most: 1, ..ConnectionLimits::default() };
         let (address, ..) = started(app, limits).await;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_running_ends_and_nothing_new_begins() {
+    async fn on_stop_running_requests_end_and_no_new_ones_begin() {
         let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let gates = (Arc::clone(&begun), Arc::clone(&go_on));
         let handler = move || {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_end_is_ended() {
+    async fn requests_that_do_not_end_are_aborted() {
         let begun = Arc::new(Notify::new());
         let gate = Arc::clone(&begun);
         let app = Router::new().route(

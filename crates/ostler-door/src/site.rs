@@ -1,4 +1,4 @@
-//! What the server is called and what of it is open: its hosts, its paths, and the pages elsewhere that it knows.
+//! The host names of the server, its open paths, and the pages of other origins that may use it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,37 +8,37 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use super::code::cookie_name;
 use super::public_url::PublicUrl;
 
-/// Who a path is for.
+/// Who may use a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody: it tells nothing and does nothing, or lets people in.
+    /// Everyone: the path reveals nothing and does nothing, or is needed to sign in.
     Public,
-    /// Those we know.
+    /// Identified callers.
     Callers,
 }
 
-/// The server as clients know it.
+/// The server as clients address it.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Its hosts with their ports, in lower case.
+    /// Its host names with their ports, in lower case.
     hosts: Vec<String>,
-    /// Where browsers reach it through a proxy, if they do.
+    /// The address at which browsers reach it through a proxy, if there is one.
     public_url: Option<PublicUrl>,
-    /// Whether the proxy says who its clients are.
+    /// Whether the proxy's `X-Forwarded-For` names its clients.
     pub(super) trusts_forwarded_for: bool,
     /// The name of its cookie.
     pub cookie: String,
-    /// Open paths with their methods; one that ends with `/*` is for all below it.
+    /// Open paths with their methods; one that ends with `/*` includes everything below it.
     public: Vec<(Method, String)>,
-    /// Paths that listed pages elsewhere may talk to, with a token.
+    /// Paths that listed pages of other origins may use, with a token.
     shared_paths: Vec<String>,
-    /// Those pages' origins.
+    /// The origins of those pages.
     shared_with: Vec<String>,
 }
 
 impl Site {
-    /// A server that listens here. It has the names of this machine that cannot be somebody else's; further ones, such
-    /// as that of a proxy before it, come from the operator.
+    /// A server that listens at this address. It has the names of this machine that no other machine can have; the
+    /// operator adds others, such as that of a proxy.
     pub fn new(address: SocketAddr, more_hosts: &[String]) -> Self {
         let port = address.port();
         let mut names = match address.ip() {
@@ -48,13 +48,13 @@ impl Site {
             _ => Vec::new(),
         };
         match address.ip() {
-            // An address that means any address is no name: pages elsewhere can use it too.
+            // An unspecified address is not a host name: other pages can use it too.
             ip if ip.is_unspecified() => {}
             IpAddr::V4(ip) => names.push(ip.to_string()),
             IpAddr::V6(ip) => names.push(format!("[{ip}]")),
         }
         let mut hosts: Vec<String> = names.iter().map(|name| format!("{name}:{port}")).collect();
-        // Nobody writes the usual port.
+        // Clients leave out the default port.
         if port == 80 {
             hosts.append(&mut names);
         }
@@ -70,7 +70,7 @@ impl Site {
         }
     }
 
-    /// Adds the address at which a proxy serves it, and says whether `X-Forwarded-For` of that proxy counts.
+    /// Adds the address of a proxy in front of the server, and whether its `X-Forwarded-For` counts.
     #[must_use]
     pub fn behind_proxy(
         mut self,
@@ -83,14 +83,14 @@ impl Site {
         self
     }
 
-    /// Opens a path to everybody; one that ends with `/*` stands for all below it.
+    /// Opens a path to everyone; one that ends with `/*` includes everything below it.
     #[must_use]
     pub fn public(mut self, method: Method, path: &str) -> Self {
         self.public.push((method, path.to_owned()));
         self
     }
 
-    /// Lets pages with these origins talk to this path with a token. They get no cookies.
+    /// Lets pages of these origins use this path with a token. They get no cookies.
     #[must_use]
     pub fn share(mut self, path: &str, origins: &[String]) -> Self {
         self.shared_paths.push(path.to_owned());
@@ -98,7 +98,7 @@ impl Site {
         self
     }
 
-    /// Whether a request came over TLS: it is for the host of a public URL with `https`.
+    /// Whether a request came over TLS: its host is that of a public URL with `https`.
     pub(super) fn is_secure(&self, headers: &HeaderMap) -> bool {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         host.is_some_and(|host| self.scheme(&host.to_ascii_lowercase()) == "https")
@@ -113,27 +113,27 @@ impl Site {
         self.hosts.iter().any(|own| own == host)
     }
 
-    /// Whether an origin is that of our own page, for a request to this host.
+    /// Whether an origin is that of the server's own page, for a request to this host.
     pub(super) fn is_origin(&self, origin: &str, host: &str) -> bool {
         origin.strip_prefix(self.scheme(host)).and_then(|rest| rest.strip_prefix("://"))
             == Some(host)
     }
 
-    /// Whether a page of that origin may talk to this path.
+    /// Whether a page of that origin may use this path.
     pub(super) fn may_read(&self, path: &str, origin: &str) -> bool {
         let is_shared = |shared: &String| is_below(shared, path);
         self.shared_with.iter().any(|known| known == origin)
             && self.shared_paths.iter().any(is_shared)
     }
 
-    /// The origin of a listed page that sent this, for the answer's header.
+    /// The origin of the listed page that sent this request, for the response's header.
     pub(super) fn foreign_reader(&self, parts: &Parts) -> Option<HeaderValue> {
         let origin = parts.headers.get(header::ORIGIN)?;
         self.may_read(parts.uri.path(), origin.to_str().ok()?).then(|| origin.clone())
     }
 
     pub(super) fn access(&self, method: &Method, path: &str) -> Access {
-        // Asking for the headers alone is asking for less.
+        // HEAD is a GET without the body.
         let method = if method == Method::HEAD { &Method::GET } else { method };
         let is_it = |(known, pattern): &(Method, String)| known == method && fits(pattern, path);
         if self.public.iter().any(is_it) { Access::Public } else { Access::Callers }
@@ -147,7 +147,7 @@ fn fits(pattern: &str, path: &str) -> bool {
     }
 }
 
-/// Whether a path is this one or lies below it, component by component.
+/// Whether a path is this folder or below it, component by component.
 fn is_below(folder: &str, path: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hosts_are_those_of_the_address() {
+    fn the_host_names_match_the_listening_address() {
         let hosts = |address: &str| Site::new(address.parse().unwrap(), &[]).hosts;
         let local = ["127.0.0.1:80", "localhost:80", "[::1]:80"];
         let site = hosts("127.0.0.1:8123");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_open_only_as_it_is_written() {
+    fn a_path_is_open_only_in_its_exact_spelling() {
         let site = Site::new("127.0.0.1:1".parse().unwrap(), &[])
             .public(Method::GET, "/healthz")
             .public(Method::GET, "/assets/*");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pages_are_known_by_their_whole_origin() {
+    fn listed_pages_must_match_the_whole_origin() {
         let origins = ["http://localhost:3000".to_owned(), "null".to_owned()];
         let site = Site::new("127.0.0.1:1".parse().unwrap(), &[]).share("/agui", &origins);
         assert!(site.may_read("/agui", "http://localhost:3000"));

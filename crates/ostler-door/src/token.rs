@@ -1,7 +1,7 @@
-//! Tokens: 256 bits that nobody can guess, of which only a digest is kept, and the file with the owner's own.
+//! Tokens: 256 random bits, of which only a digest is stored, and the file with the owner's token.
 //!
-//! Whoever can read the file is the owner. It is made at the first start and looked at again whenever it changes, so a
-//! new token counts without a restart; while it cannot be read, no token counts.
+//! Every user of the machine who can read the file is the owner. The file is created at the first start and read again
+//! whenever it changes, so a new token is valid without a restart. While it cannot be read, no token is valid.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,20 +18,20 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-/// How tokens begin, so that people and scanners know one when they see it.
+/// The prefix of tokens, which people and secret scanners recognise.
 const PREFIX: &str = "ostler_";
 
-/// A secret that lets somebody in.
+/// A secret that identifies a caller.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A new one.
+    /// Makes a new random token.
     pub fn random() -> Self {
         Self(format!("{PREFIX}{}", random_text(32)))
     }
 
-    /// What it says. Not for logs, and not for addresses.
+    /// The secret itself. Not for logs, and not for URLs.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// What is kept of a token: it tells whether another one is the same, and nothing more.
+/// The digest of a token, for comparing tokens without storing them.
 #[derive(Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenDigest([u8; 32]);
@@ -59,7 +59,7 @@ impl TokenDigest {
 }
 
 impl PartialEq for TokenDigest {
-    /// In the same time wherever the two differ.
+    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
     }
@@ -102,12 +102,12 @@ pub struct TokenFile {
 
 #[derive(Debug)]
 struct Held {
-    /// What tells one version of the file from another.
+    /// Identifies the version of the file.
     stamp: Option<Stamp>,
     digest: Option<TokenDigest>,
 }
 
-/// What tells one version of the token file from another.
+/// Identifies a version of the token file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     inode: u64,
@@ -124,10 +124,10 @@ impl Stamp {
 }
 
 impl TokenFile {
-    /// Opens the file, or makes it with a new token in it.
+    /// Opens the file, or creates it with a new token.
     ///
     /// # Errors
-    /// When it cannot be made or read, or others can read it.
+    /// When the file cannot be created or read, or others can read it.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if let Some(folder) = path.parent() {
@@ -143,7 +143,7 @@ impl TokenFile {
         Ok(Self { path, held: RwLock::new(Held { stamp, digest: Some(digest) }) })
     }
 
-    /// Whether this is the digest of the token as it is now.
+    /// Whether this is the digest of the current token.
     pub(crate) fn is(&self, digest: &TokenDigest) -> bool {
         let stamp = Stamp::of(&self.path);
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
@@ -156,17 +156,17 @@ impl TokenFile {
         held.digest.as_ref() == Some(digest)
     }
 
-    /// A new token; the old one counts no longer.
+    /// Replaces the token. The old one is no longer valid.
     ///
     /// # Errors
-    /// When the file cannot be written; the old one counts then.
+    /// When the file cannot be written; the old token then stays valid.
     pub(crate) fn rotate(&self) -> io::Result<Token> {
         let token = Token::random();
         private::replace(&self.path, line(&token).as_bytes())?;
         Ok(token)
     }
 
-    /// Which version of the file is there now; `None` if there is none.
+    /// The current version of the file; `None` if it does not exist.
     pub(super) fn stamp(&self) -> Option<Stamp> {
         Stamp::of(&self.path)
     }
@@ -187,10 +187,10 @@ fn line(token: &Token) -> String {
 fn read(path: &Path) -> io::Result<Token> {
     let text = private::read(path)?;
     let text = text.trim();
-    // Who writes a token of his own into the file must not make it a weak one by accident.
+    // An operator who writes a token into the file must not make it weak by accident.
     if text.len() < 32 || text.chars().any(|c| !c.is_ascii_graphic()) {
         let text = format!(
-            "{} holds no token: one line of at least 32 letters and digits is needed; remove the file for a new one",
+            "{} contains no valid token: one line of at least 32 letters and digits is needed; remove the file to get a new one",
             path.display()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidData, text));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_made_once_and_kept() {
+    fn the_token_is_created_once_and_stays() {
         let (place, file) = file();
         let token = file.token().unwrap();
         assert_eq!(token.expose().len(), PREFIX.len() + 43, "256 bits");
@@ -223,9 +223,9 @@ mod tests {
         );
     }
 
-    // Seen to fail when `eq` looks at the first 31 bytes only.
+    // Seen to fail when `eq` compares the first 31 bytes only.
     #[test]
-    fn only_the_very_token_counts() {
+    fn only_the_exact_token_is_valid() {
         let (_place, file) = file();
         let token = file.token().unwrap();
         let text = token.expose();
@@ -240,9 +240,9 @@ mod tests {
         }
     }
 
-    // Seen to fail when `is` never looks at the file again.
+    // Seen to fail when `is` never reads the file again.
     #[test]
-    fn a_new_token_counts_at_once_and_the_old_one_no_longer() {
+    fn a_new_token_is_valid_at_once_and_the_old_one_is_not() {
         let (place, file) = file();
         let old = file.token().unwrap();
         let new = file.rotate().unwrap();
@@ -252,9 +252,9 @@ mod tests {
         private::replace(&path, by_hand.expose().as_bytes()).unwrap();
         assert!(file.is(&by_hand.digest()) && !file.is(&new.digest()));
         std::fs::remove_file(&path).unwrap();
-        assert!(!file.is(&by_hand.digest()), "without a file no token counts");
+        assert!(!file.is(&by_hand.digest()), "without a file no token is valid");
         std::fs::write(&path, by_hand.expose()).unwrap();
-        assert!(!file.is(&by_hand.digest()), "a file that others can read does not count");
+        assert!(!file.is(&by_hand.digest()), "a file that others can read is not used");
     }
 
     #[test]
@@ -263,6 +263,6 @@ mod tests {
         let path = place.path().join("token");
         private::create(&path, b"hunter2\n").unwrap();
         let error = TokenFile::open(&path).unwrap_err().to_string();
-        assert!(error.contains("holds no token"), "{error}");
+        assert!(error.contains("contains no valid token"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! Where users are kept: a JSON file that only its owner can read.
+//! The file with the users: JSON that only its owner can read.
 //!
-//! Records belong to a user's id, which is given once and never again. Earlier versions kept a list of users without ids;
-//! there the name is the id.
+//! Records belong to a user's id, which is never used again. Files of earlier versions have a list of users without
+//! ids; there the name is the id.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,23 +12,23 @@ use serde::{Deserialize, Serialize};
 
 use super::token::TokenDigest;
 
-/// What somebody may do; each role may do all that the ones before it may.
+/// What a user may do. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Runs of one's own.
+    /// Has own runs.
     Member,
-    /// Also everybody's runs, rules, schedules and users.
+    /// Also manages all runs, rules, schedules and users.
     Admin,
-    /// Also the server itself, and who is an admin.
+    /// Also manages the server itself and its admins.
     Owner,
 }
 
-/// A user, as kept.
+/// A user, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
-    /// What records belong to. No other user ever gets the same one.
+    /// Records belong to this id. No other user ever gets the same one.
     #[serde(default)]
     pub id: String,
     pub name: String,
@@ -37,19 +37,19 @@ pub struct User {
     pub tokens: Vec<KeptToken>,
 }
 
-/// A token, as kept.
+/// A token, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptToken {
-    /// What it is called by, to take it back.
+    /// The id for revoking it.
     pub id: String,
     pub digest: TokenDigest,
-    /// What it is for, in the user's words.
+    /// What it is for, in the user's own words.
     #[serde(default)]
     pub label: String,
 }
 
-/// Everything that is kept about users.
+/// All stored data about users.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptUsers {
@@ -57,23 +57,23 @@ pub struct KeptUsers {
     /// Ids of users who were removed.
     #[serde(default)]
     pub removed: BTreeSet<String>,
-    /// Whether an earlier version wrote it, which did not remember whom it removed.
+    /// Whether an earlier version wrote the file. It did not store which users it removed.
     #[serde(skip)]
     pub lacks_removed: bool,
 }
 
-/// Where users are kept.
+/// A place where users are stored.
 pub trait UserStore: Send + Sync {
-    /// All of them.
+    /// Reads all users.
     ///
     /// # Errors
-    /// When they cannot be read; the server does not start then.
+    /// When they cannot be read; the server then does not start.
     fn load(&self) -> io::Result<KeptUsers>;
 
-    /// Keeps all of them, or changes nothing.
+    /// Stores all users, or changes nothing.
     ///
     /// # Errors
-    /// When they cannot be kept.
+    /// When they cannot be stored.
     fn save(&self, users: &KeptUsers) -> io::Result<()>;
 }
 
@@ -85,13 +85,13 @@ impl UserStore for UserFile {
         let text = match private::read(&self.0) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                // It may have been moved away, with users who still have records.
+                // The file may have been moved away although its users still have records.
                 return Ok(KeptUsers { lacks_removed: true, ..KeptUsers::default() });
             }
             Err(error) => return Err(error),
         };
         read(&text).map_err(|error| {
-            let text = format!("{} does not hold users: {error}", self.0.display());
+            let text = format!("{} is not a valid file of users: {error}", self.0.display());
             io::Error::new(io::ErrorKind::InvalidData, text)
         })
     }
@@ -103,19 +103,19 @@ impl UserStore for UserFile {
 }
 
 fn read(text: &str) -> serde_json::Result<KeptUsers> {
-    let mut kept = match text.trim_start().starts_with('[') {
+    let mut stored = match text.trim_start().starts_with('[') {
         true => {
             let users = serde_json::from_str(text)?;
             KeptUsers { users, lacks_removed: true, ..KeptUsers::default() }
         }
         false => serde_json::from_str(text)?,
     };
-    for user in &mut kept.users {
+    for user in &mut stored.users {
         if user.id.is_empty() {
             user.id.clone_from(&user.name);
         }
     }
-    Ok(kept)
+    Ok(stored)
 }
 
 #[cfg(test)]
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn users_of_an_earlier_version_keep_their_names_as_ids() {
         let old = r#"[{"name": "ada", "role": "member", "tokens": []}]"#;
-        let kept = read(old).unwrap();
-        assert_eq!((kept.users[0].id.as_str(), kept.lacks_removed), ("ada", true));
-        let again = read(&serde_json::to_string(&kept).unwrap()).unwrap();
-        assert_eq!((&again.users, again.lacks_removed), (&kept.users, false));
+        let stored = read(old).unwrap();
+        assert_eq!((stored.users[0].id.as_str(), stored.lacks_removed), ("ada", true));
+        let again = read(&serde_json::to_string(&stored).unwrap()).unwrap();
+        assert_eq!((&again.users, again.lacks_removed), (&stored.users, false));
         assert!(read(r#"{"users": [], "more": 1}"#).is_err(), "unknown fields are an error");
     }
 }

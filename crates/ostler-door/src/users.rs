@@ -1,8 +1,8 @@
-//! The people who use the server: their ids, names, roles and tokens, of which only digests are kept.
+//! The users of the server: their ids, names, roles and tokens, of which only digests are stored.
 //!
-//! The owner is always there and has the token of the token file. Everybody else is in a `UserStore`. What a user has
-//! belongs to the user's id. The first user of a name has the name as id; after a user is removed, the next one of that
-//! name gets another id, and so nothing of what the first one had.
+//! The owner always exists and has the token of the token file. All other users are in a `UserStore`. Records belong to
+//! a user's id. The first user of a name has the name as id. After a user is removed, the next user of that name gets
+//! another id, and therefore none of the first user's records.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,43 +19,44 @@ use super::token::{Token, TokenDigest, TokenFile};
 pub use super::user_file::{KeptToken, Role, User, UserFile};
 pub(crate) use super::user_file::{KeptUsers, UserStore};
 
-/// Whoever holds the token file.
+/// The id of the owner, who can read the token file.
 pub(crate) const OWNER: &str = "owner";
-/// What stands between the name and the rest of the id of a user whose name was used before. No name has it.
+/// Separates the name from the rest of the id if another user had the name before. No name contains it.
 const AGAIN: char = '~';
 const MOST_USERS: usize = 10_000;
 const MOST_TOKENS: usize = 100;
 
-/// Who sent a request. The guard puts it there; a route that takes it as an argument cannot be reached without.
+/// Who sent a request. The guard adds it; a route that takes it as an argument cannot be reached without.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's id; [`Users::name_of`] has the name.
     pub user: String,
     pub role: Role,
-    /// The digest of the token that let him in, whether he sent it now or once for a cookie.
+    /// The digest of the caller's token, sent with this request or earlier to get a cookie.
     pub grant: TokenDigest,
 }
 
 impl Caller {
-    /// Refuses whoever may do less.
+    /// Refuses a caller with a lower role.
     ///
     /// # Errors
-    /// When the role is not enough.
+    /// When the role is not sufficient.
     pub fn require(&self, role: Role) -> Result<(), ApiError> {
         if self.role >= role {
             return Ok(());
         }
-        let message = format!("this needs the role {role:?}, and you are {:?}", self.role);
+        let message = format!("this needs the role {role:?}, and your role is {:?}", self.role);
         Err(ApiError::forbidden("role_too_low", message.to_lowercase()))
     }
 
-    /// The server itself, at work for somebody: it reaches what is his, and nothing else.
+    /// The server itself on behalf of a user: it can access what belongs to that user, and nothing else.
     pub fn on_behalf(user: &str) -> Self {
         let grant = TokenDigest::of(&random_text(32));
         Self { user: user.to_owned(), role: Role::Member, grant }
     }
 
-    /// Whether he may see and answer what belongs to somebody. What he may not see must look as if it were not there.
+    /// Whether the caller may see and answer what belongs to a user. What the caller may not see must look as if it did
+    /// not exist.
     pub fn may_see(&self, whose: &str) -> bool {
         self.user == whose || self.role >= Role::Admin
     }
@@ -70,46 +71,46 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Everybody who may come in.
+/// All users.
 pub struct Users {
     owner: TokenFile,
     store: Box<dyn UserStore>,
     known: RwLock<Known>,
     changes: Changes,
-    /// Whether users beside the owner may be added.
+    /// Whether users other than the owner may be added.
     trusts_members: bool,
 }
 
-/// The users, with what finds them.
+/// The users, with an index.
 #[derive(Default)]
 struct Known {
-    kept: KeptUsers,
-    /// Users by the digests of their tokens, as places in the list.
+    stored: KeptUsers,
+    /// The index of each user in the list, by the digests of the user's tokens.
     by_token: HashMap<TokenDigest, usize>,
 }
 
 impl Known {
-    fn new(kept: KeptUsers) -> Self {
-        let digests = kept.users.iter().enumerate();
+    fn new(stored: KeptUsers) -> Self {
+        let digests = stored.users.iter().enumerate();
         let by_token = digests
             .flat_map(|(place, user)| user.tokens.iter().map(move |token| (token.digest, place)))
             .collect();
-        Self { kept, by_token }
+        Self { stored, by_token }
     }
 }
 
 impl Users {
-    /// The owner, and those who are kept. More can be added after [`Users::trusting_members`].
+    /// The owner, and the stored users. More can be added after [`Users::trusting_members`].
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the users cannot be read.
     pub fn load(owner: TokenFile, store: Box<dyn UserStore>) -> io::Result<Self> {
         let known = RwLock::new(Known::new(store.load()?));
         Ok(Self { owner, store, known, changes: Changes::default(), trusts_members: false })
     }
 
-    /// Says whether the operator trusts every user as much as the owner, which adding users needs: their agents run
-    /// programs as the server's own user.
+    /// Sets whether the operator trusts every user as much as the owner. Adding users requires it, because their agents
+    /// run programs as the server's own user.
     #[must_use]
     pub fn trusting_members(mut self, trusts: bool) -> Self {
         self.trusts_members = trusts;
@@ -121,7 +122,7 @@ impl Users {
         &self.owner
     }
 
-    /// Reports every change of users and tokens.
+    /// Notifies of every change of users and tokens.
     pub fn changes(&self) -> &Changes {
         &self.changes
     }
@@ -130,28 +131,28 @@ impl Users {
         self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whose token this is the digest of, as things are now.
+    /// The user who currently has the token with this digest.
     pub fn caller(&self, grant: &TokenDigest) -> Option<Caller> {
         if self.owner.is(grant) {
             return Some(Caller { user: OWNER.to_owned(), role: Role::Owner, grant: *grant });
         }
         let known = self.known();
-        let user = known.kept.users.get(*known.by_token.get(grant)?)?;
+        let user = known.stored.users.get(*known.by_token.get(grant)?)?;
         Some(Caller { user: user.id.clone(), role: user.role, grant: *grant })
     }
 
-    /// What the user with this id may do, if there is one.
+    /// The role of the user with this id.
     pub fn role(&self, id: &str) -> Option<Role> {
         if id == OWNER {
             return Some(Role::Owner);
         }
-        self.known().kept.users.iter().find(|user| user.id == id).map(|user| user.role)
+        self.known().stored.users.iter().find(|user| user.id == id).map(|user| user.role)
     }
 
-    /// The name of the user with this id, also of one who was removed.
+    /// The name of the user with this id, also of a removed user.
     pub fn name_of(&self, id: &str) -> String {
         let known = self.known();
-        let user = known.kept.users.iter().find(|user| user.id == id);
+        let user = known.stored.users.iter().find(|user| user.id == id);
         let name = user.map(|user| user.name.as_str());
         name.or_else(|| id.split(AGAIN).next()).unwrap_or(id).to_owned()
     }
@@ -162,63 +163,62 @@ impl Users {
             return Some(OWNER.to_owned());
         }
         let known = self.known();
-        known.kept.users.iter().find(|user| user.name == name).map(|user| user.id.clone())
+        known.stored.users.iter().find(|user| user.name == name).map(|user| user.id.clone())
     }
 
     /// Whether the user with this id was removed.
     pub fn is_removed(&self, id: &str) -> bool {
-        self.known().kept.removed.contains(id)
+        self.known().stored.removed.contains(id)
     }
 
     /// The ids of users who were removed.
     pub fn removed(&self) -> Vec<String> {
-        self.known().kept.removed.iter().cloned().collect()
+        self.known().stored.removed.iter().cloned().collect()
     }
 
-    /// Everybody beside the owner.
+    /// All users except the owner.
     pub fn list(&self) -> Vec<User> {
-        self.known().kept.users.clone()
+        self.known().stored.users.clone()
     }
 
-    /// Whether an earlier version kept the users, which did not remember whom it removed.
+    /// Whether an earlier version wrote the users. It did not store which users it removed.
     pub fn lacks_removed(&self) -> bool {
-        self.known().kept.lacks_removed
+        self.known().stored.lacks_removed
     }
 
-    /// Takes the ids in `owners` that no user has for those of removed users, so that nobody gets them again.
+    /// Marks the ids in `owners` that no user has as ids of removed users, so that no user gets them again.
     ///
     /// # Errors
-    /// When that cannot be kept.
+    /// When the change cannot be stored.
     pub fn retire(&self, owners: impl IntoIterator<Item = String>) -> Result<(), ApiError> {
-        self.change(|kept| {
-            let is_gone = |id: &String| id != OWNER && kept.users.iter().all(|it| it.id != *id);
+        self.change(|stored| {
+            let is_gone = |id: &String| id != OWNER && stored.users.iter().all(|it| it.id != *id);
             let gone: Vec<String> = owners.into_iter().filter(is_gone).collect();
-            kept.removed.extend(gone);
-            kept.lacks_removed = false;
+            stored.removed.extend(gone);
+            stored.lacks_removed = false;
             Ok(())
         })
     }
 
-    /// Adds somebody, who has no token yet.
+    /// Adds a user without a token.
     ///
     /// # Errors
-    /// When the caller may not, the name is none or is taken, or it cannot be kept.
+    /// When the caller may not, the name is invalid or taken, or the change cannot be stored.
     pub fn add(&self, by: &Caller, name: &str, role: Role) -> Result<User, ApiError> {
         may_make(by, role)?;
         if !is_name(name) {
-            let message = format!("{} is no name for a user", shown(name));
-            let hint =
-                "1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter";
+            let message = format!("{} is not a valid user name", shown(name));
+            let hint = "use 1 to 64 letters, digits, dots, dashes and underscores, beginning with a letter";
             return Err(ApiError::invalid("name", message).hint(hint));
         }
         if !self.trusts_members {
             let message = "this server is for one user: every other user could run programs as \
-                the server's own user, and so read the owner's token and everybody's conversations";
+                the server's own user, and so read the owner's token and all conversations";
             return Err(ApiError::forbidden("members_not_trusted", message)
                 .hint("start the server with --trust-members if you trust each user that much"));
         }
-        self.change(|kept| {
-            let KeptUsers { users, removed, .. } = kept;
+        self.change(|stored| {
+            let KeptUsers { users, removed, .. } = stored;
             if name.eq_ignore_ascii_case(OWNER) || users.iter().any(|user| user.name == name) {
                 let message = format!("there is a user {name} already");
                 return Err(ApiError::conflict("user_exists", message).field("name"));
@@ -236,14 +236,14 @@ impl Users {
         })
     }
 
-    /// Changes what somebody may do, from the next request on.
+    /// Changes the role of a user, from the next request.
     ///
     /// # Errors
-    /// When the caller may not, there is no such user, or it cannot be kept.
+    /// When the caller may not, the user does not exist, or the change cannot be stored.
     pub(crate) fn set_role(&self, by: &Caller, name: &str, role: Role) -> Result<(), ApiError> {
         may_make(by, role)?;
-        self.change(|kept| {
-            let user = named(&mut kept.users, name)?;
+        self.change(|stored| {
+            let user = named(&mut stored.users, name)?;
             may_make(by, user.role)?;
             user.role = role;
             Ok(())
@@ -253,29 +253,29 @@ impl Users {
     /// Removes a user with all tokens. Open connections end, and so do the user's runs (`removed_users` of `ostler-core`).
     ///
     /// # Errors
-    /// When the caller may not, there is no such user, or it cannot be kept.
+    /// When the caller may not, the user does not exist, or the change cannot be stored.
     pub fn remove(&self, by: &Caller, name: &str) -> Result<(), ApiError> {
-        // First: a member does not learn which names there are.
+        // First: a member must not learn which names exist.
         by.require(Role::Admin)?;
-        self.change(|kept| {
-            let user = named(&mut kept.users, name)?;
+        self.change(|stored| {
+            let user = named(&mut stored.users, name)?;
             may_make(by, user.role)?;
-            kept.removed.insert(user.id.clone());
-            kept.users.retain(|user| user.name != name);
+            stored.removed.insert(user.id.clone());
+            stored.users.retain(|user| user.name != name);
             Ok(())
         })
     }
 
-    /// A new token for somebody, with the id it is taken back by. It is shown this once.
+    /// Makes a token for a user. Returns its id, for revoking it, and the token, which is shown only this once.
     ///
     /// # Errors
-    /// When the caller may not, there is no such user, he has too many, or it cannot be kept.
+    /// When the caller may not, the user does not exist or has too many tokens, or the change cannot be stored.
     pub fn issue(&self, by: &Caller, name: &str, label: &str) -> Result<(String, Token), ApiError> {
         let (id, token) = (random_text(9), Token::random());
-        self.change(|kept| {
-            let user = managed(&mut kept.users, by, name)?;
+        self.change(|stored| {
+            let user = managed(&mut stored.users, by, name)?;
             if user.tokens.len() >= MOST_TOKENS {
-                let message = format!("{name} has {MOST_TOKENS} tokens; take one back first");
+                let message = format!("{name} has {MOST_TOKENS} tokens; revoke one first");
                 return Err(ApiError::conflict("too_many_tokens", message));
             }
             let label = label.chars().take(100).collect();
@@ -285,13 +285,13 @@ impl Users {
         Ok((id, token))
     }
 
-    /// Takes a token back, and with it every cookie that was given for it.
+    /// Revokes a token, and with it every cookie that was issued for it.
     ///
     /// # Errors
-    /// When the caller may not, there is no such token, or it cannot be kept.
+    /// When the caller may not, the token does not exist, or the change cannot be stored.
     pub fn revoke(&self, by: &Caller, name: &str, id: &str) -> Result<(), ApiError> {
-        self.change(|kept| {
-            let user = managed(&mut kept.users, by, name)?;
+        self.change(|stored| {
+            let user = managed(&mut stored.users, by, name)?;
             let place = user.tokens.iter().position(|token| token.id == id);
             let place =
                 place.ok_or_else(|| ApiError::not_found(format!("{name} has no such token")))?;
@@ -300,40 +300,40 @@ impl Users {
         })
     }
 
-    /// Changes a copy, keeps it, and only then lets it count.
+    /// Changes a copy, stores it, and only then uses it.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut KeptUsers) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let mut kept = known.kept.clone();
-        let made = change(&mut kept)?;
-        self.store.save(&kept).map_err(|_| {
-            let message = "the users cannot be kept; nothing was changed";
+        let mut stored = known.stored.clone();
+        let made = change(&mut stored)?;
+        self.store.save(&stored).map_err(|_| {
+            let message = "the users cannot be stored; nothing was changed";
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "not_kept", message)
-                .hint("see whether the disk is full and the state folder can be written")
+                .hint("check that the disk is not full and that the state folder is writable")
         })?;
-        *known = Known::new(kept);
+        *known = Known::new(stored);
         drop(known);
         self.changes.notify();
         Ok(made)
     }
 }
 
-/// Only the owner makes and unmakes admins; there is one owner.
+/// Only the owner adds and removes admins; there is one owner.
 fn may_make(by: &Caller, role: Role) -> Result<(), ApiError> {
     match role {
         Role::Member => by.require(Role::Admin),
         Role::Admin => by.require(Role::Owner),
         Role::Owner => {
-            let message = "there is one owner: whoever can read the token file";
+            let message = "there is only one owner: the user who can read the token file";
             Err(ApiError::forbidden("one_owner", message).field("role"))
         }
     }
 }
 
-/// The user whose tokens a caller manages: the caller's own, or those of a user whom the caller could have added. A member
-/// does not learn which other names there are.
+/// The user whose tokens a caller manages: the caller, or a user whom the caller could have added. A member does not
+/// learn which other names exist.
 fn managed<'a>(users: &'a mut [User], by: &Caller, name: &str) -> Result<&'a mut User, ApiError> {
     let is_own = |user: &User| user.name == name && user.id == by.user;
     if let Some(place) = users.iter().position(is_own) {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_known_by_their_tokens_after_a_restart_too() {
+    fn tokens_identify_their_users_also_after_a_restart() {
         let place = tempfile::tempdir().unwrap();
         let (before, owner) = users(&place);
         assert_eq!((owner.user.as_str(), owner.role), (OWNER, Role::Owner));
@@ -386,13 +386,13 @@ mod tests {
         let (after, _) = users(&place);
         assert_eq!(after.caller(&token.digest()), Some(ada));
         assert_eq!(after.caller(&Token::random().digest()), None);
-        let kept = std::fs::read_to_string(place.path().join("users.json")).unwrap();
-        assert!(!kept.contains(token.expose()), "tokens are not kept");
+        let stored = std::fs::read_to_string(place.path().join("users.json")).unwrap();
+        assert!(!stored.contains(token.expose()), "tokens are not stored");
     }
 
     // Seen to fail with `may_make` that lets admins make admins, and with `remove` that does not ask it.
     #[test]
-    fn nobody_makes_himself_more_than_he_is() {
+    fn no_user_can_raise_their_own_role() {
         let place = tempfile::tempdir().unwrap();
         let (users, owner) = users(&place);
         let (ada, _) = with_token(&users, &owner, "ada", Role::Admin);
@@ -410,11 +410,11 @@ mod tests {
         users.add(&ada, "cy", Role::Member).unwrap();
         users.issue(&bob, "bob", "my own").unwrap();
         users.remove(&ada, "bob").unwrap();
-        assert_eq!(users.caller(&bob.grant), None, "gone at once");
+        assert_eq!(users.caller(&bob.grant), None, "removed at once");
     }
 
     #[test]
-    fn a_token_that_was_taken_back_does_not_count() {
+    fn a_revoked_token_is_not_accepted() {
         let place = tempfile::tempdir().unwrap();
         let (users, owner) = users(&place);
         users.add(&owner, "ada", Role::Member).unwrap();
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_names() {
+    fn invalid_user_names_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let (users, owner) = users(&place);
         for name in ["", "../x", "a/b", "1a", "a b", "a\n", &"a".repeat(65)] {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_does_not_count() {
+    fn a_change_that_cannot_be_stored_has_no_effect() {
         struct Full;
         impl UserStore for Full {
             fn load(&self) -> io::Result<KeptUsers> {
@@ -460,7 +460,7 @@ mod tests {
 
     // Seen to fail with `remove` that forgets the id. Mutant: `add` that always takes the name as id.
     #[test]
-    fn a_name_that_is_used_again_is_another_user() {
+    fn a_name_that_is_used_again_belongs_to_another_user() {
         let place = tempfile::tempdir().unwrap();
         let (before, owner) = users(&place);
         let (first, _) = with_token(&before, &owner, "zoe", Role::Member);
@@ -481,7 +481,7 @@ mod tests {
         users_of_old_records(&place);
     }
 
-    /// An earlier version removed a user without remembering it; the records still say the name.
+    /// An earlier version removed a user without storing that; the records still have the name.
     fn users_of_old_records(place: &tempfile::TempDir) {
         let path = place.path().join("users.json");
         ostler_base::private::replace(&path, b"[]").unwrap();
@@ -495,7 +495,7 @@ mod tests {
 
     // Seen to fail with `change` that adds the digests of the new list to the map of the old one.
     #[test]
-    fn the_map_of_tokens_has_no_more_than_the_tokens_there_are() {
+    fn the_map_of_tokens_contains_valid_tokens_only() {
         let place = tempfile::tempdir().unwrap();
         let (users, owner) = users(&place);
         let count = || users.known().by_token.len();
@@ -513,14 +513,14 @@ mod tests {
         for _ in 0..20 {
             assert_eq!(users.caller(&Token::random().digest()), None);
         }
-        assert_eq!(count(), MOST_TOKENS, "tokens that were guessed are not remembered");
+        assert_eq!(count(), MOST_TOKENS, "guessed tokens are not stored");
         users.remove(&owner, "ada").unwrap();
         assert_eq!(count(), 0);
     }
 
     // Mutant: `add` that does not look whether members are trusted.
     #[test]
-    fn a_second_user_needs_an_operator_who_trusts_members() {
+    fn a_second_user_requires_that_the_operator_trusts_members() {
         let place = tempfile::tempdir().unwrap();
         let (users, owner) = users(&place);
         let users = users.trusting_members(false);

@@ -1,4 +1,4 @@
-//! A connection whose client does not read is closed: what waits for it would be kept in memory for ever.
+//! Closes a connection whose client does not read: the data for it would stay in memory for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-/// A connection that fails when a write makes no progress for a while.
+/// A connection that fails when a write makes no progress for some time.
 pub(super) struct WriteTimeout<C> {
     connection: C,
     patience: Duration,
-    /// Runs while a write waits.
+    /// Runs while a write is pending.
     timer: Pin<Box<Sleep>>,
     is_waiting: bool,
 }
@@ -23,7 +23,7 @@ impl<C> WriteTimeout<C> {
         Self { connection, patience, timer, is_waiting: false }
     }
 
-    /// Passes on what a write came to, unless it waits for too long.
+    /// Returns the result of a write, or an error if it is pending for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -171,7 +171,7 @@ static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let value = r"[A-Za-z0-9._~+/=-]{8,}";
     [
         r"\bsk-[A-Za-z0-9_-]{16,}".to_owned(),
-        // Our own: server tokens, codes and cookies.
+        // This program's own: server tokens, codes and cookies.
         r"\bostler_[A-Za-z0-9_-]{43}".to_owned(),
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,})".to_owned(),
         r"\b(?:xox[abeprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|npm_[A-Za-z0-9]{30,})\b"
@@ -185,7 +185,7 @@ static LOOKS_SECRET: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"://[^/\s:@]+:([^/\s:@]+)@".to_owned(),
     ]
     .iter()
-    .map(|pattern| Regex::new(pattern).expect("our own patterns are patterns"))
+    .map(|pattern| Regex::new(pattern).expect("the patterns are valid"))
     .collect()
 });
 

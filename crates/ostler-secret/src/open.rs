@@ -19,7 +19,7 @@ static OPEN: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         r"://[^/\s:@]+:([^/\s:@]+)$".to_owned(),
     ]
     .iter()
-    .map(|pattern| Regex::new(pattern).expect("our own patterns are patterns"))
+    .map(|pattern| Regex::new(pattern).expect("the patterns are valid"))
     .collect()
 });
 

@@ -1,4 +1,4 @@
-//! The parts of the server, put together.
+//! Puts the parts of the server together.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,29 +42,29 @@ use tokio_util::sync::CancellationToken;
 
 use crate::start_error::StartError;
 
-/// What a server stands on.
+/// What is prepared before the parts are put together.
 pub(crate) struct Ground {
     pub(crate) config: Arc<Config>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Clock,
     pub(crate) users: Arc<Users>,
-    /// Browsers that are in.
+    /// The signed-in browsers.
     pub(crate) cookies: Cookies,
     pub(crate) address: SocketAddr,
-    /// Where browsers reach it, if not there.
+    /// The address at which browsers reach it, if it is another one.
     pub(crate) public_url: Option<PublicUrl>,
     pub(crate) redactor: Redactor,
     pub(crate) proxy: Arc<Proxy>,
 }
 
-/// A server that nobody listens for yet.
+/// A server that does not listen yet.
 pub(crate) struct Assembled {
     pub(crate) app: App,
     pub(crate) agui: AgUi,
     pub(crate) router: axum::Router,
 }
 
-/// What changes the engines of sessions.
+/// The extensions of the engine's options.
 struct EngineSetups {
     workshop: Arc<Workshop>,
     thread_tool_calls: Arc<ThreadToolCalls>,
@@ -180,7 +180,7 @@ impl Ground {
         Sessions::new(runs::Parts {
             redactor: self.redactor.clone(),
             engines: engine_limit(&self.config.limits),
-            // Whoever comes later has the last word: a skill cannot widen what the space allows.
+            // The last one wins: a skill cannot widen what the space allows.
             engine_setups: vec![
                 Arc::clone(&engine_setups.workshop) as Arc<dyn EngineSetup>,
                 Arc::new(pages),
@@ -216,8 +216,8 @@ impl Ground {
 }
 
 fn engine_limit(limits: &Limits) -> UserLimit {
-    let remedy = "delete sessions, or wait until agents without work have ended";
-    UserLimit::new("agents at work or waiting", remedy, limits.engines_per_user)
+    let remedy = "delete sessions, or wait until idle agents have ended";
+    UserLimit::new("active or waiting agents", remedy, limits.engines_per_user)
 }
 
 fn user_limits(limits: &Limits) -> UserLimits {
@@ -232,7 +232,7 @@ fn user_limits(limits: &Limits) -> UserLimits {
     }
 }
 
-/// What of the server is open, and to whom.
+/// Which paths of the server are open, and to whom.
 fn site(config: &Config, address: SocketAddr) -> Site {
     let site = routes::open(Site::new(address, &config.hosts), "/api");
     http::page::open(site)

@@ -1,6 +1,6 @@
-//! The server: runs of the agent for several people, on one log of events.
+//! The server: runs of the agent for several users, on one log of events.
 //!
-//! This crate puts the parts together and starts them: `ostler-door` lets callers in, `ostler-api` answers them, and
+//! This crate puts the parts together and starts them: `ostler-door` identifies callers, `ostler-api` answers them, and
 //! `ostler-core` does the work as a client of the SDK. The engine may be another program.
 
 mod assemble;

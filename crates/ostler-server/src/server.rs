@@ -1,4 +1,4 @@
-//! Starting, serving and ending.
+//! Starts, serves and stops the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -43,29 +43,29 @@ pub struct Server {
     router: axum::Router,
     listener: TcpListener,
     address: SocketAddr,
-    /// Tells a program of the operator's what happens.
+    /// Notifies a program of the operator.
     webhook_sender: Option<Arc<WebhookSender>>,
     /// Ends runs of AG-UI.
     agui_stopping: CancellationToken,
-    /// Ends the way to the model, after everything that uses it.
+    /// Ends the proxy to the model, after everything that uses it.
     proxy_stopping: CancellationToken,
-    /// What looks for users and tokens that were taken back.
+    /// Tasks that watch for revoked users and tokens.
     watching: Vec<AbortOnDropHandle<()>>,
 }
 
 impl Server {
-    /// Opens the event log, takes up what was at work, and listens.
+    /// Opens the event log, continues earlier work, and listens.
     ///
     /// # Errors
-    /// When one of these cannot be done; see [`StartError`].
+    /// When one of these fails; see [`StartError`].
     pub async fn start(config: Config) -> Result<Self, StartError> {
         Self::start_at(config, Arc::new(SystemClock::default())).await
     }
 
-    /// The same, by another clock.
+    /// The same, with another clock.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`Server::start`].
     #[doc(hidden)]
     pub async fn start_at(config: Config, clock: Arc<dyn WallClock>) -> Result<Self, StartError> {
         let timer = Arc::clone(&clock);
@@ -75,10 +75,10 @@ impl Server {
         Self::start_with(config, clock, open).await
     }
 
-    /// The same with a store of the caller's, which is opened when the folder for it is there.
+    /// The same, with a store of the caller, which is opened when the folder for it exists.
     ///
     /// # Errors
-    /// Likewise.
+    /// As [`Server::start`].
     #[doc(hidden)]
     pub async fn start_with(
         mut config: Config,
@@ -99,7 +99,7 @@ impl Server {
         private::folder(&config.data).map_err(folder)?;
         let engine = config.data.join("engine");
         private::folder(&engine).map_err(folder)?;
-        // Sessions of this server are its own; they do not mix with those of the person who started it.
+        // The server has its own sessions; they do not mix with those of the user who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
         let redactor = Redactor::default();
         log_writer::register(&redactor);
@@ -166,18 +166,18 @@ impl Server {
         })
     }
 
-    /// Its AG-UI endpoint, without the server's own door before it.
+    /// Its AG-UI endpoint, without the server's own guard.
     #[doc(hidden)]
     pub fn agui(&self) -> AgUi {
         self.agui.clone()
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where browsers reach it: the public URL if there is one, otherwise the address where it listens.
+    /// The address for browsers: the public URL if there is one, otherwise the listening address.
     pub fn url(&self) -> String {
         match &self.app.public_url {
             Some(url) => url.to_string(),
@@ -193,7 +193,7 @@ impl Server {
         Ok(self.app.guard.users.owner().token()?.expose().to_owned())
     }
 
-    /// A code with which one browser comes in, as the owner.
+    /// A code with which one browser signs in as the owner.
     ///
     /// # Errors
     /// When the owner's token cannot be read.
@@ -202,7 +202,7 @@ impl Server {
         Ok(self.app.guard.browsers.code(grant, Instant::now()).expose().to_owned())
     }
 
-    /// Serves until `stop` comes; then takes nothing new, ends its engines and closes the log.
+    /// Serves until `stop` completes; then accepts nothing new, ends its engines and closes the log.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send) {
         let Self {
             app,
@@ -220,7 +220,7 @@ impl Server {
             stop.await;
             agui_stopping.cancel();
             app.schedules.shut_down().await;
-            // Engines first: what they still say is told, and streams end with the log.
+            // Engines first: their last messages are sent, and streams end with the log.
             app.sessions.shut_down().await;
             app.hooks.shut_down().await;
             if let Some(webhook_sender) = webhook_sender {
@@ -233,23 +233,23 @@ impl Server {
         tokio::join!(door, ending);
         proxy_stopping.cancel();
         if let Err(error) = app.store.close().await {
-            tracing::error!(%error, "the event log was not closed well");
+            tracing::error!(%error, "the event log could not be closed cleanly");
         }
     }
 }
 
-/// A database of length 0 is used like a new one. It is told, because nobody but a fault of the disk or a hand empties it.
+/// Logs an error for a database of length 0, which is used like a new one. Only a disk fault or a person empties it.
 fn tell_of_empty_database(file: &Path) {
     if file.metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
         tracing::warn!(
-            "{} is empty: sessions that were in it are lost; `ostler restore` brings back a backup",
+            "{} is empty: its sessions are lost; restore a backup with `ostler restore`",
             file.display()
         );
     }
 }
 
-/// Refuses to start with users beside the owner unless the operator trusts them: nothing keeps their programs from what is
-/// the owner's.
+/// Refuses to start with users other than the owner unless the operator trusts them: nothing keeps their programs from
+/// the owner's data.
 fn check_members(config: &Config, users: &Users) -> Result<(), StartError> {
     let count = users.list().len();
     if config.trust_members || count == 0 {
@@ -257,14 +257,14 @@ fn check_members(config: &Config, users: &Users) -> Result<(), StartError> {
     }
     let place = config.data.join("users.json");
     Err(StartError::Unsafe(format!(
-        "{} has {count} user(s) beside the owner. Each of them can run programs as the server's own user, and so read the \
-         owner's token and everybody's conversations. Start the server with --trust-members if you trust each of them that \
+        "{} has {count} user(s) in addition to the owner. Each of them can run programs as the server's own user, and so read the \
+         owner's token and all conversations. Start the server with --trust-members if you trust each of them that \
          much; otherwise move this file away, and they are removed",
         place.display()
     )))
 }
 
-/// Begins to tell the operator's program what happens, if there is one.
+/// Starts to notify the operator's program, if there is one.
 fn webhook_sender(
     app: &App,
     address: SocketAddr,

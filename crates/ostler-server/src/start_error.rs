@@ -7,35 +7,35 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The folder for its data cannot be used.
+    /// The data folder cannot be used.
     #[error("cannot use {place}: {source}")]
     Folder {
-        /// Which.
+        /// The path.
         place: String,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
     /// The event log cannot be opened.
     #[error(transparent)]
     Store(#[from] ostler_store::Error),
-    /// The address cannot be listened on.
+    /// The server cannot listen at the address.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Which.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// Agents would have no way to the model.
-    #[error("cannot make a way to the model: {0}")]
+    /// The proxy to the model cannot start.
+    #[error("cannot start the proxy to the model: {0}")]
     Proxy(io::Error),
-    /// What is configured is not safe.
+    /// The configuration is not safe.
     #[error("{0}")]
     Unsafe(String),
     /// The skills cannot be reached.
     #[error("cannot use the skills: {0}")]
     Skills(String),
-    /// What was at work before could not be taken up.
-    #[error("cannot take up earlier work: {0}")]
+    /// Earlier work could not be continued.
+    #[error("cannot continue earlier work: {0}")]
     Recovery(String),
 }

@@ -144,7 +144,7 @@ fn parse(text: &str) -> Result<Head, String> {
     if text.trim().is_empty() {
         return Ok(Head::default());
     }
-    // Anchors and aliases are not needed in a head, and can be used to exhaust memory.
+    // A head needs no anchors and aliases, and they can be used to exhaust memory.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_aliases: 16, max_events: 10_000 },
     };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_values_are_kept() {
+    fn nested_values_are_preserved() {
         let head = head_of("mcpServers:\n  - known\n  - own: {command: x}");
         assert_eq!(head.0["mcpServers"], json!(["known", {"own": {"command": "x"}}]));
     }

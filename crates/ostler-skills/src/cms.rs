@@ -1,7 +1,7 @@
-//! Skills in a content management system, over HTTP: records in the shape of Strapi, of its fourth or fifth version.
+//! Skills in a content management system, over HTTP: records in the format of Strapi 4 or 5.
 //!
-//! The system is not ours: what it sends is bounded in size and time, it is not followed elsewhere, and a record is a
-//! skill only if it makes sense as one.
+//! The system is not trusted: its responses are limited in size and time, redirects are not followed, and a record
+//! counts as a skill only if it is valid.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ const LONGEST: usize = 16 * 1024 * 1024;
 const PAGE: usize = 100;
 const MOST_PAGES: usize = 50;
 
-/// The system.
+/// A client of the system.
 #[derive(Clone)]
 pub struct Cms {
     client: Client,
-    /// Where the records are: `https://cms.example/api/skills`.
+    /// The URL of the records: `https://cms.example/api/skills`.
     records: Url,
     token: Option<String>,
     time: Duration,
@@ -37,39 +37,41 @@ impl std::fmt::Debug for Cms {
 }
 
 impl Cms {
-    /// A system at this address, with the token that it wants. Without a path its records are where Strapi keeps them.
+    /// A client for the system at this address, with its token. Without a path, the path is Strapi's usual one.
     ///
     /// # Errors
-    /// In words, when the address is none.
+    /// A message, if the address is invalid.
     pub fn new(records: &str, token: Option<String>, time: Duration) -> Result<Self, String> {
-        let mut address =
-            Url::parse(records).map_err(|error| format!("{records} is no address: {error}"))?;
+        let mut address = Url::parse(records)
+            .map_err(|error| format!("{records} is not a valid address: {error}"))?;
         if !matches!(address.scheme(), "http" | "https") || address.cannot_be_a_base() {
-            return Err(format!("{records} is no address of a web server"));
+            return Err(format!("{records} is not the address of a web server"));
         }
         if address.scheme() == "http" && !ostler_http::is_this_machine(&address) {
             return Err(format!(
-                "{records} is not encrypted: whoever is on the way could change skills, which say what agents do; use \
-                 https, or an address of this machine"
+                "{records} is not encrypted: others on the network could change skills, and skills say what agents do; \
+                 use https, or an address of this machine"
             ));
         }
         if address.path() == "/" {
             address.set_path("/api/skills");
         }
         let client = ostler_http::client(Certificates::System);
-        let client = client.map_err(|error| format!("no client for {records}: {error}"))?;
-        // A system that sends us elsewhere could send our token there too.
+        let client = client
+            .map_err(|error| format!("cannot create an HTTP client for {records}: {error}"))?;
+        // A redirect could send the token to another host.
         let client = client.redirect(Policy::none()).timeout(time).build();
-        let client = client.map_err(|error| format!("no client for {records}: {error}"))?;
+        let client = client
+            .map_err(|error| format!("cannot create an HTTP client for {records}: {error}"))?;
         Ok(Self { client, records: address, token, time })
     }
 
-    /// The skill of this id or name, as it is now.
+    /// Fetches the skill with this id or name.
     ///
     /// # Errors
-    /// When it is there and cannot be used, or the system does not answer.
+    /// When the skill exists and cannot be used, or the system does not answer.
     pub async fn find(&self, id: &str) -> Result<Option<Skill>, SkillError> {
-        // What is no name could lead to another place of the system.
+        // An invalid name could lead to another path of the system.
         if !is_name(id) {
             return Ok(None);
         }
@@ -84,7 +86,7 @@ impl Cms {
         Ok(self.list().await?.skills.into_iter().find(|skill| skill.name == id))
     }
 
-    /// All skills, and what was left out.
+    /// All skills, and which were left out.
     ///
     /// # Errors
     /// When the system does not answer.
@@ -115,7 +117,7 @@ impl Cms {
         Ok(listed)
     }
 
-    /// What is at an address; `None` when there is nothing.
+    /// Fetches an address; `None` when there is nothing.
     async fn get(&self, address: Url) -> Result<Option<Value>, SkillError> {
         let mut request = self.client.get(address).header("accept", "application/json");
         if let Some(token) = &self.token {
@@ -144,8 +146,7 @@ impl Cms {
         if error.is_timeout() {
             return SkillError::TooSlow(self.time);
         }
-        let what =
-            if error.is_connect() { "it does not answer" } else { "the connection broke off" };
+        let what = if error.is_connect() { "it does not answer" } else { "the connection broke" };
         unreadable(what)
     }
 }
@@ -154,7 +155,7 @@ fn unreadable(what: &str) -> SkillError {
     SkillError::Unreachable(what.to_owned())
 }
 
-/// Makes a skill of a record. Its text may be a whole `SKILL.md`; what the record says beside it counts more.
+/// Makes a skill of a record. Its text may be a whole `SKILL.md`; fields of the record override its head.
 fn skill(record: &Value) -> Result<Skill, SkillError> {
     let id = match record.get("documentId").or_else(|| record.get("id")) {
         Some(Value::String(id)) => id.clone(),
@@ -162,22 +163,22 @@ fn skill(record: &Value) -> Result<Skill, SkillError> {
         _ => return Err(unreadable("a record has no id")),
     };
     let broken = |reason: String| SkillError::Broken { id: id.clone(), reason };
-    // The fourth version wraps what it knows.
+    // Version 4 of Strapi nests the fields.
     let fields = record.get("attributes").unwrap_or(record);
-    let fields = fields.as_object().ok_or_else(|| broken("it is no record".to_owned()))?;
+    let fields = fields.as_object().ok_or_else(|| broken("it is not an object".to_owned()))?;
     let content = field(fields, &["content", "skillmd", "body"]).and_then(Value::as_str);
     let content = content.ok_or_else(|| broken("it has no content".to_owned()))?;
     let Document { head: Head(mut head), body } =
         ostler_skill::document(content).map_err(&broken)?;
-    head.extend(told(fields));
+    head.extend(described(fields));
     if !is_name(&id) {
         return Err(broken("its id cannot be used".to_owned()));
     }
     Skill::new(&id, Document { head: Head(head), body }, Source::Cms).map_err(broken)
 }
 
-/// What a record says about its skill, under the names that files use.
-fn told(fields: &Map<String, Value>) -> Map<String, Value> {
+/// The fields of a record that describe its skill, under the names of the head of a file.
+fn described(fields: &Map<String, Value>) -> Map<String, Value> {
     const NAMES: [(&str, &[&str]); 6] = [
         ("name", &["name"]),
         ("description", &["description"]),

@@ -1,4 +1,4 @@
-//! A skill: what its head says about it, and the text that the model follows.
+//! A skill: the fields of its head, and the text that the model follows.
 
 use std::path::PathBuf;
 
@@ -11,22 +11,22 @@ use super::inputs::Inputs;
 /// A skill, ready to be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Skill {
-    /// What it is called by from outside; unique in its source.
+    /// The id that clients use; unique in its source.
     pub id: String,
     /// Its name: letters, digits, dots, dashes and underscores.
     pub name: String,
     pub description: String,
-    /// Its head, as it is written.
+    /// The fields of the head, as written.
     pub head: Map<String, Value>,
-    /// What the model follows.
+    /// The text that the model follows.
     pub content: String,
-    /// The tools it may use and needs no leave for; `None` when it does not say.
+    /// The tools that the skill may use without approval; `None` when it has no list.
     pub tools: Option<Vec<String>>,
     pub model: Option<String>,
-    /// What it wants to be given.
+    /// The parameters that it declares.
     pub inputs: Inputs,
     pub source: Source,
-    /// The folder with its material.
+    /// The folder with its other files.
     pub folder: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// As it stands in a task's record.
+    /// Its name in a task's record.
     pub fn word(self) -> &'static str {
         match self {
             Self::Folder => "filesystem",
@@ -51,13 +51,13 @@ impl Skill {
     /// Makes a skill of a file's head and body.
     ///
     /// # Errors
-    /// In words, when it cannot be used as it is.
+    /// A message, if the skill cannot be used.
     pub(crate) fn new(id: &str, document: Document, source: Source) -> Result<Self, String> {
         let Document { head, body } = document;
         let name = head.text("name").unwrap_or_else(|| id.to_owned());
         if !is_name(&name) {
             return Err(format!(
-                "\"{}\" is no name for a skill: letters, digits, dots, dashes and underscores, at most {LONGEST_NAME}",
+                "\"{}\" is not a valid skill name: use letters, digits, dots, dashes and underscores, at most {LONGEST_NAME}",
                 name.escape_debug()
             ));
         }
@@ -78,7 +78,7 @@ impl Skill {
 
 const LONGEST_NAME: usize = 100;
 
-/// A name that can stand in a path and a prompt and lead nowhere else.
+/// Whether a name is safe as a component of a path and in a prompt.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty()
@@ -87,7 +87,7 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.chars().all(is_fine)
 }
 
-/// The list of tools: `allowed-tools`, or else everything that the map of MCP tools names.
+/// The list of tools: `allowed-tools`, or else all tools in the map of MCP tools.
 fn tools(head: &Map<String, Value>) -> Result<Option<Vec<String>>, String> {
     let listed = field(head, &["allowed-tools", "allowedTools", "allowed_tools"]);
     if let Some(listed) = listed {
@@ -102,9 +102,9 @@ fn tools(head: &Map<String, Value>) -> Result<Option<Vec<String>>, String> {
     Ok(Some(lists.collect::<Result<Vec<_>, _>>()?.concat()))
 }
 
-/// A list, or names between commas. Whatever else it is, it is a mistake: without it the skill would have every tool.
+/// A list, or names separated by commas. Anything else is an error: without a list the skill would have every tool.
 fn list(field: &str, value: &Value) -> Result<Vec<String>, String> {
-    let wrong = || format!("{field} must be a list of tools, or their names between commas");
+    let wrong = || format!("{field} must be a list of tools, or their names separated by commas");
     match value {
         Value::String(text) => Ok(split(text)),
         Value::Array(items) => {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_a_list_or_a_text_or_those_of_servers() {
+    fn tools_are_a_list_or_a_string_or_those_of_servers() {
         let expected = ["WebFetch", "Write", "Read"].map(str::to_owned).to_vec();
         assert_eq!(
             tools_of("allowed-tools:\n  - WebFetch\n  - Write\n  - Read"),
@@ -166,12 +166,12 @@ mod tests {
             tools_of("allowed-tools: \"\"\nmcp-tools: {a: [X]}"),
             Some(vec!["X".to_owned()])
         );
-        assert_eq!(tools_of("allowed-tools: []"), Some(Vec::new()), "none at all");
+        assert_eq!(tools_of("allowed-tools: []"), Some(Vec::new()), "an empty list means no tools");
     }
 
-    // Seen to fail when what is no list counts as none: the skill then has every tool.
+    // Seen to fail when an invalid list counts as a missing one: the skill then has every tool.
     #[test]
-    fn a_list_that_is_none_is_an_error() {
+    fn an_invalid_list_of_tools_is_an_error() {
         for head in [
             "allowed-tools: {a: b}",
             "allowed-tools: 3",
@@ -185,7 +185,7 @@ mod tests {
 
     // Seen to fail when names may begin with a dot.
     #[test]
-    fn names_lead_nowhere() {
+    fn a_name_with_parts_of_a_path_is_refused() {
         for name in ["..", ".", "a/b", "a\\b", "../x", "a b", "\"a\\nb\"", ".hidden", "\"a\\0\""] {
             assert!(skill(&format!("name: {name}")).is_err(), "{name}");
         }

@@ -1,8 +1,8 @@
-//! Fields of a skill's head, which has several spellings for one thing.
+//! Fields of a skill's head, which may be spelled in several ways.
 
 use serde_json::{Map, Value};
 
-/// A field under any of its spellings; one without a value is not there.
+/// The field under any of its spellings. A field without a value counts as missing.
 pub(super) fn field<'a>(head: &'a Map<String, Value>, names: &[&str]) -> Option<&'a Value> {
     let values = names.iter().filter_map(|name| head.get(*name));
     values.into_iter().find(|value| !value.is_null() && *value != "")

@@ -1,4 +1,4 @@
-//! Skills in a folder: `NAME/SKILL.md`, with whatever material lies beside it.
+//! Skills in a folder: `NAME/SKILL.md`, and the other files of the skill next to it.
 
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ const MOST: usize = 1_000;
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    /// The skill of this id or name, as it is now.
+    /// Reads the skill with this id or name.
     ///
     /// # Errors
-    /// When it is there and cannot be used.
+    /// When the skill exists and cannot be used.
     pub fn find(&self, id: &str) -> Result<Option<Skill>, SkillError> {
-        // What is no name is not looked for: the rest of the way is the file system's.
+        // An invalid name could be a path to another place.
         if !is_name(id) {
             return Ok(None);
         }
@@ -32,7 +32,7 @@ impl Folder {
         }
     }
 
-    /// All skills, and what was left out.
+    /// All skills, and which were left out.
     pub fn list(&self) -> Listed {
         let mut listed = Listed::default();
         let Ok(entries) = std::fs::read_dir(&self.0) else {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn skills_are_found_by_folder_and_by_name_and_afresh() {
+    fn skills_are_found_by_folder_or_name_and_read_again_each_time() {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), "one", "---\nname: first\ndescription: d\n---\nA");
         put(root.path(), "two", "B");
@@ -119,7 +119,7 @@ mod tests {
 
     // Seen to fail when names are not checked, and when links are followed wherever they lead.
     #[test]
-    fn no_name_and_no_link_leads_out() {
+    fn neither_names_nor_links_lead_out_of_the_folder() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("skills");
         put(place.path(), "outside", "---\nname: outside\n---\nsecret");
@@ -145,7 +145,11 @@ mod tests {
         for name in ["link", "half"] {
             assert!(folder.find(name).unwrap_err().to_string().contains("leads out"), "{name}");
         }
-        assert_eq!(folder.find("alias").unwrap().unwrap().content, "x", "one that stays inside");
+        assert_eq!(
+            folder.find("alias").unwrap().unwrap().content,
+            "x",
+            "a link that stays inside the folder"
+        );
         assert!(!folder.list().skills.iter().any(|skill| skill.content.contains("secret")));
     }
 }

@@ -1,7 +1,8 @@
-//! What a skill wants to be given, and whether a task gives it.
+//! The parameters that a skill declares, and the check of a task's parameters against them.
 //!
-//! Declared in the head as a map by name, as a list of fields, or as a JSON Schema of an object. What is not declared is
-//! not checked; a skill that declares something takes nothing else, unless it says `additionalProperties: true`.
+//! Declared in the head as a map by name, as a list of fields, or as a JSON Schema of an object. A skill without
+//! declarations accepts everything. A skill with declarations accepts nothing else, unless it has
+//! `additionalProperties: true`.
 
 use ostler_base::error::{ApiError, shown};
 use serde_json::{Map, Value};
@@ -9,35 +10,35 @@ use serde_json::{Map, Value};
 use super::field::field;
 use super::prompt::text;
 
-/// More parameters than this are no parameters.
+/// The maximum number of parameters of a task.
 const MOST: usize = 1_000;
 const LONGEST_NAME: usize = 200;
-/// How parameters are called in a task's request.
+/// The field with the parameters in a task's request.
 const PLACE: &str = "inputValues";
 
-/// What a skill wants to be given.
+/// The parameters that a skill declares.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inputs {
-    /// In the order they are declared.
+    /// In the order of declaration.
     pub declared: Vec<Input>,
-    /// Whether others are taken too.
+    /// Whether undeclared parameters are accepted too.
     pub is_open: bool,
 }
 
-/// One of them.
+/// One declared parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub name: String,
-    /// `None` when anything goes.
+    /// `None` accepts every type.
     pub kind: Option<Kind>,
     pub is_required: bool,
-    /// What it may be; anything when empty.
+    /// The allowed values; empty accepts all.
     pub allowed: Vec<Value>,
     pub default: Option<Value>,
     pub description: Option<String>,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Text,
@@ -78,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// As JSON calls it.
+    /// Its name in JSON Schema.
     pub fn word(self) -> &'static str {
         match self {
             Self::Text => "string",
@@ -92,10 +93,10 @@ impl Kind {
 }
 
 impl Inputs {
-    /// What the head of a skill declares.
+    /// Reads the declarations in the head of a skill.
     ///
     /// # Errors
-    /// In words, when it makes no sense: nothing is run on a guess.
+    /// A message, if the declarations are invalid: nothing runs on a guess.
     pub(crate) fn of_head(head: &Map<String, Value>) -> Result<Self, String> {
         let names = [
             "inputs",
@@ -129,13 +130,14 @@ impl Inputs {
         Ok(Self { declared: declared.collect::<Result<_, _>>()?, is_open })
     }
 
-    /// What a task gives, as it is used: in the order it was given, with defaults for what it leaves out.
+    /// Checks the parameters of a task. Returns them in the order they were given, with defaults for those left out.
     ///
     /// # Errors
-    /// Naming the field that is wrong.
+    /// A refusal that names the invalid field.
     pub fn check(&self, mut given: Map<String, Value>) -> Result<Map<String, Value>, ApiError> {
         if given.len() > MOST {
-            let message = format!("there are {} parameters; at most {MOST} are taken", given.len());
+            let message =
+                format!("there are {} parameters; at most {MOST} are allowed", given.len());
             return Err(ApiError::invalid(PLACE, message));
         }
         if let Some(name) = given.keys().find(|name| name.len() > LONGEST_NAME) {
@@ -146,7 +148,7 @@ impl Inputs {
             self.check_names(&given)?;
         }
         for input in &self.declared {
-            // Forms send what was left empty.
+            // Forms send empty fields as `null`.
             let value = given.get(&input.name).filter(|value| !value.is_null());
             match (value, &input.default) {
                 (Some(value), _) => input.check(value)?,
@@ -171,11 +173,11 @@ impl Inputs {
         let is_known = |name: &String| self.declared.iter().any(|input| input.name == *name);
         let Some(odd) = given.keys().find(|name| !is_known(name)) else { return Ok(()) };
         let known: Vec<&str> = self.declared.iter().map(|input| input.name.as_str()).collect();
-        let message = format!("the skill takes no parameter {}", shown(odd));
+        let message = format!("the skill has no parameter {}", shown(odd));
         let hint = if known.is_empty() {
-            "it takes none".to_owned()
+            "it has no parameters".to_owned()
         } else {
-            format!("it takes: {}", known.join(", "))
+            format!("it has: {}", known.join(", "))
         };
         Err(ApiError::invalid(place(&shown(odd)), message).hint(hint))
     }
@@ -240,7 +242,7 @@ impl Input {
             return Err(ApiError::invalid(place(name), message));
         }
         let candidates = match (self.kind, value) {
-            // Several of those that are allowed.
+            // A list of allowed values.
             (Some(Kind::List), Value::Array(items)) => items.as_slice(),
             _ => std::slice::from_ref(value),
         };
@@ -258,7 +260,7 @@ fn place(name: &str) -> String {
     format!("{PLACE}.{name}")
 }
 
-/// A field of a list, by its name.
+/// A field of a list of declarations, with its name.
 fn named(declared: &Value) -> Result<(String, Value), String> {
     let name = declared.as_str().or_else(|| declared.get("name")?.as_str());
     let name = name.ok_or_else(|| format!("an input needs a name: {declared}"))?;
@@ -266,7 +268,7 @@ fn named(declared: &Value) -> Result<(String, Value), String> {
     Ok((name.to_owned(), if is_bare { Value::Null } else { declared.clone() }))
 }
 
-/// The fields of a schema, which says beside them which are required.
+/// The fields of a JSON Schema, whose required fields are listed separately.
 fn of_schema(schema: &Map<String, Value>, properties: &Map<String, Value>) -> Vec<(String, Value)> {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|it| it == name));
@@ -280,7 +282,7 @@ fn of_schema(schema: &Map<String, Value>, properties: &Map<String, Value>) -> Ve
     properties.iter().map(with).collect()
 }
 
-/// Something to choose: a value, or one with a label.
+/// The value of an allowed option: the option itself, or the value in an object with a label.
 fn option(option: &Value) -> Value {
     option.get("value").unwrap_or(option).clone()
 }
@@ -327,7 +329,7 @@ mod tests {
 
     // Seen to fail when `check` looks at required inputs only, and when it does not look at them.
     #[test]
-    fn what_does_not_fit_is_refused_by_name() {
+    fn an_invalid_parameter_is_refused_by_its_name() {
         let inputs = declared();
         refused(&inputs, json!({}), "inputValues.url", "url is required");
         refused(&inputs, json!({"url": null}), "inputValues.url", "url is required");
@@ -349,14 +351,14 @@ mod tests {
             &inputs,
             json!({"url": "x", "u r l": "y"}),
             "inputValues.u r l",
-            "takes no parameter",
+            "has no parameter",
         );
         let hint = inputs.check(map(json!({"url": "x", "format": "pdf"}))).unwrap_err();
         assert_eq!(hint.detail().hint.as_deref(), Some("use one of: markdown, html"));
     }
 
     #[test]
-    fn what_fits_keeps_its_order_and_gets_what_is_left_out() {
+    fn valid_parameters_keep_their_order_and_defaults_are_added() {
         let given = map(json!({"depth": 2, "url": "x"}));
         let used = declared().check(given).unwrap();
         let used: Vec<_> =
@@ -368,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_declared_is_nothing_checked() {
+    fn without_declarations_every_parameter_is_accepted() {
         let open = Inputs::of_head(&Map::new()).unwrap();
         let given = map(json!({"__proto__": 1, "a.b": [1], "c": null}));
         assert_eq!(open.check(given.clone()).unwrap(), given);
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ways_to_declare_come_to_the_same() {
+    fn all_notations_declare_the_same_parameters() {
         let by_list = inputs(json!([
             {"name": "url", "type": "text", "required": true},
             {"name": "format", "type": "select", "options": [{"label": "M", "value": "markdown"}, "html"]},
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_that_makes_no_sense_is_told() {
+    fn an_invalid_declaration_is_an_error() {
         for odd in [
             json!("url"),
             json!({"a": 3}),

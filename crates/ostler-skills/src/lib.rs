@@ -1,8 +1,8 @@
-//! Skills as tasks: from a skill and a request to everything the SDK needs for one run.
+//! Skills as tasks: turns a skill and a request into the options of one run.
 //!
-//! Pure parts first: `definition` reads a skill, `inputs` checks what a task gives it, `prompt` writes the system
-//! prompt, `tools` and `mode` say what may run. `folder` and `cms` find skills, afresh for every run;
-//! `materialise` puts those that a run may see into a folder of its own; `run` puts it all together.
+//! Pure parts first: `definition` reads a skill, `inputs` checks the parameters of a task, `prompt` writes the system
+//! prompt, `tools` and `mode` say what may run. `folder` and `cms` find skills, again for every run; `materialise`
+//! copies those that a run may see into its own folder; `run` puts it all together.
 
 pub mod cms;
 pub mod definition;

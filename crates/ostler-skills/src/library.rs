@@ -1,6 +1,6 @@
-//! All skills that a server knows: those of its folders, then those of its content management system.
+//! All skills that a server has: those of its folders, then those of its content management system.
 //!
-//! Nothing is kept: each run reads its skill again, so that a change counts from the next run on.
+//! Nothing is cached: each run reads its skill again, so a change applies from the next run.
 
 use ostler_base::error::shown;
 
@@ -9,7 +9,7 @@ use super::definition::Skill;
 use super::folder::Folder;
 pub use super::listing::{Listed, SkillError};
 
-/// Where skills come from.
+/// The sources of skills.
 #[derive(Clone, Debug, Default)]
 pub struct Skills {
     pub folders: Vec<Folder>,
@@ -17,10 +17,10 @@ pub struct Skills {
 }
 
 impl Skills {
-    /// The skill of this id or name, as it is now.
+    /// Reads the skill with this id or name.
     ///
     /// # Errors
-    /// When there is none, or it cannot be used or fetched.
+    /// When no source has the skill, or it cannot be used or fetched.
     pub async fn find(&self, id: &str) -> Result<Skill, SkillError> {
         for folder in &self.folders {
             if let Some(skill) = folder.find(id)? {
@@ -34,17 +34,15 @@ impl Skills {
         found.ok_or_else(|| SkillError::NotFound(shown(id)))
     }
 
-    /// All of them. Of two with the same name the first counts; a source that fails is told of.
+    /// All skills. Of two with the same name the first counts. A failing source is reported in `problems`.
     pub async fn list(&self) -> Listed {
         let mut all = Listed::default();
         let mut add = |listed: Listed| {
             all.problems.extend(listed.problems);
             for skill in listed.skills {
                 if all.skills.iter().any(|known| known.name == skill.name) {
-                    all.problems.push(format!(
-                        "{} is left out: there is another one of that name",
-                        skill.id
-                    ));
+                    all.problems
+                        .push(format!("{} is left out: another skill has the same name", skill.id));
                 } else {
                     all.skills.push(skill);
                 }

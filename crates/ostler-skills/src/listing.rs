@@ -1,4 +1,4 @@
-//! What a source of skills answers: a list, or why there is no skill.
+//! The answer of a source of skills: a list, or an error.
 
 use std::time::Duration;
 
@@ -7,15 +7,15 @@ use ostler_base::error::ApiError;
 
 use super::definition::Skill;
 
-/// What a source has.
+/// The skills of a source.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listed {
     pub skills: Vec<Skill>,
-    /// What was left out, and why.
+    /// Which skills were left out, and why.
     pub problems: Vec<String>,
 }
 
-/// Why there is no skill.
+/// Why a skill is not available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SkillError {
     #[error("there is no skill {0}")]
@@ -24,7 +24,7 @@ pub enum SkillError {
     Broken { id: String, reason: String },
     #[error("the skills cannot be fetched: {0}")]
     Unreachable(String),
-    #[error("the skills did not come within {} s", .0.as_secs())]
+    #[error("the skills could not be fetched within {} s", .0.as_secs())]
     TooSlow(Duration),
 }
 
@@ -33,7 +33,7 @@ impl From<SkillError> for ApiError {
         let message = error.to_string();
         match error {
             SkillError::NotFound(_) => {
-                Self::not_found(message).hint("list them to see which there are")
+                Self::not_found(message).hint("list the skills to see their names")
             }
             SkillError::Broken { .. } => {
                 let error = Self::new(StatusCode::UNPROCESSABLE_ENTITY, "skill_broken", message);

@@ -1,7 +1,7 @@
-//! The skills that a run can see, in a private folder of its own which goes when the run is over.
+//! The skills that a run can see, in a private folder that is removed when the run ends.
 //!
-//! The folder is a plugin to the engine. Two runs never share one, and nothing that a run leaves there is seen by
-//! another.
+//! The engine loads the folder as a plugin. Two runs never share a folder, and a run never sees the files that another
+//! run left.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -15,29 +15,29 @@ use tempfile::TempDir;
 
 use super::definition::Skill;
 
-/// What the engine calls the folder: skills are `task:NAME`, or `NAME` for short.
+/// The name of the plugin: skills are `task:NAME`, or `NAME` for short.
 pub(crate) const PLUGIN: &str = "task";
 const PREFIX: &str = "run-";
 const DEEPEST: usize = 8;
 const MOST_FILES: usize = 1_000;
 const MOST_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A run's folder. It is removed when this is dropped.
+/// A run's folder. It is removed on drop.
 #[derive(Debug)]
 pub(crate) struct RunFolder(TempDir);
 
 impl RunFolder {
-    /// Makes a folder below `parent` with these skills in it. Their texts are as their authors wrote them: engines run
-    /// command lines in them, so no parameter may ever get there.
+    /// Creates a folder below `parent` with these skills. Their text is unchanged: engines run command lines in it, so
+    /// parameters must never get there.
     ///
     /// # Errors
-    /// When it cannot be written; nothing is left then.
+    /// When the folder cannot be written. It is removed then.
     pub(crate) fn new(parent: &Path, skills: &[&Skill]) -> io::Result<Self> {
         private::folder(parent)?;
         let mode = std::fs::Permissions::from_mode(0o700);
         let folder =
             tempfile::Builder::new().prefix(PREFIX).permissions(mode).tempdir_in(parent)?;
-        // Links on the way are resolved now: rules about the folder are written with the path it really has.
+        // Resolves links now: rules about the folder need its real path.
         let root = folder.path().canonicalize()?;
         make_folder(&root.join(".claude-plugin"))?;
         let manifest = json!({"name": PLUGIN, "description": "The skills of this task"});
@@ -59,18 +59,18 @@ impl RunFolder {
     }
 }
 
-/// Removes what runs have left that ended with the server. For its start, when no run is under way.
+/// Removes the folders of runs that ended with an earlier process. For the start of the server, when nothing runs.
 pub fn sweep(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            // One that cannot be removed is in nobody's way.
+            // A folder that cannot be removed does no harm.
             _ = std::fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// A `SKILL.md` with what the engine needs to know; everything else is ours to enforce.
+/// A `SKILL.md` with the fields the engine needs. The server enforces all others.
 fn file(skill: &Skill) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let description = if skill.description.is_empty() { &skill.name } else { &skill.description };
@@ -92,7 +92,7 @@ fn write(path: &Path, bytes: &[u8], is_program: bool) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Copies a skill's material, as far as it lies inside the skill's folder.
+/// Copies a skill's files, as far as they lie inside the skill's folder.
 struct Copy<'a> {
     from: &'a Path,
     n_files: usize,
@@ -115,7 +115,7 @@ impl Copy<'_> {
                 make_folder(&to.join(&name))?;
                 self.folder(&path, &to.join(&name), depth + 1)?;
             } else if let Ok(file) = open_beneath(self.from, &path) {
-                // A link that leads out, or to a folder, is no material of this skill.
+                // Links out of the folder, and links to folders, are skipped.
                 self.file(file, &to.join(&name))?;
             }
         }
@@ -184,7 +184,7 @@ mod tests {
 
     // Seen to fail when links are copied as what they lead to.
     #[test]
-    fn a_run_sees_the_skills_it_is_given_and_nothing_else() {
+    fn a_run_sees_only_its_own_skills() {
         let place = tempfile::tempdir().unwrap();
         let skills = skills(place.path());
         let runs = place.path().join("runs");
@@ -202,14 +202,14 @@ mod tests {
             std::fs::metadata(one.path().join(path)).unwrap().permissions().mode() & 0o777
         };
         assert_eq!((mode(""), mode("skills"), mode("skills/one/SKILL.md")), (0o700, 0o700, 0o600));
-        assert_eq!(mode("skills/one/scripts/run.sh"), 0o700, "a program stays one");
+        assert_eq!(mode("skills/one/scripts/run.sh"), 0o700, "a program stays executable");
         let both = RunFolder::new(&runs, &[&skills[0], &skills[1]]).unwrap();
         assert_ne!(one.path(), both.path());
         assert!(both.path().join("skills/two/SKILL.md").exists());
     }
 
     #[test]
-    fn it_is_gone_afterwards_also_after_a_crash() {
+    fn the_folder_is_removed_after_the_run_also_after_a_crash() {
         let place = tempfile::tempdir().unwrap();
         let skills = skills(place.path());
         let runs = place.path().join("runs");

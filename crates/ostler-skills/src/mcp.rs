@@ -1,4 +1,4 @@
-//! The MCP servers of a project: what its `.mcp.json` says under `mcpServers`, handed on as it is.
+//! The MCP servers of a project: the entries under `mcpServers` of its `.mcp.json`, passed on unchanged.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -11,23 +11,23 @@ use serde_json::{Map, Value};
 const FILE: &str = ".mcp.json";
 const LONGEST: u64 = 1024 * 1024;
 
-/// The servers, and what there is to say about the file.
+/// The servers, and a note about the file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     pub(crate) servers: BTreeMap<String, McpServerConfig>,
     pub note: Option<Note>,
 }
 
-/// What there is to say.
+/// A note about the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// There are no servers, which is fine; for those who look closely.
+    /// There are no servers, which is fine; for the debug log.
     Debug(String),
-    /// There is a file, and it makes no sense: somebody expects servers that are not there.
+    /// The file is invalid: a user expects servers that are missing.
     Warning(String),
 }
 
-/// Reads them. Nothing that is wrong with the file stops a task.
+/// Reads the servers. An invalid file does not stop a task.
 pub fn load(project: &Path) -> Found {
     let none = |note| Found { servers: BTreeMap::new(), note: Some(note) };
     let mut text = String::new();
@@ -56,9 +56,9 @@ fn parse(text: &str) -> Result<Option<BTreeMap<String, McpServerConfig>>, String
 fn server((name, config): (&String, &Value)) -> Result<(String, McpServerConfig), String> {
     let config: Map<String, Value> =
         config.as_object().cloned().ok_or_else(|| format!("{name} is not an object"))?;
-    // One that lives in a host cannot be named by a file.
+    // A server of type `sdk` runs inside a host, so a file cannot define one.
     if config.get("type").is_some_and(|kind| kind == "sdk") {
-        return Err(format!("{name} is of the type sdk, which a file cannot have"));
+        return Err(format!("{name} has the type sdk, which is not possible in a file"));
     }
     let config = serde_json::from_value(Value::Object(config));
     Ok((name.clone(), config.map_err(|error| format!("{name}: {error}"))?))
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_handed_on_as_they_are() {
+    fn servers_are_passed_on_unchanged() {
         let config = json!({
             "playwright": {"command": "node", "args": ["x/index.js"]},
             "filesystem": {"command": "npx", "args": ["-y", "server", "<projects>"], "env": {"A": "${B}"}, "new": 1},
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn no_file_and_no_servers_are_fine_and_nonsense_is_told() {
+    fn a_missing_file_or_list_is_fine_and_an_invalid_file_is_reported() {
         let empty = tempfile::tempdir().unwrap();
         assert!(matches!(load(empty.path()).note, Some(Note::Debug(_))));
         for fine in ["{}", "[]", r#"{"mcpServers": []}"#, r#"{"mcpServers": null}"#] {

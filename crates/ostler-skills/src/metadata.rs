@@ -9,16 +9,16 @@ use super::definition::Skill;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// The selected one.
+    /// The selected skill.
     Full,
-    /// All, and the selected one comes first.
+    /// All skills; the selected one comes first.
     Partial,
-    /// None.
+    /// No skills.
     None,
 }
 
 impl Isolation {
-    /// What a task of this type has when it does not say.
+    /// The default for a task of this type.
     pub(crate) fn of_task(kind: TaskType) -> Self {
         match kind {
             TaskType::Skill => Self::Full,
@@ -27,17 +27,17 @@ impl Isolation {
     }
 }
 
-/// What a task is about.
+/// The type of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaskType {
-    /// One skill is carried out.
+    /// Runs one skill.
     Skill,
-    /// An agent does what it is asked, with skills at hand.
+    /// An agent follows the prompt, and may use skills.
     Agent,
 }
 
-/// The record.
+/// The metadata of one execution, as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -52,9 +52,9 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    /// For a run with this skill, or without one.
+    /// The metadata of a run with this skill, or without one.
     pub(crate) fn new(skill: Option<&Skill>, isolation: Isolation, others: usize) -> Self {
-        // Without a skill in its prompt a run has the engine's own.
+        // Without a skill in its prompt a run has the engine's own prompt.
         let skill = skill.filter(|_| isolation != Isolation::None);
         Self {
             selected_skill_id: skill.map(|skill| skill.id.clone()),

@@ -1,4 +1,4 @@
-//! How freely a task's tools run: the names of the task API, and what they are to the engine.
+//! How freely a task's tools run: the names in the task API, and the engine's modes for them.
 
 use axum::http::StatusCode;
 use ostler::hook::{HookOutput, PreToolUseInput};
@@ -8,26 +8,26 @@ use ostler_base::error::{ApiError, shown};
 /// How freely tools run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// That of the operator, `serve --permission-mode`.
+    /// The operator's mode, `serve --permission-mode`.
     OfServer,
-    /// What is approved runs, what looks around in the project runs, everything else is asked about.
+    /// Approved calls and calls that only read in the project run; every other call requires approval.
     #[default]
     Default,
-    /// Everything is asked about, also what is approved.
+    /// Every call requires approval, also those approved beforehand.
     Ask,
-    /// As `Default`, and files may be changed.
+    /// Like `Default`, and edits need no approval.
     AcceptEdits,
-    /// Nothing is changed.
+    /// Changes nothing.
     Plan,
-    /// Everything runs; only if the operator allows it.
+    /// Every call runs; available only if the operator allows it.
     Bypass,
 }
 
 impl Mode {
-    /// The mode of this name.
+    /// Parses the name of a mode. `None` is the operator's mode.
     ///
     /// # Errors
-    /// When there is none, or the operator does not allow it.
+    /// When the name is unknown, or the operator does not allow the mode.
     pub(crate) fn named(name: Option<&str>, is_bypass_allowed: bool) -> Result<Self, ApiError> {
         match name {
             None => Ok(Self::OfServer),
@@ -42,19 +42,19 @@ impl Mode {
                 Err(error.field("permissionMode").hint("use default, and approve what is asked"))
             }
             Some(odd) => {
-                let message = format!("there is no permission mode {}", shown(odd));
+                let message = format!("unknown permission mode {}", shown(odd));
                 let hint = "use default, ask, acceptEdits, plan or bypass";
                 Err(ApiError::invalid("permissionMode", message).hint(hint))
             }
         }
     }
 
-    /// Whether tools may be approved beforehand.
+    /// Whether tools may be approved beforehand in this mode.
     pub(crate) fn takes_approvals(self) -> bool {
         self != Self::Ask
     }
 
-    /// As the engine calls it.
+    /// The engine's mode.
     pub(crate) fn engine_mode(self) -> PermissionMode {
         match self {
             Self::OfServer | Self::Default | Self::Ask => PermissionMode::Default,
@@ -64,7 +64,7 @@ impl Mode {
         }
     }
 
-    /// Says it to the engine.
+    /// Sets the options of the engine.
     pub fn apply(self, options: &mut Options) {
         if self == Self::OfServer {
             return;
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_names_of_tasks_are_modes_of_the_engine() {
+    fn the_modes_of_the_task_api_map_to_modes_of_the_engine() {
         for (name, expected) in [
             (None, PermissionMode::Default),
             (Some("default"), PermissionMode::Default),
@@ -105,9 +105,9 @@ mod tests {
         }
     }
 
-    // Seen to fail when the operator is not asked, and when an unknown name counts as the default.
+    // Seen to fail when the operator's setting is ignored, and when an unknown name counts as the default.
     #[test]
-    fn nothing_else_is_a_mode_and_bypass_is_the_operators() {
+    fn unknown_modes_are_refused_and_bypass_needs_the_operators_permission() {
         for name in ["bypass", "bypassPermissions"] {
             let error = Mode::named(Some(name), false).unwrap_err();
             assert_eq!(

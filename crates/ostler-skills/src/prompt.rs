@@ -1,16 +1,17 @@
-//! The system prompt of a skill's run: a warning to keep to the skill, the parameters, the skill's own text.
+//! The system prompt of a skill's run: an instruction to follow only the skill, the parameters, and the skill's own
+//! text.
 //!
-//! Parameters come from outside. They are put in as they are, in one pass: nothing in a name is a pattern, nothing in a
-//! value is a command to us, and what was put in is not looked at again.
+//! Parameters are untrusted. They are inserted as plain text in one pass: nothing in a name is a pattern, nothing in a
+//! value is expanded, and inserted text is not scanned again.
 
 use serde_json::{Map, Value};
 
-/// The system prompt for a skill with its parameters in the order they were given.
+/// The system prompt for a skill and its parameters, in the order they were given.
 pub(crate) fn system_prompt(name: &str, content: &str, parameters: &Map<String, Value>) -> String {
     with_skill(lock_warning(name), content, parameters)
 }
 
-/// What is added to the engine's own prompt for a skill that comes first among others.
+/// The addition to the engine's own prompt for a skill that comes first among others.
 pub(crate) fn priority_prompt(
     name: &str,
     content: &str,
@@ -39,7 +40,7 @@ fn with_skill(mut prompt: String, content: &str, parameters: &Map<String, Value>
     prompt
 }
 
-/// What keeps the model to the one skill.
+/// The instruction to follow only this skill.
 fn lock_warning(name: &str) -> String {
     format!(
         "# ⚠️ FORCED SKILL EXECUTION MODE\n\
@@ -55,7 +56,7 @@ fn lock_warning(name: &str) -> String {
     )
 }
 
-/// Further lines of a value stay inside the item of the list, so that none of them can pass for an item or a heading.
+/// Indents further lines of a value, so that none of them looks like another list item or a heading.
 fn on_one_item(text: &str) -> String {
     text.replace('\n', "\n  ")
 }
@@ -68,7 +69,7 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
-/// Puts values in the place of `{{ name }}`, with any blanks inside the braces. Names that nobody gave stay as they are.
+/// Replaces `{{ name }}`, with optional blanks inside the braces, by the value of the parameter. Unknown names stay.
 pub(crate) fn inject(content: &str, parameters: &Map<String, Value>) -> String {
     if parameters.is_empty() {
         return content.to_owned();
@@ -83,7 +84,7 @@ pub(crate) fn inject(content: &str, parameters: &Map<String, Value>) -> String {
                 injected.push_str(&text(value));
                 rest = &from[length..];
             }
-            // One brace further: in `{{{a}}` the name is after the second one.
+            // Skips one brace: in `{{{a}}` the placeholder begins at the second one.
             None => {
                 injected.push('{');
                 rest = &from[1..];
@@ -94,10 +95,10 @@ pub(crate) fn inject(content: &str, parameters: &Map<String, Value>) -> String {
     injected
 }
 
-/// The value for the placeholder that a text begins with, and the placeholder's length.
+/// The value for the placeholder at the beginning of a text, and the placeholder's length.
 fn placeholder<'a>(text: &str, parameters: &'a Map<String, Value>) -> Option<(&'a Value, usize)> {
     let inside = text.strip_prefix("{{")?;
-    // Names are taken as they are given, so one may itself have braces in it: the longest that fits counts.
+    // A name may itself contain braces: the longest name that matches counts.
     let trimmed = inside.trim_start();
     let space_setup = parameters.iter().filter_map(|(key, value)| {
         let after = trimmed.strip_prefix(key.as_str())?.trim_start().strip_prefix("}}")?;

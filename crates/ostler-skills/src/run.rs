@@ -1,4 +1,4 @@
-//! One run of a skill: everything that a task and its skill say, as the SDK wants it.
+//! One run of a skill: turns a task and its skill into options of the SDK.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,48 +19,48 @@ use super::mode::Mode;
 use super::prompt;
 use super::tools::Tools;
 
-/// The model of a skill that names none, where the operator names none either.
+/// The model if neither the skill nor the operator names one.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
 
-/// What a task asks for.
+/// The request for a task.
 #[derive(Clone, Debug)]
 pub struct TaskRequest {
     pub kind: TaskType,
-    /// The skill, by its id or name; an agent may do without.
+    /// The skill, by id or name; optional for agents.
     pub skill: Option<String>,
     pub user_prompt: String,
     pub permission_mode: Option<String>,
     pub input_values: Map<String, Value>,
-    /// What it can see; by its type when it does not say.
+    /// Which skills the run can see; the default depends on the type.
     pub isolation: Option<Isolation>,
     pub model: Option<String>,
-    /// The project it works in.
+    /// The project in which the run works.
     pub project: PathBuf,
 }
 
-/// What the operator lets tasks do.
+/// What the operator allows tasks to do.
 #[derive(Clone, Debug)]
 pub struct OperatorRules {
     pub default_model: String,
     /// Whether a task may name its model.
     pub may_choose_model: bool,
     pub may_bypass: bool,
-    /// Whether tools count as approved that a skill of the content management system lists.
+    /// Whether the tools that a skill of the content management system lists count as approved.
     pub trusts_cms: bool,
-    /// Whether the servers of a project's `.mcp.json` are started: they are programs of whoever wrote it.
+    /// Whether the servers in a project's `.mcp.json` are started. They are programs chosen by the author of the file.
     pub trusts_project_servers: bool,
     /// Repositories in which git commands that only read need no approval.
     pub trusted_repositories: Vec<PathBuf>,
-    /// Where the folders of runs are made.
+    /// The folder in which the folders of runs are created.
     pub runs: PathBuf,
-    /// Folders with skills that no server knows of but an engine would, such as those in a home directory.
+    /// Folders with skills that the server does not use but an engine would find, such as those in a home directory.
     pub hidden: Vec<PathBuf>,
 }
 
-/// A run, ready to be started. What it holds must live as long as the run.
+/// A run, ready to start. It must live as long as the run, because it owns the run's folder.
 #[derive(Debug)]
 pub struct SkillRun {
-    /// What the user said, as he said it.
+    /// The user's prompt, unchanged.
     pub prompt: String,
     pub system_prompt: SystemPrompt,
     pub tools: Tools,
@@ -69,21 +69,21 @@ pub struct SkillRun {
     pub model: String,
     pub project: PathBuf,
     pub metadata: Metadata,
-    /// What is to be said about the project's servers.
+    /// A note about the project's servers.
     pub note: Option<Note>,
-    /// Whether what the skill approves counts.
+    /// Whether the tools that the skill lists count as approved.
     is_trusted: bool,
     trusted_repositories: Vec<PathBuf>,
-    /// Folders that the run must not look into.
+    /// Folders that the run must not read.
     hidden: Vec<PathBuf>,
     folder: Option<RunFolder>,
 }
 
 impl SkillRun {
-    /// Prepares a run; its skill is fetched now.
+    /// Prepares a run, and reads its skill.
     ///
     /// # Errors
-    /// When the skill, its parameters, the mode or the project make no sense, or the operator forbids them.
+    /// When the skill, its parameters, the mode or the project is invalid, or the operator forbids it.
     pub async fn prepare(
         task: TaskRequest,
         skills: &Skills,
@@ -147,19 +147,19 @@ impl SkillRun {
         if counts { self.tools.rules().to_vec() } else { Vec::new() }
     }
 
-    /// Says it all to the SDK. What is set already (the engine, who answers questions, limits) stays, except for what
-    /// would show the run more than it may see.
+    /// Adds the run to the options of the SDK. Options that are already set (the engine, callbacks, limits) stay,
+    /// except those that would show the run more than it may see.
     pub fn apply(&self, mut options: Options) -> Options {
         options.model.name = Some(self.model.clone());
         options.context.cwd = Some(self.project.clone());
         options.context.system_prompt = self.system_prompt.clone();
-        // Settings bring skills, commands, agents and servers of their own.
+        // Settings would add skills, commands, agents and servers.
         options.context.setting_sources = Vec::<SettingSource>::new();
         options.context.plugins.clear();
         options.tools.strict_mcp = true;
         if let Some(folder) = self.folder() {
             options.context.plugins.push(folder.clone());
-            // Its material may be read like the project itself.
+            // The run may read the skill's files like the project itself.
             options.context.additional_directories.push(folder);
         }
         options.tools.mcp_servers.extend(self.servers.clone());
@@ -180,9 +180,8 @@ async fn selected(
         (Some(id), _) => Ok(Some(skills.find(id).await?)),
         (None, Isolation::Partial) => Ok(None),
         (None, Isolation::Full) => {
-            let message = "a task with one skill needs to say which";
-            Err(ApiError::invalid("agentId", message)
-                .hint("list the skills to see which there are"))
+            let message = "a task of type skill needs the name of a skill";
+            Err(ApiError::invalid("agentId", message).hint("list the skills to see their names"))
         }
     }
 }
@@ -206,7 +205,7 @@ fn system_prompt(
 
 fn tools(isolation: Isolation, skill: Option<&Skill>) -> Tools {
     let tools = Tools::new(skill.and_then(|skill| skill.tools.clone()));
-    // The way to the other ones.
+    // The tool that loads the other skills.
     if isolation == Isolation::Partial { tools.and("Skill") } else { tools }
 }
 
@@ -229,7 +228,7 @@ fn model(
     }
 }
 
-/// The folder with the skills that the run can see.
+/// Creates the folder with the skills that the run can see.
 fn folder(
     rules: &OperatorRules,
     skill: Option<&Skill>,
@@ -242,11 +241,11 @@ fn folder(
     let made = RunFolder::new(&rules.runs, &visible);
     made.map(Some).map_err(|error| {
         let id = skill.map(|skill| skill.id.clone()).unwrap_or_default();
-        SkillError::Broken { id, reason: format!("its files cannot be made ready: {error}") }.into()
+        SkillError::Broken { id, reason: format!("its files cannot be copied: {error}") }.into()
     })
 }
 
-/// Where skills lie that the run must not find. With `partial` it may see them all anyway.
+/// The folders with skills that the run must not find. With `partial` isolation it may see all skills anyway.
 fn hidden(
     project: &Path,
     skills: &Skills,
@@ -260,8 +259,8 @@ fn hidden(
     hidden.extend(skills.folders.iter().map(|folder| folder.0.clone()));
     hidden.extend(rules.hidden.iter().cloned());
     if let Some(around) = hidden.iter().find(|folder| is_in(project, folder)) {
-        let message = format!("the project lies in {}, where skills are kept", around.display());
-        let hint = "use a project elsewhere, or the isolation partial";
+        let message = format!("the project is inside {}, which contains skills", around.display());
+        let hint = "use a project in another folder, or partial isolation";
         return Err(ApiError::invalid("project", message).hint(hint));
     }
     Ok(hidden)

@@ -1,4 +1,4 @@
-//! Whole runs: a task becomes options, the embedded engine runs them, and a scripted model tries what it must not.
+//! Whole runs: a task becomes options, the embedded engine runs them, and a scripted model tries what is forbidden.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use super::library::Skills;
 use super::metadata::{Isolation, TaskType};
 use super::run::{DEFAULT_MODEL, OperatorRules, SkillRun, TaskRequest};
 
-/// A machine with a project, skills of the server, and skills where an engine would look by itself.
+/// A project, the server's skills, and skills in the folders that an engine searches by default.
 struct Stage {
     place: tempfile::TempDir,
     skills: Skills,
@@ -101,7 +101,7 @@ fn put(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).unwrap();
 }
 
-/// What a run did: the requests to the model and the first message.
+/// The requests to the model and the first message of a run.
 struct Did {
     requests: Vec<ostler_testkit::RecordedRequest>,
     skills: Vec<String>,
@@ -114,7 +114,7 @@ impl Did {
         self.requests.iter().map(|request| request.body.to_string()).collect()
     }
 
-    /// What a tool answered to the call at this place.
+    /// The result of the tool call with this index.
     fn result(&self, number: usize) -> String {
         let messages = self.requests[1].body["messages"].as_array().unwrap();
         let results = messages.last().unwrap()["content"].as_array().unwrap();
@@ -135,7 +135,7 @@ async fn did(run: &SkillRun, options: Options, api: ScriptedApi) -> Did {
             init = init.or(Some(first));
         }
     }
-    let init = init.expect("every session begins with one");
+    let init = init.expect("every session begins with an init message");
     let did = Did {
         requests: api.requests(),
         skills: init.skills.clone().unwrap_or_default(),
@@ -146,7 +146,7 @@ async fn did(run: &SkillRun, options: Options, api: ScriptedApi) -> Did {
     did
 }
 
-/// A model that makes these calls at once, and then ends.
+/// A model that makes these calls in one response, and then ends.
 fn calls(calls: &[(&str, Value)]) -> Script {
     let first =
         calls.iter().fold(reply(), |reply, (tool, input)| reply.tool_use(*tool, input.clone()));
@@ -154,9 +154,9 @@ fn calls(calls: &[(&str, Value)]) -> Script {
 }
 
 // Seen to fail when the other skills are in the run's folder (listed, and loaded by name), when settings of the project
-// are read (`rogue` is listed), and when nothing is hidden (`Read` and `cat` find them).
+// are read (`rogue` is listed), and when nothing is hidden (`Read` and `cat` read them).
 #[tokio::test]
-async fn with_full_isolation_no_other_skill_is_seen_or_called() {
+async fn with_full_isolation_other_skills_cannot_be_seen_or_called() {
     let stage = Stage::new();
     let mut task = stage.task("chosen");
     task.permission_mode = Some("bypass".to_owned());
@@ -202,11 +202,11 @@ async fn with_full_isolation_no_other_skill_is_seen_or_called() {
     assert!(system.contains("FORCED SKILL EXECUTION MODE") && system.contains("CHOSEN TEXT"));
     let folder = run.folder().unwrap();
     drop(run);
-    assert!(!folder.exists(), "nothing is left of it");
+    assert!(!folder.exists(), "the run's folder is removed");
 }
 
 #[tokio::test]
-async fn with_partial_isolation_all_are_there_and_the_selected_one_comes_first() {
+async fn with_partial_isolation_all_skills_are_available_and_the_selected_one_comes_first() {
     let stage = Stage::new();
     stage.skill("listing", "allowed-tools: [Read]", "LISTING TEXT");
     let mut task = stage.task("listing");
@@ -228,7 +228,7 @@ async fn with_partial_isolation_all_are_there_and_the_selected_one_comes_first()
 }
 
 #[tokio::test]
-async fn without_skills_there_are_none() {
+async fn with_isolation_none_a_run_has_no_skills() {
     let stage = Stage::new();
     let mut task = stage.task("chosen");
     task.isolation = Some(Isolation::None);
@@ -264,7 +264,7 @@ fn calc() -> Server {
 
 // Seen to fail without the hook (`square` runs), and without `ToolSet::Only` (`Write` is offered).
 #[tokio::test]
-async fn a_skills_list_is_all_the_tools_there_are_in_every_mode() {
+async fn only_the_tools_in_a_skills_list_exist_in_every_mode() {
     let stage = Stage::new();
     stage.skill("small", "allowed-tools: Read, mcp__calc__double", "SMALL");
     let mut task = stage.task("small");
@@ -290,9 +290,9 @@ async fn a_skills_list_is_all_the_tools_there_are_in_every_mode() {
     assert!(!stage.path("project/new").exists());
 }
 
-// Seen to fail without the hook of the mode: reading in the project is free then.
+// Seen to fail without the hook of the mode: reading in the project then needs no approval.
 #[tokio::test]
-async fn ask_asks_about_everything_and_default_does_not() {
+async fn mode_ask_requests_approval_for_every_call_and_mode_default_does_not() {
     let stage = Stage::new();
     stage.skill("reader", "allowed-tools: [Read, Bash(echo:*)]", "READER");
     for (mode, expected) in [("ask", vec!["Read", "Bash"]), ("default", Vec::new())] {
@@ -376,11 +376,11 @@ async fn the_options_of_both_examples() {
     let SystemPrompt::Text(prompt) = &options.context.system_prompt else { panic!() };
     assert!(prompt.ends_with("configuration.\n\n---\n\n# Simple Test Execution\n"), "{prompt}");
     assert_eq!(options.permissions.mode, PermissionMode::Default);
-    assert!(options.tools.mcp_servers.is_empty(), "no tool of theirs is on the list");
+    assert!(options.tools.mcp_servers.is_empty(), "the list names none of their tools");
 }
 
 #[tokio::test]
-async fn the_model_is_the_operators_then_the_skills_then_the_tasks_if_allowed() {
+async fn the_tasks_model_if_allowed_overrides_the_skills_and_the_skills_overrides_the_operators() {
     let mut stage = Stage::new();
     stage.skill("with-model", "model: skill-model", "x");
     let model = async |stage: &Stage, skill: &str, asked: Option<&str>| {
@@ -396,7 +396,7 @@ async fn the_model_is_the_operators_then_the_skills_then_the_tasks_if_allowed() 
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_before_anything_runs() {
+async fn an_invalid_task_is_refused_before_anything_runs() {
     let mut stage = Stage::new();
     stage.skill("strict", "inputs: {url: {type: string, required: true}}", "{{url}}");
     stage.rules.may_bypass = false;
@@ -422,11 +422,11 @@ async fn what_makes_no_sense_is_refused_before_anything_runs() {
     let runs = stage.path("state/runs");
     assert!(
         !runs.exists() || std::fs::read_dir(runs).unwrap().next().is_none(),
-        "nothing is left lying about"
+        "no folder of a run stays"
     );
 }
 
-// Seen to fail when parameters are put into the run's copy of the skill: engines run command lines in there.
+// Seen to fail when parameters are written into the run's copy of the skill: engines run command lines in there.
 #[tokio::test]
 async fn a_parameter_never_becomes_a_command_of_a_skill() {
     let stage = Stage::new();
@@ -443,7 +443,7 @@ async fn a_parameter_never_becomes_a_command_of_a_skill() {
 }
 
 #[tokio::test]
-async fn two_runs_of_one_skill_do_not_meet() {
+async fn two_runs_of_one_skill_use_different_folders() {
     let stage = Stage::new();
     let (one, two) =
         tokio::join!(stage.prepare(stage.task("chosen")), stage.prepare(stage.task("chosen")));
@@ -454,12 +454,15 @@ async fn two_runs_of_one_skill_do_not_meet() {
 }
 
 #[tokio::test]
-async fn a_source_that_fails_is_told_and_folders_come_first() {
+async fn a_failing_source_is_reported_and_folders_come_first() {
     let mut stage = Stage::new();
     let cms = super::cms::Cms::new("http://127.0.0.1:1/api/skills", None, Duration::from_secs(30))
         .unwrap();
     stage.skills.cms = Some(cms);
-    assert!(stage.prepare(stage.task("chosen")).await.is_ok(), "nobody else is asked");
+    assert!(
+        stage.prepare(stage.task("chosen")).await.is_ok(),
+        "the content management system is not asked"
+    );
     let error = stage.prepare(stage.task("elsewhere")).await.unwrap_err();
     assert_eq!(
         (error.status().as_u16(), error.detail().code.as_ref()),

@@ -1,5 +1,5 @@
-//! Which tools a run has, and which of them need no leave. A skill's list says both: only these tools exist, and they
-//! are approved beforehand. Without a list all tools exist, and none is approved.
+//! Which tools a run has, and which of them need no approval. A skill's list says both: only these tools exist, and
+//! they are approved beforehand. Without a list all tools exist, and none is approved.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use serde_json::Value;
 
 use super::mode::Mode;
 
-/// The engine's own way to hand over an answer; it touches nothing.
+/// The engine's tool for returning a structured answer; it touches nothing.
 const ANSWER: &str = "StructuredOutput";
 
-/// What a run may use.
+/// The tools that a run may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tools(Option<Vec<String>>);
 
 impl Tools {
-    /// The tools of a skill's list.
+    /// The tools in a skill's list. `None` means that the skill has no list.
     pub(crate) fn new(list: Option<Vec<String>>) -> Self {
         Self(list)
     }
 
-    /// The same and another one, if there is a list at all.
+    /// Adds a tool, if there is a list.
     pub(crate) fn and(mut self, name: &str) -> Self {
         if let Some(list) = &mut self.0
             && !list.iter().any(|rule| tool(rule) == name)
@@ -35,13 +35,13 @@ impl Tools {
         self
     }
 
-    /// Whether a tool exists.
+    /// Whether the tool exists for the run.
     pub(crate) fn has(&self, name: &str) -> bool {
         let Some(list) = &self.0 else { return true };
         name == ANSWER || list.iter().any(|rule| names(tool(rule), name))
     }
 
-    /// Whether a server has any tool that exists.
+    /// Whether any tool of the MCP server exists for the run.
     pub(crate) fn uses_server(&self, server: &str) -> bool {
         let Some(list) = &self.0 else { return true };
         let prefix = format!("mcp__{}", plain(server));
@@ -49,13 +49,13 @@ impl Tools {
             .any(|rule| tool(rule) == prefix || tool(rule).starts_with(&format!("{prefix}__")))
     }
 
-    /// The rules, as they were listed.
+    /// The entries of the list, as written.
     pub fn rules(&self) -> &[String] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Says it to the engine. What the engine cannot leave out (single tools of a server, uses that a rule does not name)
-    /// a hook refuses, which holds in every mode.
+    /// Sets the options of the engine. A hook refuses, in every mode, what the engine cannot leave out: single tools of
+    /// a server, and uses that no entry names.
     pub fn apply(&self, options: &mut Options, mode: Mode, trusted: &[PathBuf]) {
         let Some(list) = &self.0 else { return };
         let mut base: Vec<String> = list.iter().map(|rule| tool(rule).to_owned()).collect();
@@ -85,11 +85,11 @@ impl Tools {
                 let why =
                     format!("this skill uses {name} only for {}", tools.uses(name).join(", "));
                 match mode {
-                    // Nobody is asked in this mode, so that nobody could say yes.
+                    // In this mode no user is asked, so no approval is possible.
                     Mode::Bypass => HookOutput::deny(why),
                     // The operator may have chosen any mode.
                     Mode::AcceptEdits | Mode::OfServer => HookOutput::ask(why),
-                    // What no rule allows is asked anyway.
+                    // The engine requests approval for whatever no rule allows.
                     Mode::Default | Mode::Ask | Mode::Plan => HookOutput::none(),
                 }
             }
@@ -97,13 +97,13 @@ impl Tools {
         options.hooks.push(only_these);
     }
 
-    /// The rules about a tool.
+    /// The entries about a tool.
     fn uses(&self, name: &str) -> Vec<String> {
         self.rules().iter().filter(|rule| names(tool(rule), name)).cloned().collect()
     }
 
-    /// Whether the list names this use of a tool: by the whole tool, by a rule that covers the call, or because the call needs
-    /// no approval anywhere.
+    /// Whether the list names this use of a tool: by the whole tool, by a rule that covers the call, or because the
+    /// call never needs approval.
     fn names_use(&self, place: &CallPlace, name: &str, input: &Value) -> bool {
         let uses = self.uses(name);
         if uses.is_empty() || uses.iter().any(|rule| !rule.contains('(')) {
@@ -115,13 +115,13 @@ impl Tools {
     }
 }
 
-/// The tool that a rule is about.
+/// The name of the tool in a rule.
 fn tool(rule: &str) -> &str {
     rule.split('(').next().unwrap_or_default().trim()
 }
 
 fn names(listed: &str, name: &str) -> bool {
-    // The tool for subagents goes by two names.
+    // The tool for subagents has two names.
     const SUBAGENTS: [&str; 2] = ["Agent", "Task"];
     let whole_server = listed.strip_suffix("__*").unwrap_or(listed);
     listed == name
@@ -134,7 +134,7 @@ fn is_server(listed: &str) -> bool {
     listed.strip_prefix("mcp__").is_some_and(|server| !server.is_empty() && !server.contains("__"))
 }
 
-/// A server's name as it stands in the names of its tools.
+/// A server's name as it appears in the names of its tools.
 fn plain(server: &str) -> String {
     let fine = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
     server.chars().map(fine).collect()
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_what_exists_and_what_is_approved() {
+    fn a_list_says_which_tools_exist_and_which_are_approved() {
         let listed = tools(&["Read", "Bash(git:*)", "mcp__calc__add"]);
         let options = applied(&listed);
         assert_eq!(
@@ -168,7 +168,7 @@ mod tests {
 
     // Mutant: `names_use` that looks at the tool only.
     #[test]
-    fn a_rule_with_content_names_only_these_uses() {
+    fn a_rule_with_content_covers_only_the_matching_calls() {
         let listed = tools(&["Bash(touch:*)", "Read", "Edit(//nowhere/src/**)"]);
         let place = CallPlace { cwd: "/nowhere".into(), ..CallPlace::default() };
         let run = |command: &str| {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_no_tools_and_no_list_is_all_of_them() {
+    fn an_empty_list_means_no_tools_and_a_missing_list_means_all_tools() {
         let none = applied(&tools(&[]));
         assert_eq!(none.tools.base, Some(ToolSet::Only(Vec::new())));
         let all = applied(&Tools::new(None));
@@ -194,9 +194,9 @@ mod tests {
         assert!(Tools::new(None).has("Bash") && !tools(&[]).has("Bash"));
     }
 
-    // Seen to fail when the name of a server is compared by its beginning.
+    // Seen to fail when only the beginning of a server's name is compared.
     #[test]
-    fn servers_and_their_tools_are_told_apart() {
+    fn servers_and_their_tools_are_matched_by_their_whole_names() {
         let one = tools(&["mcp__calc__add"]);
         assert!(
             one.has("mcp__calc__add") && !one.has("mcp__calc__add2") && !one.has("mcp__calc__sub")

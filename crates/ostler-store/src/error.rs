@@ -58,7 +58,7 @@ pub enum Error {
         why: String,
     },
     /// The disk is full. Nothing was written; retry when there is space.
-    #[error("the disk with {place} is full; make room and try again")]
+    #[error("the disk with {place} is full; free disk space and try again")]
     Full {
         /// The file or folder.
         place: String,

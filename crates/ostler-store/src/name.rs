@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 const LONGEST: usize = 128;
 
-/// The name of a stream: 1 to 128 ASCII letters, digits, and any of `. _ : -`. Cheap to clone. // plain-english:
-/// ASCII letters
+/// The name of a stream: 1 to 128 ASCII letters, digits, and any of `. _ : -`. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct StreamId(Arc<str>);
@@ -34,7 +33,7 @@ impl StreamId {
 /// A name that is not valid for a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{name:?} cannot name a stream: it takes 1 to 128 ASCII letters, digits, and any of . _ : -"
+    "{name:?} is not a valid stream name: use 1 to 128 ASCII letters, digits, and any of . _ : -"
 )]
 pub struct InvalidName {
     /// The beginning of the refused name.

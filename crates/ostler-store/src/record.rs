@@ -95,7 +95,8 @@ pub struct Filter {
 pub struct Page {
     /// Start after this id; a record with it need not exist.
     pub after: Option<String>,
-    /// The most records to return. A store may return fewer if they are large, but at least one if any is left.
+    /// The maximum number of records to return. A store may return fewer if they are large, but at least one if any is
+    /// left.
     pub limit: usize,
     /// Reverses the order.
     pub descending: bool,

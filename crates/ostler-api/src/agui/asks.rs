@@ -1,4 +1,4 @@
-//! What is asked on a thread and not answered, as the log tells it.
+//! The open questions of a thread, according to the log.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use ostler_door::users::Caller;
 /// The open questions of a session.
 pub(super) struct Asks {
     open: Vec<Approval>,
-    /// Those that this run has answered: that they were asked may still be to come in the log.
+    /// Those that this run has answered: the log may still report that they were asked.
     settled: BTreeSet<String>,
 }
 
@@ -20,12 +20,12 @@ impl Asks {
         Ok(Self { open, settled: BTreeSet::new() })
     }
 
-    /// What is open, oldest first.
+    /// The open questions, oldest first.
     pub(super) fn open(&self) -> &[Approval] {
         &self.open
     }
 
-    /// The log says how a question stands.
+    /// Applies the state of a question from the log.
     pub(super) fn heard(&mut self, ask: Approval) {
         self.open.retain(|known| known.id != ask.id);
         if ask.is_pending() && !self.settled.contains(&ask.id) {
@@ -33,13 +33,13 @@ impl Asks {
         }
     }
 
-    /// A question is answered.
+    /// Marks a question as answered.
     pub(super) fn settled(&mut self, id: &str) {
         self.open.retain(|known| known.id != id);
         self.settled.insert(id.to_owned());
     }
 
-    /// The call by which a client's own tool is asked.
+    /// The id of the call with which a client's own tool is asked.
     pub(super) fn call_for(ask: &Approval) -> String {
         format!("call-{}", ask.id)
     }

@@ -1,7 +1,7 @@
 //! Calls of a page's tools that wait for the page, and the state that page and agent share; one value per thread.
 //!
-//! The engine's callbacks put things here and wait; runs look at what is there, hand it to the client, and bring the
-//! answers. What the engine no longer wants disappears.
+//! The engine's callbacks add calls here and wait. Runs read the calls, send them to the client, and bring the answers.
+//! A call that the engine no longer needs is removed.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,7 +14,7 @@ use ostler_core::model::event;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
-/// The waiting calls of all threads that are in use.
+/// The waiting calls of all threads in use.
 pub struct ThreadToolCalls {
     log_writers: Arc<LogWriters>,
     thread_tool_calls: Mutex<HashMap<String, Weak<Shared>>>,
@@ -25,7 +25,7 @@ impl ThreadToolCalls {
         Self { log_writers, thread_tool_calls: Mutex::default() }
     }
 
-    /// Those of a session. They are gone when nothing uses them any more.
+    /// The calls of a session. They are removed when nothing uses them any more.
     pub(super) fn of(&self, session: &str) -> ClientToolCalls {
         let mut thread_tool_calls =
             self.thread_tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,7 +53,7 @@ struct Shared {
     log_writers: Arc<LogWriters>,
     session: String,
     pending: Mutex<PendingCalls>,
-    /// Held while a change of it is written down, so that changes are told in their order.
+    /// Locked while a change is written to the log, so that changes are sent in their order.
     state: tokio::sync::Mutex<Value>,
     changed: Notify,
 }
@@ -72,7 +72,7 @@ struct Call {
 
 impl ClientToolCalls {
     fn pending(&self) -> MutexGuard<'_, PendingCalls> {
-        // A panic while it was held left it whole: every change is one step.
+        // A panic cannot leave it inconsistent: every change is one step.
         self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,31 +82,32 @@ impl ClientToolCalls {
         result
     }
 
-    /// Waits for something to happen here. One that happened since the last time counts.
+    /// Waits for a change. A change since the last call counts.
     pub(super) async fn changed(&self) {
         self.0.changed.notified().await;
     }
 
-    /// The client is to run a tool. Waits for the result, for as long as the engine wants it.
+    /// Asks the client to run a tool. Waits for the result, for as long as the engine needs it.
     pub(super) async fn call(&self, id: String) -> Output {
         let (answer, answered) = oneshot::channel();
         self.change(|pending| pending.calls.push(Call { id: id.clone(), answer }));
         let _taken_away = TakeAway { tool_calls: self.clone(), call: id };
-        let gone = |_| Output::error("The client's answer was lost; it may have gone.");
+        let gone =
+            |_| Output::error("The client's answer was lost; the client may have disconnected.");
         answered.await.unwrap_or_else(gone)
     }
 
-    /// A call begins to be dealt with.
+    /// Notes that the engine has begun a call.
     pub(super) fn begin(&self, call: String) {
         self.change(|pending| pending.begun.insert(call));
     }
 
-    /// Another turn begins, with other calls.
+    /// Removes all calls, because another turn begins.
     pub(super) fn clear(&self) {
         self.change(|pending| pending.begun.clear());
     }
 
-    /// Calls that wait for the client.
+    /// The ids of calls that wait for the client.
     pub(super) fn waiting_calls(&self) -> Vec<String> {
         self.pending().calls.iter().map(|call| call.id.clone()).collect()
     }
@@ -115,7 +116,7 @@ impl ClientToolCalls {
         self.pending().begun.clone()
     }
 
-    /// Answers a call; whether it waited.
+    /// Answers a call; returns whether it was waiting.
     pub(super) fn answer_call(&self, id: &str, output: Output) -> bool {
         let call = self.change(|pending| {
             let place = pending.calls.iter().position(|call| call.id == id)?;
@@ -128,20 +129,20 @@ impl ClientToolCalls {
         self.0.state.lock().await.clone()
     }
 
-    /// Takes over what the client holds.
+    /// Replaces the state by that of the client.
     pub(super) async fn set_state(&self, state: Value) {
         *self.0.state.lock().await = state;
     }
 
-    /// The agent changes the state; the difference is in the log before anybody sees it.
+    /// Changes the state for the agent; the difference is in the log before clients see it.
     pub(super) async fn change_state(&self, change: impl FnOnce(&mut Value)) -> Fallible<Value> {
         let mut state = self.0.state.lock().await;
         let mut after = state.clone();
         change(&mut after);
         let delta = diff(&state, &after);
         if !delta.is_empty() {
-            let told = event::shared_state(&json!(delta))?;
-            let written = self.0.log_writers.write(&self.0.session, vec![told], Vec::new()).await;
+            let event = event::shared_state(&json!(delta))?;
+            let written = self.0.log_writers.write(&self.0.session, vec![event], Vec::new()).await;
             written.map_err(error::internal)?;
         }
         state.clone_from(&after);
@@ -149,7 +150,7 @@ impl ClientToolCalls {
     }
 }
 
-/// Removes a call when nothing waits for its answer any more.
+/// Removes a call on drop, when nothing waits for its answer any more.
 struct TakeAway {
     tool_calls: ClientToolCalls,
     call: String,

@@ -1,7 +1,7 @@
-//! Sends a client that connects later what was said on a thread, and what happens there.
+//! Sends the conversation of a thread, and then its new events, to a client that connects later.
 //!
-//! What is over comes as one snapshot of the newest messages (`history_page`). The run that is under way is told from its
-//! beginning, as if its client had been there.
+//! Finished runs are sent as one snapshot of the newest messages (`history_page`). The active run is sent from its
+//! beginning, as if the client had been connected.
 
 use ostler_agui::event::{Body, Event};
 use ostler_core::log_writers;
@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::history_page::{History, HistoryPage};
 use super::run::{Failure, RunStream};
 
-/// How the ids of messages begin that came from no client of AG-UI.
+/// The prefix of the ids of messages that did not come from an AG-UI client.
 pub(super) const PROMPT: &str = "prompt-run_";
 
-/// What a prompt is called that came from no client of AG-UI: by the name of the run, so that it is known again, and the
-/// number, because more may be said in one run.
+/// The id of a prompt that did not come from an AG-UI client: the id of the run, which makes it stable, and the event's
+/// number, because one run may have several prompts.
 pub(super) fn prompt_id(run: &str, seq: u64) -> String {
     format!("prompt-{run}-{seq}")
 }
@@ -30,13 +30,13 @@ pub(super) struct PromptEvent {
     pub(super) begin: Begin,
     #[serde(default)]
     pub(super) messages: Vec<Value>,
-    /// Whether it was said in the middle of the run.
+    /// Whether it was sent during the run.
     #[serde(default)]
     pub(super) steered: bool,
 }
 
 impl RunStream<'_> {
-    /// Tells all of the thread.
+    /// Sends the whole thread.
     pub(super) async fn attach(&mut self) -> Result<(), Failure> {
         let live = self.live.as_ref().map(|run| run.id.as_str());
         let history = History { app: self.app(), session: &self.session, tools: &self.input.tools };
@@ -55,7 +55,7 @@ impl RunStream<'_> {
         match (self.live.take(), begins) {
             (Some(run), Some(seq)) => {
                 self.thread.told = seq;
-                // Whatever others were told, this client was not.
+                // This client has not received what other clients have.
                 self.waited.clear();
                 self.thread.asked_by_call.clear();
                 self.follow(vec![run.id]).await

@@ -1,4 +1,4 @@
-//! What HTTP sees of AG-UI.
+//! The HTTP routes of AG-UI.
 
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -41,16 +41,16 @@ use super::outlet::Outlet;
 use super::run::Run;
 use super::thread::{Thread, ThreadLocks};
 
-/// Events that may wait for a slow client.
+/// How many events may wait for a slow client.
 const BUFFER: usize = 256;
 
-/// Who calls, as whoever let the request in says. Without it a request is refused.
-/// He has what is his own, whatever else he may do in other places.
+/// The caller, as identified by the guard. A request without a caller is refused. The caller can access only their own
+/// threads, whatever their role is elsewhere.
 #[derive(Clone)]
 pub struct Caller(users::Caller, Option<Credential>);
 
 impl Caller {
-    /// Somebody with this name.
+    /// A caller with this name.
     pub fn named(name: &str) -> Self {
         let grant = TokenDigest::of(name);
         Self(users::Caller { user: name.to_owned(), role: Role::Member, grant }, None)
@@ -91,7 +91,7 @@ impl AgUi {
         self.router().layer(axum::middleware::from_fn(name_caller))
     }
 
-    /// The routes, for whoever puts a [`Caller`] on each request.
+    /// The routes, for an application that adds a [`Caller`] to each request.
     pub fn router(&self) -> Router {
         let limit = DefaultBodyLimit::max(self.0.app.config.limits.body);
         Router::new()
@@ -124,7 +124,7 @@ impl AgUi {
         &self.0.shutdown
     }
 
-    /// The session of a thread: one that is called so, or the one that the caller's clients know by this name.
+    /// The session of a thread: the one with this id, or the one that the caller's clients know by this name.
     async fn find(&self, caller: &users::Caller, thread: &str) -> Fallible<Option<Session>> {
         let sessions = &self.0.app.sessions;
         match sessions.find(caller, thread).await {
@@ -156,7 +156,7 @@ impl std::fmt::Debug for AgUi {
     }
 }
 
-/// Says to the endpoint who calls, as the guard has found.
+/// Passes the caller that the guard identified to the endpoint.
 async fn name_caller(mut request: Request, next: Next) -> Response {
     let extensions = request.extensions();
     let credential = extensions.get::<Credential>().cloned();
@@ -176,7 +176,7 @@ fn known(caller: Option<Extension<Caller>>) -> Fallible<Caller> {
 }
 
 fn full() -> ApiError {
-    let words = "as many runs as this server allows are going on; try again later";
+    let words = "the maximum number of runs on this server is reached; try again later";
     ApiError::unavailable("too_many_runs", words)
 }
 
@@ -184,10 +184,10 @@ fn read(body: &[u8]) -> Fallible<RunAgentInput> {
     let mut input = RunAgentInput::from_json(body)
         .map_err(|error| ApiError::bad_request("invalid_input", error.to_string()))?;
     if let Some(major) = input.foreign_major() {
-        let words = format!("this server speaks AG-UI 1.x, not {major}.x");
+        let words = format!("this server supports AG-UI 1.x, not {major}.x");
         return Err(ApiError::bad_request("unsupported_version", words));
     }
-    // What others said came to the client from here; it is not news.
+    // Prompts of others came to the client from this server, so they are not new.
     input.messages.retain(|message| !message.id.starts_with(connect::PROMPT));
     Ok(input)
 }
@@ -204,13 +204,13 @@ async fn run(
     let session = agui.open(&caller, &input).await?;
     let thread_lock = agui.0.thread_locks.of(&session.id);
     if agui.config().busy == Busy::Refuse && thread_lock.word.try_lock().is_err() {
-        let words = "another run on this thread goes on; wait for it, or stop it";
+        let words = "another run on this thread is in progress; wait for it, or stop it";
         return Err(ApiError::conflict("run_in_progress", words));
     }
     let (events, receiver) = mpsc::channel(BUFFER);
     let keep_alive = agui.config().keep_alive;
     let run = Run { agui, session, thread_lock, caller, credential, input };
-    // It outlives this request on purpose: a client that goes does not take its run along.
+    // The task outlives this request on purpose: a run continues when its client disconnects.
     tokio::spawn(async move {
         carry(run, events, true).await;
         drop((permit, own));
@@ -218,7 +218,7 @@ async fn run(
     Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }
 
-/// What was said on a thread, and what goes on there.
+/// Sends the conversation of a thread, and its new events.
 async fn attach(
     State(agui): State<AgUi>,
     caller: Option<Extension<Caller>>,
@@ -233,7 +233,7 @@ async fn attach(
     let Ok(permit) = Arc::clone(&agui.0.runs).try_acquire_owned() else { return Err(full()) };
     let thread = Thread::find(&agui.0.app.sessions.records, &session).await?;
     if let (true, Some(thread)) = (input.tools.is_empty(), thread) {
-        // Its own tools are called by their own names, also by a page that does not know them yet.
+        // The page's own tools have their own names, also for a page that does not know them yet.
         input.tools = thread.page.tools;
     }
     let (events, receiver) = mpsc::channel(BUFFER);
@@ -251,7 +251,7 @@ async fn attach(
     Ok(stream(ReceiverStream::new(receiver), keep_alive))
 }
 
-/// Carries a run, or looks on; whatever happens, the client hears of its end.
+/// Performs a run, or only follows it. The client always receives its end.
 async fn carry(run: Run, events: mpsc::Sender<Event>, takes_part: bool) {
     let old_peer = run.input.is_old_peer();
     let settings = Settings::new(&run.input.thread_id, &run.input.run_id);
@@ -264,7 +264,7 @@ async fn carry(run: Run, events: mpsc::Sender<Event>, takes_part: bool) {
     };
     let carried = AssertUnwindSafe(carrying).catch_unwind().await;
     if carried.is_err() && !outlet.has_ended() {
-        let words = "the server made a mistake; its log says more";
+        let words = "the server failed; see its log for the cause";
         let end = Translator::new(settings).fail(words, "internal_error");
         for event in end {
             events.send(event).await.ok();
@@ -290,7 +290,7 @@ struct StopInput {
     thread_id: String,
 }
 
-/// Stops what goes on in a thread.
+/// Stops the active run of a thread.
 async fn stop(
     State(agui): State<AgUi>,
     caller: Option<Extension<Caller>>,
@@ -301,7 +301,7 @@ async fn stop(
         return Ok(Json(json!({"stopped": false})).into_response());
     };
     let mut stopped = agui.0.thread_locks.of(&session.id).stop();
-    // A turn that waits is under way, although nobody is told of it just now.
+    // A turn that waits is active, although no client follows it just now.
     let sessions = &agui.0.app.sessions;
     if !stopped && let Some(run) = sessions.live_run(&session.id).await? {
         sessions.cancel(&caller, &run.id).await?;
@@ -326,7 +326,7 @@ async fn capabilities(caller: Option<Extension<Caller>>) -> Fallible<Response> {
     .into_response())
 }
 
-/// What a browser asks before it lets a page call.
+/// Answers the preflight request of a browser.
 async fn preflight() -> StatusCode {
     StatusCode::NO_CONTENT
 }

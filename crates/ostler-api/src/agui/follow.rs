@@ -1,4 +1,4 @@
-//! Sends what the log says of a turn, until it is over or waits for the client.
+//! Sends the events of a turn from the log, until it ends or waits for the client.
 
 use std::collections::BTreeSet;
 
@@ -26,15 +26,15 @@ struct Waits {
     has_asks: bool,
 }
 
-/// The runs of the session that are told of.
+/// The runs of the session whose events are sent.
 struct Followed {
-    /// Those that are not over, in their order.
+    /// Those that have not ended, in their order.
     awaited: Vec<String>,
     /// All of them.
     all: BTreeSet<String>,
-    /// What the engine said at the end of a turn. Whether it was the end of the run is not known yet.
+    /// The engine's result at the end of a turn. It is not known yet whether the run has ended.
     result: Option<ToHost>,
-    /// Whether the client hears how they end.
+    /// Whether the client receives how they end.
     tells_end: bool,
 }
 
@@ -44,7 +44,7 @@ impl Followed {
     }
 }
 
-/// What the log says of a message.
+/// A message in the log.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MessageEvent {
@@ -53,13 +53,13 @@ pub(super) struct MessageEvent {
 }
 
 impl RunStream<'_> {
-    /// Tells what the agent does until these runs are over, or wait.
+    /// Sends events until these runs have ended, or wait.
     pub(super) async fn follow(&mut self, runs: Vec<String>) -> Result<(), Failure> {
         self.thread.run = runs.last().cloned();
         self.hear_all(Followed::new(runs, true), true).await
     }
 
-    /// A turn that waits for what the client will not answer any more is stopped before another begins.
+    /// Stops a turn that waits for an answer which the client will not give any more, before another begins.
     pub(super) async fn give_up_turn(&mut self) -> Result<(), Failure> {
         let Some(run) = self.live.take() else { return Ok(()) };
         self.app().sessions.cancel(self.caller, &run.id).await?;
@@ -74,7 +74,7 @@ impl RunStream<'_> {
         let mut stopping = false;
         let mut quiet_since = Instant::now();
         while !followed.awaited.is_empty() {
-            // One look at the clock for both: a turn that was not quiet a moment ago must be looked at again.
+            // One reading of the clock for both: a turn that was not quiet a moment ago must be checked again.
             let is_quiet = quiet_since.elapsed() >= settles;
             if let Some(waits) = self.waits(is_quiet).filter(|_| may_wait) {
                 return self.wait(waits).await;
@@ -109,45 +109,45 @@ impl RunStream<'_> {
 
     async fn stop_all(&mut self, followed: &Followed) -> Result<(), Failure> {
         self.translator.stopping();
-        // The last first: what is in line must not begin when what works has ended.
+        // The last first: a queued run must not begin when the active one has ended.
         for run in followed.awaited.iter().rev() {
             self.app().sessions.cancel(self.caller, run).await?;
         }
         Ok(())
     }
 
-    /// Takes the next event of the log.
+    /// Processes the next event of the log.
     async fn hear(&mut self, logged: &Logged, followed: &mut Followed) -> Result<(), Failure> {
         let event = &logged.event;
         match event.kind.as_str() {
             "message" => {
-                let told: MessageEvent = read(logged)?;
-                if told.run_id.is_some_and(|run| followed.all.contains(&run)) {
-                    self.message(told.message, followed).await;
+                let entry: MessageEvent = read(logged)?;
+                if entry.run_id.is_some_and(|run| followed.all.contains(&run)) {
+                    self.message(entry.message, followed).await;
                 }
             }
             "prompt" => {
-                let told: PromptEvent = read(logged)?;
-                if told.steered && followed.all.contains(&told.run_id) {
-                    let id = prompt_id(&told.run_id, event.seq);
-                    self.outlet.send(said_by_user(id, told.text)).await;
+                let entry: PromptEvent = read(logged)?;
+                if entry.steered && followed.all.contains(&entry.run_id) {
+                    let id = prompt_id(&entry.run_id, event.seq);
+                    self.outlet.send(said_by_user(id, entry.text)).await;
                 }
             }
             "approval" => {
-                let mut told: Value = read(logged)?;
-                let ask = serde_json::from_value::<Approval>(told["approval"].take());
+                let mut entry: Value = read(logged)?;
+                let ask = serde_json::from_value::<Approval>(entry["approval"].take());
                 self.asks.heard(ask.map_err(error::internal)?);
             }
             "state" if event.seq > self.state_from => {
-                let mut told: Value = read(logged)?;
-                let delta = serde_json::from_value(told["delta"].take());
+                let mut entry: Value = read(logged)?;
+                let delta = serde_json::from_value(entry["delta"].take());
                 let delta = delta.map_err(error::internal)?;
                 self.outlet.send([Event::from(Body::StateDelta { delta })]).await;
             }
             "engine" => self.translator.engine_begins(),
             "run" => {
-                let mut told: Value = read(logged)?;
-                let run = serde_json::from_value::<Run>(told["run"].take());
+                let mut entry: Value = read(logged)?;
+                let run = serde_json::from_value::<Run>(entry["run"].take());
                 self.run_changed(&run.map_err(error::internal)?, followed).await;
             }
             _ => {}
@@ -198,12 +198,12 @@ impl RunStream<'_> {
 
     // --- waiting
 
-    /// Whether a turn waits for somebody.
+    /// Whether a turn waits for an answer.
     pub(super) fn is_waiting(&self) -> bool {
         !self.asks.open().is_empty() || !self.tool_calls.waiting_calls().is_empty()
     }
 
-    /// Whether the turn can only go on with the client's help.
+    /// Whether the turn can continue only with the client's help.
     fn waits(&self, is_quiet: bool) -> Option<Waits> {
         let (calls, asks) = (self.tool_calls.waiting_calls(), self.asks.open());
         if calls.is_empty() && asks.is_empty() {
@@ -212,7 +212,7 @@ impl RunStream<'_> {
         let about: BTreeSet<&str> =
             asks.iter().filter_map(|ask| ask.tool_use_id.as_deref()).collect();
         let waiting = |id: &str| about.contains(id) || calls.iter().any(|call| call == id);
-        // A call may wait before the log says that it was made.
+        // A call may wait before the log has it.
         let is_told = |id: &str| self.waited.contains(id) || self.translator.knows(id);
         let all_told = about.iter().copied().chain(calls.iter().map(String::as_str)).all(is_told);
         let all = all_told && self.translator.only_waits(&waiting, &|_| true);
@@ -251,7 +251,7 @@ impl RunStream<'_> {
         Ok(())
     }
 
-    /// Ends with what is asked.
+    /// Ends with the open questions.
     pub(super) async fn ask_again(&mut self) -> Result<(), Failure> {
         let owner = |ask: &Approval| self.translator.owner(ask.tool_use_id.as_deref()?);
         let open = self.asks.open().iter();
@@ -272,7 +272,7 @@ fn read<'a, T: Deserialize<'a>>(logged: &'a Logged) -> Fallible<T> {
     serde_json::from_str(logged.event.body.as_str()).map_err(error::internal)
 }
 
-/// Why a run ended that the engine did not end.
+/// Why a run ended, if not by the engine's result.
 fn ended(run: &Run) -> Failure {
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error.as_ref());
     let Some(error) = error else { return Failure::new("the run has ended", "agent_gone") };
@@ -283,11 +283,11 @@ fn ended(run: &Run) -> Failure {
         "interrupted" => "shutdown",
         other => other,
     };
-    // What the engine wrote to its own log is not for everybody.
+    // The engine's own log output is not for every client.
     Failure::new(error.message.lines().next().unwrap_or_default(), code)
 }
 
-/// What the user said in the middle of a run, by another way than this client.
+/// A prompt of the user during a run that did not come from this client.
 fn said_by_user(message_id: String, delta: String) -> [Event; 3] {
     let (role, id) = (Some(TextRole::User), message_id.clone());
     [

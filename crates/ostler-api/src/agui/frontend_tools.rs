@@ -1,4 +1,4 @@
-//! The client's tools, as an MCP server in this process. Calling one of them means to wait for the client.
+//! The client's tools, as an MCP server in this process. A call of one of them waits for the client.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ const SERVER: &str = "ag_ui";
 /// The client's tools for one session.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrontendTools {
-    /// Their own names, by those the model knows them by.
+    /// Their own names, by their names for the model.
     pub(super) names: BTreeMap<String, String>,
     tools: Vec<Tool>,
 }
 
 impl FrontendTools {
-    /// Takes what the client offers. Of two tools that would have one name for the model, the first counts.
+    /// Takes the tools that the client offers. Of two with the same name for the model, the first counts.
     pub(super) fn new(offered: &[Tool]) -> Self {
         let mut it = Self::default();
         for tool in offered {
@@ -45,7 +45,7 @@ impl FrontendTools {
         self.tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The server whose tools wait for the page.
+    /// The MCP server whose tools wait for the page.
     pub(super) fn server(&self, tool_calls: &ClientToolCalls, waiters: &Waiters) -> Server {
         let server = Server::new(SERVER, env!("CARGO_PKG_VERSION"));
         self.tools.iter().fold(server, |server, tool| {
@@ -61,21 +61,20 @@ impl FrontendTools {
                     Ok(tool_calls.call(id).await)
                 }
             });
-            // They change nothing on this side, so that several can wait side by side.
+            // They change nothing on this side, so several can wait in parallel.
             server.tool(waiting.read_only())
         })
     }
 }
 
-/// The name by which the model knows a tool of the client.
+/// The model's name for a tool of the client.
 fn model_name(name: &str) -> String {
-    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    let plain: String =
-        name.chars().map(|letter| if fits(letter) { letter } else { '_' }).collect();
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let plain: String = name.chars().map(|c| if fits(c) { c } else { '_' }).collect();
     format!("mcp__{SERVER}__{plain}")
 }
 
-/// What the client's tool answered, for the model. It is an answer even if nothing of it can be used.
+/// The result of the client's tool, for the model. It is a result even if nothing of it is usable.
 pub(super) fn output(content: &Content, error: Option<&str>) -> Output {
     if let Some(error) = error {
         return Output::error(error);
@@ -100,7 +99,7 @@ pub(super) fn output(content: &Content, error: Option<&str>) -> Output {
     if output.content.is_empty() { output.block(McpContent::text("")) } else { output }
 }
 
-/// What a client's tool says to a question whether something may run.
+/// The answer of a client's tool to a request for approval.
 pub(super) fn said(content: &Content) -> Value {
     let text = content.text();
     serde_json::from_str(&text).unwrap_or(Value::String(text))
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_found_under_the_name_the_model_has_for_them() {
+    fn tools_are_found_by_their_names_for_the_model() {
         let tools = FrontendTools::new(&[tool("paint it"), tool("paint_it"), tool("Größe")]);
         assert_eq!(tools.names["mcp__ag_ui__paint_it"], "paint it");
         assert_eq!(tools.names["mcp__ag_ui__Gr__e"], "Größe");
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_an_answer_even_if_nothing_of_it_can_be_used() {
+    fn an_unusable_answer_is_still_an_answer() {
         assert_eq!(output(&"done".into(), None), Output::text("done"));
         assert!(output(&"".into(), Some("broke")).is_error);
         let audio = json!([{"type": "audio", "source": {"type": "url", "value": "u"}}]);

@@ -1,8 +1,9 @@
-//! The newest messages of a conversation, and from there page by page to its beginning.
+//! The newest messages of a conversation, and earlier ones page by page.
 //!
-//! A session may have thousands of runs, and whoever opens it wants to see the last ones. So the log is read from its end,
-//! to the first place where enough was said and nothing was under way. A page that is not all begins with a message that
-//! says so ([`EARLIER`]): clients send it back with the rest, which is how the server knows what they never had.
+//! A session may have thousands of runs, and a client that opens it wants to see the last ones. So the log is read
+//! backwards from its end, to the first place with enough messages where no run was active. A page that does not begin
+//! at the start begins with a message that says so ([`EARLIER`]). Clients send this message back with the others, which
+//! shows the server what they never received.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 
@@ -23,47 +24,47 @@ use super::past::Past;
 use super::shared_state;
 use super::thread::Thread;
 
-/// How the id of the first message begins on a page that is not all; then comes how many messages of the user, that came
-/// from clients of AG-UI, are before it.
+/// The prefix of the id of that first message. The number of the user's earlier messages that came from AG-UI clients
+/// follows.
 const EARLIER: &str = "earlier-";
-/// How many numbers of the log are looked at in one step back.
+/// How many event numbers are read in one step backwards.
 pub(super) const STEP: u64 = 512;
-/// A page has at least so many events that say something, if there are so many.
+/// The minimum number of relevant events on a page, if there are so many.
 const PAGE: usize = 200;
 
-/// How many messages of the user a client never had, as its first message says.
+/// How many messages of the user a client never received, according to its first message.
 pub(super) fn left_off(messages: &[Message]) -> usize {
     let number = |message: &Message| message.id.strip_prefix(EARLIER)?.parse().ok();
     messages.iter().find_map(number).unwrap_or(0)
 }
 
-/// A part of a session's conversation, for clients that do not speak AG-UI: the newest, or what comes before an event.
+/// A page of a session's conversation, for clients without AG-UI: the newest, or the one before an event.
 pub(crate) async fn of(app: &App, session: &Session, before: Option<u64>) -> Fallible<HistoryPage> {
     let thread = Thread::find(&app.sessions.records, session).await?.unwrap_or_default();
     let history = History { app, session, tools: &thread.page.tools };
     let end = app.sessions.log.head(&log_writers::stream(&session.id)?).await? + 1;
-    // The number comes from outside; the log is read backwards from it, step by step.
+    // The number is untrusted; the log is read backwards from it, step by step.
     history.page(before.unwrap_or(end).min(end), &thread.known, None).await
 }
 
-/// What a page is made from.
+/// The source of a page.
 pub(crate) struct History<'a> {
     pub app: &'a App,
     pub(crate) session: &'a Session,
-    /// The tools of the client, which are called by their own names.
+    /// The tools of the client, which have their own names.
     pub(crate) tools: &'a [Tool],
 }
 
-/// A part of a conversation.
+/// A page of a conversation.
 pub(crate) struct HistoryPage {
     pub(crate) messages: Vec<Message>,
-    /// Where the prompt of the run is that is under way.
+    /// The number of the event with the prompt of the active run.
     pub(crate) live: Option<u64>,
-    /// The number of the event before which there is more.
+    /// The number of the event before which there are more messages.
     pub(crate) earlier: Option<u64>,
 }
 
-/// What is read of an event at first.
+/// The fields of an event that are read first.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Glance<'a> {
@@ -86,15 +87,15 @@ pub(super) struct RunGlance<'a> {
     pub(super) id: &'a str,
     pub(super) state: &'a str,
     started: Option<u64>,
-    /// The run followed background work, without a prompt.
+    /// Whether the run followed background work, without a prompt.
     #[serde(default)]
     pub(super) background: bool,
 }
 
-/// Events from a place on at which nothing was under way.
+/// Events beginning at a place where no run was active.
 struct Window {
     events: VecDeque<Logged>,
-    /// Where it begins, if that is not the beginning of the session.
+    /// Its first event, if that is not the beginning of the session.
     from: Option<u64>,
 }
 
@@ -105,7 +106,7 @@ impl History<'_> {
         self.page(end, known, live).await
     }
 
-    /// What comes before an event.
+    /// The page before an event.
     pub(crate) async fn page(
         &self,
         before: u64,
@@ -156,7 +157,7 @@ impl History<'_> {
         Ok(Window { events, from: None })
     }
 
-    /// Events with these numbers that say something.
+    /// The relevant events with these numbers.
     pub(super) async fn range(&self, low: u64, high: u64) -> Fallible<Vec<Logged>> {
         let stream = log_writers::stream(&self.session.id)?;
         let (mut found, mut after) = (Vec::new(), low - 1);
@@ -176,7 +177,7 @@ pub(super) fn glance(event: &Logged) -> Option<Glance<'_>> {
     serde_json::from_str(event.body.as_str()).ok()
 }
 
-/// Pieces come again as a whole, and ends say nothing that was said.
+/// Deltas are repeated in complete messages, and ends of runs have no content.
 fn says_something(event: &Logged) -> bool {
     match event.kind.as_str() {
         "prompt" | "run" | "cut_off" => true,
@@ -187,7 +188,7 @@ fn says_something(event: &Logged) -> bool {
     }
 }
 
-/// The first event of the earliest prompt from which on every run that is heard of has its prompt.
+/// The index of the first event from which every run has its prompt.
 fn quiet_start(events: &VecDeque<Logged>, live: Option<&str>) -> Option<usize> {
     let mut under_way: HashSet<String> = live.into_iter().map(str::to_owned).collect();
     let mut start = None;
@@ -209,7 +210,7 @@ fn quiet_start(events: &VecDeque<Logged>, live: Option<&str>) -> Option<usize> {
     start
 }
 
-/// Runs that were taken back before they began: nobody heard what they would have said.
+/// Runs that were withdrawn before they began: their prompts were never sent to the agent.
 fn unsaid(events: &VecDeque<Logged>) -> HashSet<String> {
     let runs = events.iter().filter(|event| event.kind == "run");
     let runs = runs.filter_map(|event| glance(event)?.run);

@@ -1,4 +1,4 @@
-//! Questions to the client: what they look like to it, and what its answers mean.
+//! Questions to the client as interrupts, and the meaning of its answers.
 
 use ostler_agui::event::Interrupt;
 use ostler_agui::input::{Resume, ResumeStatus};
@@ -6,17 +6,17 @@ use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest, questions}
 use ostler_core::approvals::record::{Approval, ApprovalKind, Scope};
 use serde_json::{Map, Value, json};
 
-/// What the model is told of a question that nobody wanted to answer.
+/// The message for the model if the user did not answer.
 const LEFT: &str = "The user did not answer and left the question.";
 
-/// What a client says to a question.
+/// The answer of a client.
 #[derive(Clone, Debug)]
 pub(super) enum Said {
     Decision(DecisionRequest),
     Answers(AnswersRequest),
 }
 
-/// What is asked, for the end of a run. `owner` is the subagent that wants to know.
+/// A question, for the end of a run. `owner` is the subagent that asks.
 pub(super) fn interrupt(ask: &Approval, owner: Option<String>) -> Interrupt {
     let (reason, message, schema, metadata) = match ask.kind {
         ApprovalKind::Permission => {
@@ -46,7 +46,7 @@ pub(super) fn interrupt(ask: &Approval, owner: Option<String>) -> Interrupt {
     }
 }
 
-/// The arguments with which a client's own tool is asked the same.
+/// The arguments of the call with which a client's own tool is asked.
 pub(super) fn arguments(ask: &Approval) -> Value {
     let interrupt = interrupt(ask, None);
     without_nulls(json!({
@@ -58,20 +58,21 @@ pub(super) fn arguments(ask: &Approval) -> Value {
 fn permission_schema(rules: &[String]) -> Value {
     let mut properties = json!({
         "approved": {"type": "boolean"},
-        "editedArgs": {"type": "object", "description": "Arguments in place of all of the call's own."},
-        "message": {"type": "string", "description": "Why not, for the agent."},
-        "stop": {"type": "boolean", "description": "With a no: the agent is to end its turn."},
+        "editedArgs": {"type": "object", "description": "Arguments that replace all arguments of the call."},
+        "message": {"type": "string", "description": "The reason of a denial, for the agent."},
+        "stop": {"type": "boolean", "description": "With a denial: whether the agent ends its turn."},
     });
     if !rules.is_empty() {
         properties["scope"] = json!({
             "enum": ["once", "session", "always"],
-            "description": "Beyond this call a rule is granted, and what it covers is not asked again; with always in all sessions in this folder.",
+            "description": "Beyond this call a rule is granted, and the calls it covers need no further approval; with always in all sessions in this folder.",
         });
-        properties["rule"] = json!({"enum": rules, "description": "Which; the first by default."});
+        properties["rule"] =
+            json!({"enum": rules, "description": "The rule to grant; the first by default."});
         properties["wholeTool"] = json!({"type": "boolean",
             "description": "Confirms a rule that allows every use of its tool; needed where the offer says wholeTool."});
         properties["unattended"] = json!({"type": "boolean",
-            "description": "Whether the rule also answers for runs that hooks and schedules start."});
+            "description": "Whether the rule also applies to runs that hooks and schedules start."});
         properties["always"] =
             json!({"type": "boolean", "description": "The same as scope always."});
     }
@@ -105,7 +106,7 @@ fn without_nulls(mut value: Value) -> Value {
     value
 }
 
-/// What a client's answer means; `None` when it cannot be understood, and the question stays.
+/// Parses a client's answer; `None` if it is unclear, and the question stays open.
 pub(super) fn answer(ask: &Approval, resume: &Resume) -> Option<Said> {
     match resume.status {
         ResumeStatus::Cancelled => Some(no(ask, LEFT)),
@@ -113,7 +114,7 @@ pub(super) fn answer(ask: &Approval, resume: &Resume) -> Option<Said> {
     }
 }
 
-/// The same for what a client's tool said.
+/// The same for the answer of a client's tool.
 pub(super) fn understood(ask: &Approval, payload: &Value) -> Option<Said> {
     match ask.kind {
         ApprovalKind::Permission => decision(ask, payload).map(Said::Decision),
@@ -121,7 +122,7 @@ pub(super) fn understood(ask: &Approval, payload: &Value) -> Option<Said> {
     }
 }
 
-/// A no, whatever was asked.
+/// A denial, for permission requests and questions.
 pub(super) fn no(ask: &Approval, words: &str) -> Said {
     let note = Some(words.to_owned());
     match ask.kind {
@@ -148,7 +149,7 @@ fn decision(ask: &Approval, payload: &Value) -> Option<DecisionRequest> {
         return Some(request);
     }
     if let Some(edited) = word("editedArgs") {
-        // A yes to something else than was asked must be clear about what it is, and reaches no further.
+        // An approval with changed arguments must contain an object, and applies once.
         edited.as_object()?;
         request.input = Some(edited.clone());
         return Some(request);
@@ -165,7 +166,7 @@ fn decision(ask: &Approval, payload: &Value) -> Option<DecisionRequest> {
 
 fn answers(ask: &Approval, payload: &Value) -> Option<AnswersRequest> {
     let asked: Vec<&str> = questions(&ask.input).collect();
-    // One question can be answered with nothing but the answer.
+    // A single question can be answered with the plain answer.
     let answers = match (asked.as_slice(), payload) {
         ([question], Value::String(text)) => {
             Map::from_iter([((*question).to_owned(), json!(text))])
@@ -207,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn only_a_clear_yes_is_a_yes_and_what_is_unclear_is_no_answer() {
+    fn only_a_clear_approval_counts_and_an_unclear_answer_is_ignored() {
         let yes = json!({"approved": true, "scope": "once", "stop": false, "wholeTool": false, "unattended": false});
         assert_eq!(decided(json!({"approved": true})), Some(yes.clone()));
         assert_eq!(decided(json!(true)), Some(yes));
         let edited = json!({"approved": true, "editedArgs": {"command": "pwd"}, "scope": "always"});
         let expected = json!({"approved": true, "scope": "once", "stop": false, "wholeTool": false, "unattended": false,
                 "input": {"command": "pwd"}});
-        assert_eq!(decided(edited), Some(expected), "what was changed is allowed once");
+        assert_eq!(decided(edited), Some(expected), "changed arguments are allowed once");
         let no = json!({"approved": false, "message": "too risky", "editedArgs": {"a": 1}});
         let expected = json!({"approved": false, "scope": "once", "stop": false, "wholeTool": false, "unattended": false,
                 "note": "too risky"});
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_was_left_is_a_no() {
+    fn a_cancelled_question_is_a_denial() {
         let left = Resume {
             interrupt_id: "q".into(),
             status: ResumeStatus::Cancelled,
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupt_says_what_it_is_about() {
+    fn an_interrupt_contains_the_details_of_the_call() {
         let it = json!(interrupt(&permission(), Some("agent-1".into())));
         assert_eq!((&it["reason"], &it["toolCallId"]), (&json!("tool_call"), &json!("c1")));
         assert_eq!(it["message"], "May the agent do this? ls");

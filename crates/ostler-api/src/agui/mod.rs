@@ -1,17 +1,18 @@
-//! AG-UI: any client of that protocol talks to an agent here.
+//! AG-UI: any client of that protocol can use an agent here.
 //!
 //! `POST /agui` is a run: the conversation goes in, events come out. A thread is a session of this server, found by the
-//! name the client has for it, and a client's run is a look at its log: what is new is submitted as any other prompt,
-//! and what the log says of it is told as events. The engine's turn and the client's run are not the same thing: when
-//! the agent calls a tool of the client, or needs a yes, the client's run ends and says so, while the turn waits; the
-//! next run on the thread brings the answer and goes on where the turn is. Questions are the same that every other
-//! client of the server sees, and whoever is first answers them.
+//! client's name for it. A client's run follows the log of the session: new messages are submitted like any other
+//! prompt, and the log is sent as events. The engine's turn and the client's run differ: when the agent calls a tool of
+//! the client, or needs approval, the client's run ends and says so, while the turn waits. The next run on the thread
+//! brings the answer and continues with the turn. All clients of the server see the same questions, and the first
+//! answer wins.
 //!
-//! `endpoint.rs` is what HTTP sees; `thread.rs` is what is remembered between runs, and keeps runs on one thread apart.
-//! `run.rs` carries one run, and `connect.rs` tells a client that comes later what it has missed: `run_request.rs` finds out what the client wants, `follow.rs` tells what the log says, `asks.rs`
-//! knows the open questions and `interrupts.rs` what they look like. `page.rs` sets up the engine for a thread;
-//! `client_tool_calls.rs` is where its calls of the client's tools wait (`frontend_tools.rs`) and what it shares (`shared_state.rs`).
-//! What events look like and in which order they come is all in `ostler-agui`.
+//! `endpoint.rs` has the HTTP routes; `thread.rs` is what is stored between runs, and allows one run at a time on a
+//! thread. `run.rs` performs one run, and `connect.rs` sends what it has missed to a client that comes later:
+//! `run_request.rs` finds out what the client wants, `follow.rs` sends the events of the log, `asks.rs` has the open
+//! questions and `interrupts.rs` their form. `page.rs` sets up the engine for a thread; in `client_tool_calls.rs` its
+//! calls of the client's tools wait (`frontend_tools.rs`), next to the state that it shares (`shared_state.rs`). The
+//! format and the order of events are in `ostler-agui`.
 
 mod asks;
 mod client_tool_calls;

@@ -1,4 +1,4 @@
-//! Where a run's events leave: to a client that may be slow, old, or gone.
+//! The connection to a run's client, which may be slow, outdated or gone.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use ostler_agui::event::Event;
 use ostler_agui::verify::Verifier;
 use tokio::sync::mpsc;
 
-/// How long a client may take to take something before it counts as gone.
+/// How long a client may accept nothing before it counts as gone.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The way to one client.
+/// The connection to one client.
 pub(super) struct Outlet {
     events: mpsc::Sender<Event>,
     old_peer: bool,
@@ -24,7 +24,7 @@ impl Outlet {
         Self { events, old_peer, verifier: Verifier::default(), gone: false, ended: false }
     }
 
-    /// Sends events. To a client that has gone nothing is sent, and nobody waits for it.
+    /// Sends events. If the client is gone, they are dropped without waiting.
     pub(super) async fn send(&mut self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             if cfg!(debug_assertions)
@@ -40,12 +40,12 @@ impl Outlet {
         }
     }
 
-    /// Whether the run's end was told.
+    /// Whether the end of the run was sent.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Waits for the client to go.
+    /// Waits until the client disconnects.
     pub(super) async fn closed(&self) {
         self.events.closed().await;
     }

@@ -1,4 +1,4 @@
-//! What a page wants from the agent of its thread, and how the engine is set up for it.
+//! What a page requests of the agent of its thread, and how the engine is set up for it.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use super::frontend_tools::FrontendTools;
 use super::shared_state;
 use super::thread::Thread;
 
-/// What the engine of a thread is to be like. When that changes, another one goes on.
+/// The setup of a thread's engine. When it changes, another engine continues.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Page {
     /// The tools that the page runs.
     pub(super) tools: Vec<Tool>,
-    /// What the agent is to know beforehand.
+    /// Context for the agent.
     pub(super) surroundings: Option<String>,
-    /// Whether there is a state to share.
+    /// Whether there is a shared state.
     pub(super) shares_state: bool,
-    /// The model the page asks for.
+    /// The model that the page requests.
     pub(super) model: Option<String>,
-    /// The tool of the page that is asked for a yes; without one, runs end with questions.
+    /// The tool of the page that is asked for approval; without one, runs end with questions.
     pub(super) asked_by: Option<String>,
-    /// Nothing is remembered by the engine.
+    /// Whether the engine remembers nothing.
     pub(super) forgets: bool,
 }
 
@@ -52,7 +52,7 @@ impl EngineSetup for Pages {
         let Some(thread) = Thread::find(&self.records, session).await? else { return Ok(()) };
         let tool_calls = self.thread_tool_calls.of(&session.id);
         thread.page.set_up(&tool_calls, engine_parts);
-        // They are there for as long as the engine is.
+        // They live as long as the engine.
         engine_parts.guards.push(Box::new(tool_calls));
         Ok(())
     }

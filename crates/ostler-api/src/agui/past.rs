@@ -1,4 +1,4 @@
-//! What was said, put together from the events of a log as a client has it.
+//! Rebuilds the conversation from the events of a log, in the form of a client.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,22 +21,22 @@ struct CutOff {
     text: String,
 }
 
-/// The conversation so far, while it is put together.
+/// The conversation so far, while it is rebuilt.
 pub(super) struct Past<'a> {
     history: &'a History<'a>,
     pub(super) transcript: Transcript,
-    /// Who tells of the run that is being read.
+    /// The run that is being read, and its translator.
     translator: Option<(String, Translator)>,
-    /// How much was said when the agent had said a message.
+    /// The number of messages after each message of the agent.
     places: HashMap<String, usize>,
-    /// The run that is under way.
+    /// The active run.
     live: Option<&'a str>,
     pub(super) unsaid: HashSet<String>,
-    /// Where its prompt is.
+    /// The event with its prompt.
     pub(super) begins: Option<u64>,
-    /// The conversation went back to a message that is not here.
+    /// Whether the conversation went back to a message that is not here.
     pub(super) lacks: bool,
-    /// Nothing that was said before counts any more.
+    /// Whether the earlier messages no longer count.
     pub(super) is_blank: bool,
 }
 
@@ -58,39 +58,39 @@ impl<'a> Past<'a> {
     pub(super) fn take(&mut self, event: &Logged) -> Fallible<()> {
         match event.kind.as_str() {
             "prompt" => {
-                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
-                self.prompt(event.seq, told)
+                let entry = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
+                self.prompt(event.seq, entry)
             }
             "message" => self.message(event.body.as_str()),
             "cut_off" => {
-                let told = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
-                self.cut_off(event.seq, told);
+                let entry = serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
+                self.cut_off(event.seq, entry);
                 Ok(())
             }
             _ => Ok(()),
         }
     }
 
-    /// What the agent was saying when its run ended.
-    fn cut_off(&mut self, seq: u64, told: CutOff) {
-        let body = MessageBody::Assistant { content: Some(told.text), tool_calls: None };
+    /// Adds the incomplete text of a run.
+    fn cut_off(&mut self, seq: u64, entry: CutOff) {
+        let body = MessageBody::Assistant { content: Some(entry.text), tool_calls: None };
         let mut message = Message::new(format!("cut-off-{seq}"), body);
         message.metadata = json!({"cutOff": true}).as_object().cloned();
         self.transcript.said(message);
     }
 
-    fn prompt(&mut self, seq: u64, told: PromptEvent) -> Fallible<()> {
-        if self.unsaid.contains(&told.run_id) {
+    fn prompt(&mut self, seq: u64, entry: PromptEvent) -> Fallible<()> {
+        if self.unsaid.contains(&entry.run_id) {
             return Ok(());
         }
-        if self.live == Some(told.run_id.as_str()) {
+        if self.live == Some(entry.run_id.as_str()) {
             self.begins.get_or_insert(seq);
-            if told.steered {
-                // It is told where it was said, with the rest of the run.
+            if entry.steered {
+                // It is sent in its place, with the rest of the run.
                 return Ok(());
             }
         }
-        match &told.begin {
+        match &entry.begin {
             Begin::Blank => {
                 self.is_blank = true;
                 self.cut(0);
@@ -102,12 +102,12 @@ impl<'a> Past<'a> {
             }
             Begin::Here | Begin::Anew => {}
         }
-        if told.messages.is_empty() && !told.text.is_empty() {
-            let id = prompt_id(&told.run_id, seq);
-            let content = told.text.into();
+        if entry.messages.is_empty() && !entry.text.is_empty() {
+            let id = prompt_id(&entry.run_id, seq);
+            let content = entry.text.into();
             self.transcript.said(Message::new(id, MessageBody::User { content }));
         }
-        for message in told.messages {
+        for message in entry.messages {
             self.transcript.said(serde_json::from_value(message).map_err(error::internal)?);
         }
         Ok(())
@@ -115,7 +115,7 @@ impl<'a> Past<'a> {
 
     fn cut(&mut self, kept: usize) {
         self.transcript.truncate(kept);
-        // The names of what is gone are free again.
+        // The ids of removed messages are free again.
         self.translator = None;
     }
 
@@ -139,7 +139,7 @@ impl<'a> Past<'a> {
         let translator = match self.translator.take() {
             Some(known) if known.0 == run => known,
             before => {
-                // One set of names for all runs: a copy per run would be quadratic.
+                // One set of ids for all runs: a copy per run would be quadratic.
                 let mut taken = before.map(|(_, before)| before.into_taken()).unwrap_or_default();
                 let is_known = |id: &str| taken.contains(id);
                 let new: Vec<String> = self

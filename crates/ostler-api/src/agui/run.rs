@@ -1,4 +1,4 @@
-//! One run: what is new is said to the agent, what the log says of it goes to the client, until one of them has to wait.
+//! One run: new messages go to the agent, and the events of the log go to the client, until one of them has to wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,18 +32,18 @@ use super::run_request::RunRequest;
 use super::shared_state;
 use super::thread::{Thread, ThreadLock};
 
-/// A run that is to be carried.
+/// A run to perform.
 pub(super) struct Run {
     pub(super) agui: AgUi,
     pub(super) session: Session,
     pub(super) thread_lock: Arc<ThreadLock>,
     pub(super) caller: Caller,
-    /// What let the caller in, if the server's own door did.
+    /// The caller's credential, if the server's own guard checked it.
     pub(super) credential: Option<Credential>,
     pub(super) input: RunAgentInput,
 }
 
-/// Why a run ends without the agent having ended it.
+/// Why a run ends without a result of the agent.
 pub(super) struct Failure {
     pub(super) message: String,
     pub(super) code: String,
@@ -77,23 +77,23 @@ pub(super) struct RunStream<'a> {
     pub(super) thread: Thread,
     pub(super) tool_calls: ClientToolCalls,
     pub(super) asks: Asks,
-    /// The run of the session that is under way.
+    /// The active run of the session.
     pub(super) live: Option<ostler_core::model::run::Run>,
-    /// The run that was told of last, if the server ended while it worked and nobody took it up.
+    /// The run that was sent last, if the server stopped during it and no run has resumed it.
     pub(super) cut_off: Option<String>,
     pub(super) translator: Translator,
     pub(super) outlet: &'a mut Outlet,
     pub(super) stop: CancellationToken,
-    /// Whether the client has no part in the run: it only looks on.
+    /// Whether the client only follows the run.
     pub(super) looks_on: bool,
-    /// Calls that were open when the run began: earlier ones have told them.
+    /// Calls that were open when the run began: earlier runs have sent them.
     pub(super) waited: BTreeSet<String>,
-    /// Changes of the state up to here are not for this client, which brought a state of its own.
+    /// Changes of the state up to this event are not sent to this client, which brought its own state.
     pub(super) state_from: u64,
 }
 
 impl Run {
-    /// Carries the run to its end, which is told in any case.
+    /// Performs the run to its end, which is sent in any case.
     pub(super) async fn carry(self, outlet: &mut Outlet) {
         let mut translator = Translator::new(settings(&self.agui, &self.input, None));
         outlet.send([translator.start()]).await;
@@ -103,7 +103,7 @@ impl Run {
         };
         let word = Arc::clone(&self.thread_lock.word).lock_owned();
         let Ok(_word) = tokio::time::timeout(waited, word).await else {
-            let words = "another run on this thread goes on; wait for it, or stop it";
+            let words = "another run on this thread is in progress; wait for it, or stop it";
             return outlet.send(translator.fail(words, "run_in_progress")).await;
         };
         // It may have waited for minutes.
@@ -112,7 +112,7 @@ impl Run {
             return outlet.send(translator.fail(&detail.message, &detail.code)).await;
         }
         let running = self.thread_lock.begin();
-        // Now that nobody else changes the thread, it is known what it has.
+        // No other run changes the thread now, so its content is known.
         let mut run_stream = match self.run_stream(outlet, running.stop.clone()).await {
             Ok(run_stream) => run_stream,
             Err(failure) => {
@@ -123,11 +123,12 @@ impl Run {
             run_stream.fail(&failure).await;
         }
         if let Err(error) = run_stream.remember().await {
-            tracing::error!(session = self.session.id, %error, "a thread could not be kept");
+            tracing::error!(session = self.session.id, %error, "a thread could not be stored");
         }
     }
 
-    /// Tells what was said on the thread, and what goes on there now. It has no part in it: others may have the word.
+    /// Sends the conversation of the thread, and its new events. It takes no part in the thread: another run may be
+    /// active.
     pub(super) async fn connect(self, outlet: &mut Outlet) {
         let mut translator = Translator::new(settings(&self.agui, &self.input, None));
         outlet.send([translator.start()]).await;
@@ -215,7 +216,7 @@ impl RunStream<'_> {
 
     async fn work(&mut self) -> Result<(), Failure> {
         let Some(answered) = self.take_answers().await? else {
-            // Nothing is done as long as something is left open.
+            // Nothing else is done while a question is open.
             return self.ask_again().await;
         };
         self.take_state().await?;
@@ -239,7 +240,7 @@ impl RunStream<'_> {
         }
     }
 
-    /// A turn that had to wait goes on, and then something else is said.
+    /// Continues a turn that had to wait, and then sends the next messages.
     async fn go_on(&mut self, then: &[&UiMessage]) -> Result<(), Failure> {
         let mut runs: Vec<String> = self.live.iter().map(|run| run.id.clone()).collect();
         if !then.is_empty() {
@@ -259,19 +260,19 @@ impl RunStream<'_> {
         let page = self.page().await;
         let begin = match begin {
             _ if page.forgets => Begin::Blank,
-            // What the engine works with was decided when it was started.
+            // The setup of an engine is decided when it starts.
             Begin::Here if page != self.thread.page => Begin::Anew,
             begin => begin,
         };
         self.thread.page = page;
-        // Of calls that belong to turns before, nothing more is to come.
+        // Calls of earlier turns get no more results.
         self.thread.open_calls.clear();
         self.thread.client_calls.clear();
         self.thread.asked_by_call.clear();
         self.tool_calls.clear();
         self.turn_to_log().await?;
         let next = self.new_run(before, now, begin)?;
-        // The engine is set up by what is kept.
+        // The engine's setup is read from the store.
         self.save().await?;
         let run = self.submit(next).await?;
         self.follow(vec![run]).await
@@ -296,7 +297,7 @@ impl RunStream<'_> {
             }
         }
         if now.is_empty() {
-            let words = "Go on with what the tools answered.";
+            let words = "Continue with the results of the tools.";
             blocks.push(ostler::proto::api::ContentBlock::text(words));
         }
         if blocks.is_empty() {
@@ -308,23 +309,22 @@ impl RunStream<'_> {
             _ => None,
         });
         let prompt = spoken.collect::<Vec<_>>().join("\n\n");
-        // In a conversation that begins again, what was said before is a part of it.
+        // A conversation that begins again contains the earlier messages.
         let retold = if begin == Begin::Blank { before } else { &[] };
         let said = retold.iter().chain(now.iter().copied()).map(|message| json!(message)).collect();
         Ok(NewRun { content: Some(blocks), said, begin, ..NewRun::text(prompt) })
     }
 
-    /// What was logged before is of no interest to this run.
+    /// Skips the earlier events of the log.
     async fn turn_to_log(&mut self) -> Fallible<()> {
         let stream = log_writers::stream(&self.session.id)?;
         self.thread.told = self.app().sessions.log.head(&stream).await?;
         Ok(())
     }
 
-    // --- what the client brings
+    // --- what the client sends
 
-    /// Hands the answers of the client to whom they are for: whether there were any. `None` when a question stays
-    /// without one.
+    /// Passes the client's answers on, and returns whether there were any. `None` if a question stays open.
     async fn take_answers(&mut self) -> Result<Option<bool>, Failure> {
         let mut answers = Vec::new();
         for ask in self.asks.open() {
@@ -350,14 +350,14 @@ impl RunStream<'_> {
             return Ok(None);
         }
         if answered {
-            // An answer takes up a run that the end of the server had cut off.
+            // An answer resumes a run that was interrupted by the end of the server.
             self.live = self.app().sessions.live_run(&self.session.id).await?;
             self.cut_off = None;
         }
         Ok(Some(answered))
     }
 
-    /// What the client's own tool said to a question, if it was asked.
+    /// The answer of the client's own tool to a question, if it was asked.
     fn said_by_tool(&self, ask: &Approval) -> Option<Said> {
         if !self.thread.asked_by_call.contains(&ask.id) {
             return None;
@@ -370,12 +370,10 @@ impl RunStream<'_> {
             _ => None,
         })?;
         let said = interrupts::understood(ask, &frontend_tools::said(content));
-        Some(said.unwrap_or_else(|| {
-            interrupts::no(ask, "The application's answer could not be understood.")
-        }))
+        Some(said.unwrap_or_else(|| interrupts::no(ask, "The application's answer was invalid.")))
     }
 
-    /// Answers a question; whether it is answered now. That somebody was faster is an answer too.
+    /// Answers a question; returns whether it is answered now. An earlier answer of another client counts, too.
     async fn answer(&mut self, ask: &Approval, said: Said) -> Result<bool, Failure> {
         let app = self.app().clone();
         let answered = match said {
@@ -392,7 +390,7 @@ impl RunStream<'_> {
         Ok(true)
     }
 
-    /// The state is what the client holds, and it is told where that is not so.
+    /// Takes over the client's state, and sends the differences that the client must not have.
     async fn take_state(&mut self) -> Result<(), Failure> {
         let stream = log_writers::stream(&self.session.id)?;
         self.state_from = self.app().sessions.log.head(&stream).await?;
@@ -430,7 +428,7 @@ impl RunStream<'_> {
         }
     }
 
-    // --- what is remembered
+    // --- what is stored
 
     async fn save(&self) -> Fallible<()> {
         self.app().sessions.records.save(&self.thread).await

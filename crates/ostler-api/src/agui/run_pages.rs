@@ -1,4 +1,4 @@
-//! The runs of a session by its log, newest first: there the prompts are in their order.
+//! The runs of a session according to its log, newest first: the log has the prompts in order.
 
 use ostler_base::error::{self, Fallible};
 use ostler_core::app::App;
@@ -35,7 +35,7 @@ pub(crate) async fn page(
                 continue;
             }
             let found = app.sessions.records.find::<Run>(&id).await?;
-            // What a fork has of its source was said in runs of that one.
+            // Runs that a fork copied belong to the original session.
             let Some((run, _)) = found.filter(|(run, _)| run.session == session.id) else {
                 continue;
             };
@@ -51,7 +51,7 @@ pub(crate) async fn page(
     Ok(RunPage { runs, earlier: None })
 }
 
-/// The run that begins with an event. One after background work has no prompt; it works from its first event on.
+/// The run that begins with an event. One after background work has no prompt; it begins with its first event.
 fn begun(event: &Event) -> Option<String> {
     let glance = glance(event)?;
     match event.kind.as_str() {
@@ -64,15 +64,15 @@ fn begun(event: &Event) -> Option<String> {
     }
 }
 
-/// What a message of the user began.
+/// What a message of the user started.
 pub(crate) enum Begun {
     /// A run.
     Run(String),
-    /// Nothing: it was said into work that was under way.
+    /// Nothing: it was sent to an active run.
     Nothing,
 }
 
-/// What a message of the user began; `None` if there is no such message.
+/// What a message of the user started; `None` if there is no such message.
 pub(crate) async fn begun_by(
     app: &App,
     session: &Session,
@@ -85,17 +85,17 @@ pub(crate) async fn begun_by(
         let low = high.saturating_sub(STEP).max(first);
         let events = history.range(low, high).await?;
         for event in events.iter().rev().filter(|event| event.kind == "prompt") {
-            let told: PromptEvent =
+            let entry: PromptEvent =
                 serde_json::from_str(event.body.as_str()).map_err(error::internal)?;
             let is_named = |said: &serde_json::Value| said["id"] == message;
-            let is_it = match told.messages.is_empty() {
-                true => prompt_id(&told.run_id, event.seq) == message,
-                false => told.messages.iter().any(is_named),
+            let is_it = match entry.messages.is_empty() {
+                true => prompt_id(&entry.run_id, event.seq) == message,
+                false => entry.messages.iter().any(is_named),
             };
             if is_it {
-                return Ok(Some(match told.steered {
+                return Ok(Some(match entry.steered {
                     true => Begun::Nothing,
-                    false => Begun::Run(told.run_id),
+                    false => Begun::Run(entry.run_id),
                 }));
             }
         }

@@ -1,4 +1,4 @@
-//! What a client wants with the conversation that it sends.
+//! Finds out what a client wants with the conversation that it sends.
 
 use ostler_agui::history::{self, Unseen};
 use ostler_agui::message::{Message, MessageBody};
@@ -10,18 +10,18 @@ use super::{frontend_tools, history_page};
 
 /// What the client wants.
 pub(super) enum RunRequest<'a> {
-    /// Nothing that was not done.
+    /// Nothing new.
     Nothing,
-    /// To go on with a turn that waited, which has answers now; and then to say this.
+    /// To continue a turn that waited and has answers now; and then to send these messages.
     GoOn { then: Vec<&'a Message> },
-    /// To have a run taken up that the end of the server had cut off.
+    /// To resume a run that was interrupted by the end of the server.
     TakeUp(String),
-    /// A new turn: with what was said before, where the agent does not know it, and what is said now.
+    /// A new turn: with the earlier messages, if the agent does not have them, and the new ones.
     Turn { before: Vec<Message>, now: Vec<&'a Message>, begin: Begin },
 }
 
 impl<'a> RunStream<'a> {
-    /// `answered`: the turn has got answers that it waited for.
+    /// `answered`: whether the turn received answers for which it waited.
     pub(super) fn run_request(&mut self, answered: bool) -> RunRequest<'a> {
         let messages = &self.input.messages;
         let waiting = self.tool_calls.waiting_calls();
@@ -35,7 +35,7 @@ impl<'a> RunStream<'a> {
         };
         let left_off = history_page::left_off(messages);
         match self.thread.known.compare(messages, left_off, waits_for) {
-            // A turn that goes on by itself is told to the end: its client may have gone before.
+            // A turn that continues by itself is followed to the end: its client may have been disconnected.
             Unseen::Nothing | Unseen::Again { .. } if goes_on => {
                 if answered || !self.is_waiting() {
                     RunRequest::GoOn { then: Vec::new() }
@@ -69,13 +69,13 @@ impl<'a> RunStream<'a> {
         for message in messages {
             self.thread.known.heard(message, None);
         }
-        // A conversation that was had by other ways need not be told again.
+        // A conversation that came through another interface need not be repeated.
         let is_known = self.session.has_conversation();
         let before = if is_known { Vec::new() } else { messages[..from].to_vec() };
         RunRequest::Turn { before, now, begin: Begin::Here }
     }
 
-    /// New messages in a conversation that is known.
+    /// New messages in a known conversation.
     fn heard(&mut self, new: Vec<&'a Message>, answered: bool) -> RunRequest<'a> {
         let here = self.thread.here.as_ref().map(Place::name);
         let mut now = Vec::new();
@@ -89,15 +89,15 @@ impl<'a> RunStream<'a> {
                     if self.tool_calls.answer_call(tool_call_id, output) {
                         goes_on = true;
                     } else {
-                        // The turn that waited for it ended with the server; another one is told.
+                        // The turn that waited for it ended with the server; another turn gets it.
                         before.push(message.clone());
                     }
                 }
                 _ => now.push(message),
             }
         }
-        // What the user says beside the answers comes when the turn is done with them. One that would wait for more is
-        // given up: the user has moved on.
+        // The user's messages next to the answers are sent when the turn has processed the answers. A turn that would
+        // wait for more is given up: the user has moved on.
         let can_go_on = self.live.is_some() && before.is_empty();
         if can_go_on && (now.is_empty() || (goes_on && !self.is_waiting())) {
             return RunRequest::GoOn { then: now };
@@ -119,7 +119,7 @@ impl<'a> RunStream<'a> {
     fn go_back(&mut self, kept: usize, from: usize) -> RunRequest<'a> {
         let messages = &self.input.messages;
         let name = self.thread.known.go_back(kept);
-        // The engine finds the place again; where it cannot, it is told what was said.
+        // The engine finds the place again; if it cannot, the earlier messages are sent to it.
         let place = name.as_deref().and_then(Place::named);
         let from = if place.is_some() { from } else { from.max(history::begin(messages)) };
         let now: Vec<_> = messages[from..].iter().filter(|it| is_user(it)).collect();

@@ -1,13 +1,13 @@
-//! The state that client and agent share: the client brings it, the agent changes it with a tool.
+//! The state that client and agent share: the client sends it, the agent changes it with a tool.
 
 use ostler::mcp::{Output, Server, raw_tool};
 use serde_json::{Map, Value, json};
 
 use super::client_tool_calls::ClientToolCalls;
 
-/// The name of the server.
+/// The name of the MCP server.
 const SERVER: &str = "shared_state";
-/// The tool, by the name the model has for it. Its calls are not shown: the state is.
+/// The model's name for the tool. Its calls are not shown, because the state is.
 pub(super) const TOOL: &str = "mcp__shared_state__update";
 
 /// The server with which the agent changes the state.
@@ -16,7 +16,7 @@ pub(super) fn server(tool_calls: &ClientToolCalls) -> Server {
         "type": "object",
         "properties": {
             "set": {"type": "object", "description": "Fields to set, each as a whole; null removes one."},
-            "replace": {"description": "A whole new state in place of the present one."},
+            "replace": {"description": "A new state that replaces the present one."},
         },
     });
     let words =
@@ -36,7 +36,7 @@ pub(super) fn server(tool_calls: &ClientToolCalls) -> Server {
                 }
                 _ => return Err("give either `set`, an object, or `replace`".to_owned()),
             };
-            let after = after.map_err(|error| format!("the state could not be kept: {error}"))?;
+            let after = after.map_err(|error| format!("the state could not be stored: {error}"))?;
             Ok(Output::text(format!("The state is now {after}")))
         }
     });
@@ -57,7 +57,7 @@ fn set(state: &mut Value, fields: Map<String, Value>) {
     }
 }
 
-/// What the state is when a run begins: what the client holds, but for what only this side may change.
+/// The state when a run begins: that of the client, except for the keys that only the server may change.
 pub(super) fn begin(client: Option<Value>, ours: &Value, server_keys: &[String]) -> Value {
     let mut state = client.unwrap_or_else(|| json!({}));
     for key in server_keys {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_cannot_change_what_is_ours() {
+    fn the_client_cannot_change_keys_of_the_server() {
         let keys = ["plan".to_owned()];
         let ours = json!({"plan": "gold", "x": 1});
         assert_eq!(
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(
             begin(Some(json!({"plan": "free"})), &json!({}), &keys),
             json!({}),
-            "nor invent it"
+            "nor add them"
         );
         assert_eq!(begin(None, &json!({}), &keys), json!({}));
         for state in [json!(null), json!([1]), json!(7)] {

@@ -1,4 +1,4 @@
-//! A thread: what is remembered of it between runs, and who has the word just now.
+//! A thread: what is stored of it between runs, and the lock for its active run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,41 +14,42 @@ use tokio_util::sync::CancellationToken;
 
 use super::page::Page;
 
-/// What is remembered of a thread. The conversation itself is in the log of its session.
+/// What is stored of a thread. The conversation itself is in the log of its session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Thread {
-    /// The session.
+    /// The id of the session.
     pub(super) id: String,
     pub(super) owner: String,
-    /// Where that session begins: one of the same name that was forgotten before has another beginning.
+    /// The first event of that session: an earlier, deleted session with the same id had another one.
     pub(super) begins: u64,
     pub(super) page: Page,
     pub(super) known: Known,
     pub(super) reported: BTreeMap<String, Counts>,
-    /// The last thing the agent said, by the engine's names for conversation and message: there it finds the place again.
+    /// The last message of the agent, by the engine's ids of conversation and message, so that the engine finds the
+    /// place again.
     pub(super) here: Option<Place>,
     /// Calls that the client has answered or is to answer.
     pub(super) client_calls: BTreeSet<String>,
-    /// Calls of the turn that is under way, told and without an answer when they were.
+    /// Calls of the active turn that were sent without a result.
     pub(super) open_calls: BTreeSet<String>,
     /// Questions for which the client's own tool was called.
     pub(super) asked_by_call: BTreeSet<String>,
     pub(super) state: Value,
-    /// Up to where in the log its clients were told.
+    /// The last event of the log that was sent to its clients.
     pub(super) told: u64,
-    /// The run of the session that was told of last.
+    /// The run of the session that was sent last.
     pub(super) run: Option<String>,
 }
 
 impl Thread {
-    /// A thread on which nothing was said.
+    /// A new, empty thread.
     pub(super) fn of(session: &Session) -> Self {
         let Session { id, owner, begins, .. } = session;
         Self { id: id.clone(), owner: owner.clone(), begins: *begins, ..Self::default() }
     }
 
-    /// What is remembered of a session's thread, if there is anything.
+    /// The stored thread of a session, if there is one.
     pub(super) async fn find(records: &Records, session: &Session) -> Fallible<Option<Self>> {
         let found = records.find::<Self>(&session.id).await?.map(|(thread, _)| thread);
         Ok(found.filter(|thread| thread.begins == session.begins))
@@ -63,7 +64,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// As history keeps it.
+    /// Its text form in the history.
     pub(super) fn name(&self) -> String {
         format!("{} {}", self.conversation, self.message)
     }
@@ -76,24 +77,24 @@ impl Place {
 
 kept!(Thread, "thread");
 
-/// Keeps the runs on a thread apart: one at a time.
+/// Allows one run at a time on a thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadLock {
-    /// Held by the run that is going on.
+    /// Locked by the active run.
     pub(super) word: Arc<tokio::sync::Mutex<()>>,
-    /// Stops the run that is going on.
+    /// Stops the active run.
     stop: Mutex<Option<CancellationToken>>,
 }
 
 impl ThreadLock {
-    /// A run begins, and is over when what is returned is dropped.
+    /// Begins a run, which ends when the result is dropped.
     pub(super) fn begin(&self) -> Running<'_> {
         let stop = CancellationToken::new();
         *lock(&self.stop) = Some(stop.clone());
         Running { thread_lock: self, stop }
     }
 
-    /// Stops the run that is going on, if there is one.
+    /// Stops the active run, if there is one.
     pub(super) fn stop(&self) -> bool {
         let token = lock(&self.stop).clone();
         token.is_some_and(|token| {
@@ -103,10 +104,10 @@ impl ThreadLock {
     }
 }
 
-/// A run that is going on.
+/// An active run.
 pub(super) struct Running<'a> {
     thread_lock: &'a ThreadLock,
-    /// Fires when somebody wants it stopped.
+    /// Fires when the run is to stop.
     pub(super) stop: CancellationToken,
 }
 
@@ -116,7 +117,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The locks of all threads that are in use, by session.
+/// The locks of all threads in use, by session.
 #[derive(Debug, Default)]
 pub(super) struct ThreadLocks(Mutex<HashMap<String, Arc<ThreadLock>>>);
 
@@ -140,18 +141,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_has_one_floor_for_as_long_as_it_is_in_use() {
+    fn a_session_has_one_lock_while_it_is_in_use() {
         let thread_locks = ThreadLocks::default();
         let one = thread_locks.of("a");
         assert!(Arc::ptr_eq(&one, &thread_locks.of("a")));
         thread_locks.of("b");
         thread_locks.of("c");
-        assert_eq!(lock(&thread_locks.0).len(), 2, "b was not in use any more when c came");
+        assert_eq!(
+            lock(&thread_locks.0).len(),
+            2,
+            "the unused lock of b was removed when c was added"
+        );
         assert!(Arc::ptr_eq(&one, &thread_locks.of("a")));
     }
 
     #[test]
-    fn only_a_run_that_goes_on_can_be_stopped() {
+    fn only_an_active_run_can_be_stopped() {
         let thread_lock = ThreadLock::default();
         assert!(!thread_lock.stop());
         let running = thread_lock.begin();

@@ -1,4 +1,4 @@
-//! What is described of the door; [`ostler_door::routes`] has the routes.
+//! The description of the door's routes; [`ostler_door::routes`] has the routes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,10 +6,10 @@ use serde::Serialize;
 use super::openapi::{Api, Op};
 
 pub(super) fn describe(api: Api) -> Api {
-    let enters = "Makes a cookie of a one-time code; for every browser that has one";
-    let code = "A one-time code with which a browser comes in";
-    let rotates = "A new token for the owner; the old one is worth nothing from now on";
-    let removes = "Removes somebody with all tokens; for administrators";
+    let enters = "Signs a browser in: exchanges a one-time code for a cookie";
+    let code = "A one-time code with which a browser signs in";
+    let rotates = "A new token for the owner; the old one is invalid from now on";
+    let removes = "Removes a user with all tokens; for administrators";
     api.describe(
         Op::get("/api/auth/me", "me", "Who the caller is").returns::<Me>(200, "The caller"),
     )
@@ -30,38 +30,38 @@ pub(super) fn describe(api: Api) -> Api {
             .returns::<SignedIn>(200, "The cookie is set; the key is for the page"),
     )
     .describe(
-        Op::delete("/api/auth/session", "leave", "Makes the cookie worth nothing")
+        Op::delete("/api/auth/session", "leave", "Signs the browser out")
             .returns_nothing(204, "Gone"),
     )
     .describe(
-        Op::get("/api/auth/browsers", "listBrowsers", "Browsers that are in, the last used first")
+        Op::get("/api/auth/browsers", "listBrowsers", "Signed-in browsers, the last used first")
             .returns::<Browsers>(200, "The browsers"),
     )
     .describe(
-        Op::delete("/api/auth/browsers/{id}", "putOutBrowser", "Makes a browser come in again")
-            .returns_nothing(204, "It is out"),
+        Op::delete("/api/auth/browsers/{id}", "putOutBrowser", "Signs a browser out")
+            .returns_nothing(204, "Signed out"),
     )
     .describe(
-        Op::get("/api/users", "listUsers", "Everybody beside the owner; for administrators")
-            .returns::<Everybody>(200, "The users"),
+        Op::get("/api/users", "listUsers", "All users except the owner; for administrators")
+            .returns::<UserList>(200, "The users"),
     )
     .describe(
-        Op::post("/api/users", "addUser", "Adds somebody, who has no token yet")
+        Op::post("/api/users", "addUser", "Adds a user, without a token")
             .takes::<NewUser>()
             .returns::<User>(201, "The user"),
     )
     .describe(
-        Op::patch("/api/users/{name}", "changeUser", "Gives somebody another role")
+        Op::patch("/api/users/{name}", "changeUser", "Changes the role of a user")
             .takes::<Change>()
             .returns_nothing(204, "Changed"),
     )
     .describe(Op::delete("/api/users/{name}", "removeUser", removes).returns_nothing(204, "Gone"))
     .describe(
-        Op::delete("/api/users/{name}/tokens/{id}", "revokeToken", "Takes a token back")
-            .returns_nothing(204, "Taken back"),
+        Op::delete("/api/users/{name}/tokens/{id}", "revokeToken", "Revokes a token")
+            .returns_nothing(204, "Revoked"),
     )
     .describe(
-        Op::post("/api/users/{name}/tokens", "issueToken", "A new token, shown this once")
+        Op::post("/api/users/{name}/tokens", "issueToken", "A new token, shown only this once")
             .takes::<Label>()
             .returns::<Shown>(201, "The token"),
     )
@@ -78,8 +78,8 @@ struct Me {
 struct SignedIn {
     user: String,
     role: Role,
-    /// Sent with every request in addition to the cookie, as `X-Ostler-Page-Key`; a WebSocket offers the protocol
-    /// `ostler.page-key.` with the key behind it, beside `ostler`.
+    /// Sent with every request in addition to the cookie, as `X-Ostler-Page-Key`. A WebSocket offers the protocol
+    /// `ostler.page-key.` followed by the key, in addition to `ostler`.
     page_key: String,
 }
 
@@ -114,29 +114,29 @@ struct Browsers {
     items: Vec<Browser>,
 }
 
-/// A browser that is in. Times are in milliseconds since 1970.
+/// A signed-in browser. Times are in milliseconds since 1970.
 #[derive(Serialize, JsonSchema)]
 struct Browser {
     id: String,
     user: String,
-    /// What people know it by.
+    /// Its name for people.
     label: String,
     made: u64,
     used: u64,
-    /// When it has to come in again, if it is not used before.
+    /// When it has to sign in again, if it is not used before.
     expires: u64,
-    /// Whether it is the one that asks.
+    /// Whether it is the browser that sends this request.
     current: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
-struct Everybody {
+struct UserList {
     users: Vec<User>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct User {
-    /// What the user's records belong to. It is not the name if that was used before.
+    /// The id to which the user's records belong. It differs from the name if another user had that name before.
     id: String,
     name: String,
     role: Role,
@@ -157,7 +157,7 @@ struct NewUser {
     role: NewRole,
 }
 
-/// There is one owner, who cannot be made.
+/// There is one owner, and the role cannot be given.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(dead_code, reason = "only described")]

@@ -17,10 +17,10 @@ use super::names::{named, named_list};
 use super::openapi::{Api, Op};
 
 pub(super) fn routes(api: Api) -> Api {
-    let all = "Everything that waits for the caller, oldest first";
-    let decides = "Decides about a tool call; the first decision counts. A yes is refused if the session's space denies the \
-                   call by now";
-    let answers = "Answers the agent's questions; the first answers count";
+    let all = "Pending requests of the caller, oldest first";
+    let decides = "Decides about a tool call; the first decision wins. An approval is refused if the session's space denies the \
+                   call now";
+    let answers = "Answers the agent's questions; the first answers win";
     api.on(
         Op::get("/api/approvals", "listPending", all)
             .query::<PageQuery>()
@@ -45,14 +45,14 @@ pub(super) fn routes(api: Api) -> Api {
         post(answer),
     )
     .on(
-        Op::get("/api/rules", "listRules", "Rules that were granted for a session or for good")
+        Op::get("/api/rules", "listRules", "Rules that were granted for a session or permanently")
             .query::<PageQuery>()
             .returns::<Listing<Granted>>(200, "The rules"),
         get(rules),
     )
     .on(
-        Op::delete("/api/rules/{id}", "revokeRule", "Takes a rule back, which holds at once")
-            .returns_nothing(204, "Taken back"),
+        Op::delete("/api/rules/{id}", "revokeRule", "Revokes a rule, with immediate effect")
+            .returns_nothing(204, "Revoked"),
         delete(revoke),
     )
     .on(
@@ -99,7 +99,7 @@ async fn answer(
     Ok(named(&app, app.answer(&caller, via(&headers), &id, request).await?))
 }
 
-/// How an answer came, as its client says; nothing depends on it.
+/// The client that answered, as it names itself; nothing depends on it.
 fn via(headers: &HeaderMap) -> &'static str {
     match headers.get("x-ostler-client").map(|client| client.as_bytes()) {
         Some(b"cli") => "cli",

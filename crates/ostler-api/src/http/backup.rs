@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::openapi::{Api, Op};
 
 pub(super) fn routes(api: Api) -> Api {
-    let makes = "Writes everything in the database to a file on the server, as of one moment; for the owner";
+    let makes = "Writes a consistent copy of the database to a file on the server; for the owner";
     api.on(
         Op::post("/api/backup", "backUp", makes).returns::<Backup>(201, "The backup"),
         post(back_up),
@@ -24,13 +24,13 @@ pub(super) fn routes(api: Api) -> Api {
 /// A backup that was made.
 #[derive(Serialize, JsonSchema)]
 struct Backup {
-    /// Where it is on the server.
+    /// Its path on the server.
     file: String,
     bytes: u64,
 }
 
 async fn back_up(State(app): State<App>, caller: Caller) -> Fallible<(StatusCode, Json<Backup>)> {
-    // It has everybody's conversations.
+    // It contains the conversations of all users.
     caller.require(Role::Owner)?;
     let file = nightly::back_up_now(&app).await?;
     let bytes = std::fs::metadata(&file).map_err(error::internal)?.len();

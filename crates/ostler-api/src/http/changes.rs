@@ -1,4 +1,4 @@
-//! What agents changed in files, and putting it back, over HTTP.
+//! The files that agents changed, and restoring them, over HTTP.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,14 +15,13 @@ use serde::{Deserialize, Serialize};
 use super::openapi::{Api, Op};
 use super::sessions::readable;
 
-/// How many runs are told, the last ones.
+/// How many runs are listed: the last ones.
 const MOST_RUNS: usize = 200;
 
 pub(super) fn routes(api: Api) -> Api {
-    let lists =
-        "Files that the tools of an agent changed, by run, oldest first; not what commands did";
+    let lists = "Files that the tools of an agent changed, by run, oldest first; without changes by commands";
     let rewinds =
-        "Puts files back to how they were before the prompt of a run; the conversation stays";
+        "Restores files to their state before the prompt of a run; the conversation stays";
     api.on(
         Op::get("/api/sessions/{id}/changes", "sessionChanges", lists)
             .returns::<Changes>(200, "The changes"),
@@ -31,31 +30,31 @@ pub(super) fn routes(api: Api) -> Api {
     .on(
         Op::post("/api/sessions/{id}/rewind", "rewindFiles", rewinds)
             .takes::<RewindRequest>()
-            .returns::<Rewound>(200, "What was put back, or would be"),
+            .returns::<Rewound>(200, "The restored files, or those that would be restored"),
         post(rewind),
     )
 }
 
-/// What was changed in a session.
+/// The changes of a session.
 #[derive(Serialize, JsonSchema)]
 struct Changes {
-    /// Runs that changed something; the last 200.
+    /// Runs that changed files; the last 200.
     runs: Vec<RunView>,
-    /// Lines.
+    /// Added lines.
     added: u64,
-    /// Lines.
+    /// Removed lines.
     removed: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct RunView {
     run: String,
-    /// How its prompt begins.
+    /// The beginning of its prompt.
     prompt: String,
     /// When it ended, in milliseconds since 1970.
     at: u64,
     files: Vec<FileChange>,
-    /// Whether there were more files than these.
+    /// Whether more files were changed.
     cut: bool,
 }
 
@@ -69,7 +68,7 @@ async fn list(
     let field = Some(("session".to_owned(), session.id));
     let filter = Filter { field, ..Filter::default() };
     let mut found: Vec<RunChanges> = app.sessions.records.newest(&filter, MOST_RUNS).await?;
-    // One of the same name may have been forgotten before.
+    // A deleted session may have had the same id.
     found.retain(|changes| changes.at >= session.created);
     let (added, removed) = (totals.added, totals.removed);
     let view = |RunChanges { id, prompt, at, files, cut, .. }: RunChanges| RunView {
@@ -85,9 +84,9 @@ async fn list(
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RewindRequest {
-    /// The run before whose prompt the files were as they are to be.
+    /// The files are restored to their state before the prompt of this run.
     before: String,
-    /// Only tells what would happen.
+    /// Only reports what would happen.
     #[serde(default)]
     dry_run: bool,
 }

@@ -1,4 +1,4 @@
-//! What a server needs, looked at piece by piece, with what to do where something is wrong. For administrators.
+//! Checks what a server needs, and says what to do where something is wrong. For administrators.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,39 +21,39 @@ use serde::Serialize;
 
 use super::openapi::{Api, Op};
 
-/// With less than this, the event log may not fit.
+/// With less free space than this, the event log may not fit.
 const LITTLE: u64 = 1 << 30;
 const TOO_LITTLE: u64 = 50 << 20;
-/// How far apart the clocks of the store and of the machine may be.
+/// How much the clocks of the store and of the machine may differ, in milliseconds.
 const APART: u64 = 5_000;
 /// How long the model's address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many sessions are looked at for the state of their MCP servers.
+/// How many sessions are checked for the state of their MCP servers.
 const SESSIONS: usize = 50;
 
 pub(super) fn routes(api: Api) -> Api {
-    let looks = "Looks at what the server needs, and says what to do; for administrators";
+    let looks = "Checks what the server needs, and says what to do; for administrators";
     api.on(
-        Op::get("/api/doctor", "doctor", looks).returns::<Checkup>(200, "What was found"),
+        Op::get("/api/doctor", "doctor", looks).returns::<Checkup>(200, "The results"),
         get(look),
     )
 }
 
-/// What was found.
+/// The results of all checks.
 #[derive(Serialize, JsonSchema)]
 struct Checkup {
     checks: Vec<Check>,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Check {
     id: &'static str,
     title: &'static str,
     state: Health,
-    /// How it is.
+    /// What the check found.
     says: String,
-    /// What to do about it.
+    /// What the operator can do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -63,7 +63,7 @@ struct Check {
 #[schemars(rename = "CheckState")]
 enum Health {
     Ok,
-    /// It works, but perhaps not as meant.
+    /// Works, but perhaps not as intended.
     Warn,
     Fail,
 }
@@ -110,21 +110,21 @@ fn data(folder: &Path) -> Check {
     let shown = folder.display();
     match access(folder, Access::WRITE_OK | Access::EXEC_OK) {
         Ok(()) => Check::ok("data", "Data folder", format!("{shown} can be written")),
-        Err(error) => Check::ok(
-            "data",
-            "Data folder",
-            format!("{shown} cannot be written: {error}"),
-        )
-        .fail("give the server's user the right to write there, or use another folder with --data"),
+        Err(error) => {
+            Check::ok("data", "Data folder", format!("{shown} cannot be written: {error}")).fail(
+                "give the server's user write permission there, or use another folder with --data",
+            )
+        }
     }
 }
 
 fn space(folder: &Path) -> Check {
-    let next = "make room; what does not fit is refused, and nothing that was kept is lost";
+    let next =
+        "free disk space; new data that does not fit is refused, and stored data is not lost";
     Check::found("space", "Disk space", checkup::room(folder, LITTLE, TOO_LITTLE, next))
 }
 
-/// Records that were put aside.
+/// Quarantined records.
 async fn unreadable(app: &App) -> Check {
     let (id, title) = ("records", "Records");
     let next = "they are in the store as kind `quarantine`; report them, or restore a backup";
@@ -132,20 +132,21 @@ async fn unreadable(app: &App) -> Check {
         Ok((0, _)) => Check::ok(id, title, "all can be read"),
         Ok((count, names)) => {
             let says =
-                format!("{count} could not be read and were put aside: {}", names.join(", "));
+                format!("{count} could not be read and were quarantined: {}", names.join(", "));
             Check::ok(id, title, says).warn(next)
         }
         Err(error) => Check::ok(id, title, error.to_string()).fail(next),
     }
 }
 
-/// The event log, and its clock beside the machine's.
+/// The event log, and its clock compared with the machine's.
 async fn store(app: &App) -> Vec<Check> {
     let intact = intact(app).await;
-    // Behind what takes its time, and beside the other clock.
+    // After the slow part, directly before the other clock is read.
     let now = app.store.now().await;
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let next = "stop the server, look with `ostler check`, and put back a backup with `ostler restore FILE`";
+    let next =
+        "stop the server, run `ostler check`, and restore a backup with `ostler restore FILE`";
     let store = match intact.and_then(|says| now.clone().map(|_| says)) {
         Ok(says) => Check::ok("store", "Event log", says),
         Err(error) => Check::ok("store", "Event log", error.to_string()).fail(next),
@@ -154,20 +155,19 @@ async fn store(app: &App) -> Vec<Check> {
     let clock = match apart {
         Ok(apart @ ..APART) => format!("{apart} ms from the time of the event log"),
         Ok(apart) => format!("{} s from the time of the event log", apart / 1_000),
-        Err(_) => "the event log tells no time".to_owned(),
+        Err(_) => "the event log has no time".to_owned(),
     };
     let check = Check::ok("clock", "Clock", clock);
     let is_off = apart.is_ok_and(|apart| apart >= APART);
-    let next =
-        "somebody set the clock back: schedules wait until it has caught up; use a time server";
+    let next = "the clock was set back: schedules wait until it has caught up; use a time server";
     vec![store, if is_off { check.warn(next) } else { check }]
 }
 
-/// What the nightly check found.
+/// The result of the nightly check.
 fn checked(app: &App) -> Check {
     let (id, title) = ("check", "Nightly check");
     let Some(found) = app.upkeep.last_check() else {
-        return Check::ok(id, title, "not made since the server was started");
+        return Check::ok(id, title, "not run since the server was started");
     };
     let day = ostler_core::clock::day(found.at);
     match found.damages.first() {
@@ -176,7 +176,7 @@ fn checked(app: &App) -> Check {
             let rest = found.damages.len() - 1;
             let says = format!("on {day}: {damage}, and {rest} more");
             Check::ok(id, title, says)
-                .fail("stop the server and put back a backup: `ostler restore FILE`")
+                .fail("stop the server and restore a backup: `ostler restore FILE`")
         }
     }
 }
@@ -185,17 +185,18 @@ fn backed_up(app: &App) -> Check {
     let (id, title) = ("backup", "Backup");
     match (app.upkeep.last_backup(), &app.config.backups) {
         (Some(Ok(file)), _) => Check::ok(id, title, format!("the last is {}", file.display())),
-        (Some(Err(why)), _) => Check::ok(id, title, why)
-            .fail("give the folder of --backups room and write permission for the server"),
+        (Some(Err(why)), _) => Check::ok(id, title, why).fail(
+            "make sure that the folder of --backups has free space and the server can write there",
+        ),
         (None, Some(folder)) => {
             Check::ok(id, title, format!("every night in {}", folder.display()))
         }
-        (None, None) => Check::ok(id, title, "none is made by itself")
+        (None, None) => Check::ok(id, title, "no automatic backups")
             .warn("start with --backups DIR, or run `ostler backup FILE`"),
     }
 }
 
-/// Whether records can be read, and the log of the session in which something happened last is as it was written.
+/// Whether records can be read, and the log of the most recently active session is undamaged.
 async fn intact(app: &App) -> Result<&'static str, ostler_store::Error> {
     let by = Some("place".to_owned());
     let newest = Page { limit: 1, descending: true, by, after: None };
@@ -213,15 +214,15 @@ async fn intact(app: &App) -> Result<&'static str, ostler_store::Error> {
 fn engine(app: &App) -> Check {
     let title = "Engine";
     let EngineChoice::Program(path) = &app.config.engine else {
-        return Check::ok("engine", title, "the one inside this program");
+        return Check::ok("engine", title, "built into this program");
     };
     let says = format!("the program {}", path.display());
     match access(path, Access::EXEC_OK) {
         Ok(()) => Check::ok("engine", title, says),
-        // One that is only a name is looked for when it is started.
+        // A plain name is searched when the engine starts.
         Err(_) if path.components().count() == 1 => Check::ok("engine", title, says),
         Err(error) => Check::ok("engine", title, format!("{says} cannot be run: {error}"))
-            .fail("name a program that is there with --engine"),
+            .fail("name an existing program with --engine"),
     }
 }
 
@@ -232,11 +233,11 @@ async fn model(app: &App) -> Vec<Check> {
     let is_offline = named == Some(ostler::engine::pick::OFFLINE);
     let next = "set ANTHROPIC_API_KEY, or name a file with --key-file, and start again";
     let key = match health.as_str() {
-        "ok" => Check::ok("key", "Key for the model", "there is one"),
+        "ok" => Check::ok("key", "Key for the model", "configured"),
         "no key" if is_offline => {
-            Check::ok("key", "Key for the model", "there is none; the offline demo needs none")
+            Check::ok("key", "Key for the model", "not configured; the offline demo needs none")
         }
-        "no key" => Check::ok("key", "Key for the model", "there is none").fail(next),
+        "no key" => Check::ok("key", "Key for the model", "not configured").fail(next),
         why => Check::ok("key", "Key for the model", why).fail(next),
     };
     let title = "Model";
@@ -247,7 +248,7 @@ async fn model(app: &App) -> Vec<Check> {
             match app.proxy.reaches(PATIENCE).await {
                 Ok(base) => Check::ok("model", title, format!("{name}, at {base}, which answers")),
                 Err(why) => Check::ok("model", title, format!("{name}; {why}")).fail(
-                    "see whether this machine reaches that address, or set ANTHROPIC_BASE_URL",
+                    "check that this machine can reach that address, or set ANTHROPIC_BASE_URL",
                 ),
             }
         }
@@ -265,7 +266,7 @@ async fn skills(app: &App) -> Check {
     Check::ok("skills", "Skills", says).warn("correct the files; they are read again for each run")
 }
 
-/// The MCP servers of the sessions in which something happened last, as their engines last told.
+/// The MCP servers of the most recently active sessions, according to their engines.
 async fn servers(app: &App) -> Check {
     let title = "MCP servers";
     let page =
@@ -289,7 +290,7 @@ async fn servers(app: &App) -> Check {
         (0, true) => Check::ok("mcp", title, "the last sessions had none"),
         (_, true) => Check::ok("mcp", title, "those of the last sessions work"),
         _ => Check::ok("mcp", title, format!("not working: {}", bad.join(", "))).warn(
-            "look at the setup of the session, which says why, and at the server's configuration",
+            "see the setup of the session for the reason, and check the server's configuration",
         ),
     }
 }
@@ -303,56 +304,54 @@ fn exposure(app: &App) -> Check {
             let check = Check::ok("exposure", title, says);
             return match url.scheme() {
                 "https" => check,
-                _ => check.warn(
-                    "let the proxy serve it with TLS, and name that with --public-url https://…",
-                ),
+                _ => check
+                    .warn("use TLS in the proxy, and name its address with --public-url https://…"),
             };
         }
         let names = &app.config.hosts;
         let says = match names.is_empty() {
             true => format!("only this machine, at {listen}"),
             false => format!(
-                "this machine at {listen}, and whatever passes {} on to it",
+                "this machine at {listen}, and proxies that pass {} on to it",
                 names.join(", ")
             ),
         };
         return Check::ok("exposure", title, says);
     }
-    let says = format!("everybody who reaches {listen}, without TLS");
+    let says = format!("every machine that can reach {listen}, without TLS");
     Check::ok("exposure", title, says)
-        .warn("listen on 127.0.0.1, put a proxy with TLS before it, and name its address with --public-url https://…")
+        .warn("listen on 127.0.0.1 behind a proxy with TLS, and name its address with --public-url https://…")
 }
 
-/// Who could read what is the owner's.
+/// Who could read the owner's data.
 fn members(app: &App) -> Check {
     let (title, count) = ("Users", app.guard.users.list().len());
     if count == 0 {
         return Check::ok("members", title, "only the owner");
     }
     let says = format!(
-        "{count} beside the owner, each of whom can run programs as the server's own user (--trust-members)"
+        "{count} in addition to the owner, each of whom can run programs as the server's own user (--trust-members)"
     );
-    Check::ok("members", title, says).warn(
-        "keep only users whom you trust with everything that is the owner's; a sandbox is to come",
-    )
+    Check::ok("members", title, says)
+        .warn("keep only users whom you trust with all data of the owner; there is no sandbox yet")
 }
 
-/// What agents may do without being asked.
+/// What agents may do without approval.
 fn leave(app: &App) -> Check {
     let config = &app.config;
     let mut wide = Vec::new();
     if config.allow_bypass {
-        wide.push("sessions may work without any question (--allow-bypass)");
+        wide.push("sessions may use bypassPermissions (--allow-bypass)");
     }
     if config.trust_project_servers {
         wide.push("MCP servers that a project names are started");
     }
     if config.private_callbacks {
-        wide.push("answers of hooks may go to addresses in this network");
+        wide.push("hooks may send results to addresses in this network");
     }
     match wide.is_empty() {
-        true => Check::ok("permissions", "Permissions", "nothing is wider than usual"),
+        true => Check::ok("permissions", "Permissions", "no additional permissions are enabled"),
         false => Check::ok("permissions", "Permissions", wide.join("; "))
-            .warn("leave these options off unless all users are trusted with them"),
+            .warn("disable these options unless you trust all users with them"),
     }
 }

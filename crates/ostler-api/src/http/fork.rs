@@ -16,7 +16,8 @@ use super::session_view::{SessionView, view};
 use super::sessions::{LONGEST_TITLE, check_title};
 
 pub(super) fn routes(api: Api) -> Api {
-    let forks = "A new session that goes on from a place in this one; both work in the same folder";
+    let forks =
+        "A new session that continues from a place in this one; both work in the same folder";
     api.on(
         Op::post("/api/sessions/{id}/fork", "forkSession", forks)
             .takes::<ForkRequest>()
@@ -25,17 +26,17 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-/// Where the copy ends; at the end of the conversation if nothing is said.
+/// Where the copy ends; at the end of the conversation if both are absent.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkRequest {
     /// Before the prompt of this run.
     #[serde(default)]
     before: Option<String>,
-    /// Behind this message of the agent, by its `uuid`.
+    /// After this message of the agent, by its `uuid`.
     #[serde(default)]
     message: Option<String>,
-    /// What people call it.
+    /// The title of the new session.
     #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
     title: Option<String>,
@@ -51,7 +52,7 @@ async fn fork(
     wanted.title.as_deref().map(check_title).transpose()?;
     let place = fork::place(wanted.before, wanted.message)?;
     let mut setup = source.setup.clone();
-    // Whoever sees a session need not be one who may work where it does.
+    // A user who sees a session may not be allowed to work in its folder.
     setup.cwd = match &setup.space {
         Some(space) => app.spaces.go_to(&caller, space, setup.cwd).await?,
         None => {

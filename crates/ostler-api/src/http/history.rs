@@ -1,4 +1,4 @@
-//! The conversation of a session over HTTP: its messages page by page, and which run a message began.
+//! The conversation of a session over HTTP: its messages page by page, and the run that a message started.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,8 +18,8 @@ use crate::agui::history_page::{self, HistoryPage};
 use crate::agui::run_pages::{self, Begun};
 
 pub(super) fn routes(api: Api) -> Api {
-    let lists = "The messages of a session as AG-UI has them: the newest, or those before an event";
-    let finds = "The run that a message of the user began";
+    let lists = "The messages of a session in AG-UI format: the newest, or those before an event";
+    let finds = "The run that a message of the user started";
     api.on(
         Op::get("/api/sessions/{id}/messages", "listMessages", lists)
             .query::<MessagesQuery>()
@@ -36,7 +36,7 @@ pub(super) fn routes(api: Api) -> Api {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MessagesQuery {
-    /// Only what was said before this event: the `earlier` of another answer.
+    /// Only messages before this event: the `earlier` of another response.
     #[schemars(range(min = 1, max = sse::LAST))]
     before: Option<u64>,
 }
@@ -46,7 +46,7 @@ struct MessagesQuery {
 struct Messages {
     #[schemars(with = "Vec<Value>")]
     items: Vec<Message>,
-    /// The event before which there is more.
+    /// The event before which there are more messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier: Option<u64>,
 }
@@ -55,7 +55,7 @@ struct Messages {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct MessageRun {
-    /// Not there if the message was said into work that was under way: it began no run.
+    /// Absent if the message was sent to an active run: it started no run.
     #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Hooks over HTTP: made by their owners, called by other programs.
+//! Hooks over HTTP: created by their owners, called by other programs.
 
 use std::time::Instant;
 
@@ -24,7 +24,7 @@ use super::schedules::StartBody;
 
 pub(super) fn routes(api: Api) -> Api {
     let calls =
-        "Starts what a hook is for; for other programs, with a signature in place of a token";
+        "Starts the run of a hook; for other programs, with a signature in place of a token";
     api.on(
         Op::get("/api/hooks", "listHooks", "Hooks")
             .query::<PageQuery>()
@@ -32,7 +32,7 @@ pub(super) fn routes(api: Api) -> Api {
         get(list),
     )
     .on(
-        Op::post("/api/hooks", "createHook", "Lets another program start something")
+        Op::post("/api/hooks", "createHook", "Lets another program start a run")
             .takes::<HookBody>()
             .returns::<HookView>(201, "The hook with its secret, which is not shown again"),
         post(create),
@@ -42,14 +42,14 @@ pub(super) fn routes(api: Api) -> Api {
         get(show),
     )
     .on(
-        Op::delete("/api/hooks/{id}", "removeHook", "Forgets a hook; it can no longer be called")
+        Op::delete("/api/hooks/{id}", "removeHook", "Deletes a hook; it can no longer be called")
             .returns_nothing(204, "Forgotten"),
         delete(remove),
     )
     .on(
         Op::post("/api/hooks/{id}", "callHook", calls)
             .takes::<serde_json::Value>()
-            .returns::<Called>(202, "What was started"),
+            .returns::<Called>(202, "The started run"),
         post(call),
     )
 }
@@ -60,12 +60,12 @@ struct HookBody {
     #[schemars(length(min = 1, max = 200))]
     name: String,
     start: StartBody,
-    /// Where the answer is sent when the run is over, signed with the same secret.
+    /// The address to which the result is sent when the run ends, signed with the same secret.
     #[serde(default)]
     callback: Option<String>,
 }
 
-/// What a call has started.
+/// The started run.
 #[derive(Serialize, JsonSchema)]
 struct Called {
     run: String,
@@ -115,7 +115,7 @@ async fn call(
     body: Bytes,
 ) -> Fallible<(StatusCode, Json<Called>)> {
     if body.len() > LONGEST {
-        let message = format!("a call has at most {LONGEST} bytes");
+        let message = format!("a call can have at most {LONGEST} bytes");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message));
     }
     let text = |name: &str| request.headers.get(name).and_then(|value| value.to_str().ok());
@@ -124,7 +124,7 @@ async fn call(
     let called = app.hooks.call(&id, Request { time, signature, body: &body }).await;
     let run = called.map_err(|error| {
         match app.guard.peer(&request) {
-            // Who guesses has to wait.
+            // An address with wrong signatures has to wait.
             Some(peer) if error.status() == StatusCode::UNAUTHORIZED => {
                 let wait = app.guard.failures.take(network(peer), Instant::now());
                 match wait {

@@ -1,4 +1,4 @@
-//! The body of requests that start something and say no more than their idempotency key.
+//! The body of requests that start something and have no field but their idempotency key.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use serde::Deserialize;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KeyBody {
-    /// However often a request with the same key is sent, it starts one run.
+    /// Several requests with the same key start one run.
     #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
     pub(super) key: Option<String>,

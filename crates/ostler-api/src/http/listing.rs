@@ -1,4 +1,4 @@
-//! Lists, and parts of them.
+//! Lists and pages of lists.
 
 use ostler_base::error::{ApiError, Fallible};
 use ostler_door::users::{Caller, Role};
@@ -6,22 +6,22 @@ use ostler_store::{Filter, Page};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A list, or a part of one.
+/// A list, or a page of one.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Listing<T> {
     pub(crate) items: Vec<T>,
 }
 
-/// The most that one answer lists.
+/// The maximum number of items in one response.
 pub(crate) const MOST: usize = 500;
 
-/// Which part.
+/// Which page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {
-    /// Only what comes after this id.
+    /// Only items after this id.
     pub(crate) after: Option<String>,
-    /// At most so many.
+    /// The maximum number of items.
     #[schemars(range(min = 1, max = 500))]
     pub(crate) limit: Option<usize>,
 }
@@ -31,20 +31,21 @@ impl PageQuery {
         Ok(Page { after: self.after, limit: limit(self.limit)?, ..Page::default() })
     }
 
-    /// The same for lists that had no pages once: all that one answer may have, unless the client says less.
+    /// The same for lists that formerly had no pages: as many items as one response may have, unless the client wants
+    /// fewer.
     pub(crate) fn whole_page(self) -> Fallible<Page> {
         Self { limit: self.limit.or(Some(MOST)), ..self }.page()
     }
 }
 
-pub(crate) fn limit(said: Option<usize>) -> Fallible<usize> {
-    match said.unwrap_or(100) {
+pub(crate) fn limit(requested: Option<usize>) -> Fallible<usize> {
+    match requested.unwrap_or(100) {
         limit @ 1..=MOST => Ok(limit),
-        _ => Err(ApiError::invalid("limit", "a limit is between 1 and 500")),
+        _ => Err(ApiError::invalid("limit", "the limit must be between 1 and 500")),
     }
 }
 
-/// What the caller may see.
+/// Selects the records that the caller may see.
 pub(crate) fn seen_by(caller: &Caller) -> Filter {
     Filter { owner: (caller.role < Role::Admin).then(|| caller.user.clone()), ..Filter::default() }
 }

@@ -1,4 +1,4 @@
-//! Users by their names: records have ids, and a name that was used again has more than one.
+//! Names of users in responses: records have ids, and a name that was used again belongs to several ids.
 
 use axum::Json;
 use ostler_core::app::App;
@@ -15,19 +15,19 @@ use ostler_door::users::Users;
 
 use super::listing::Listing;
 
-/// An answer with users in it.
+/// A response that contains users.
 pub(super) trait NamesUsers {
-    /// Puts the name in the place of each id.
+    /// Replaces each id by the name.
     fn name_users(&mut self, users: &Users);
 }
 
-/// An answer as clients see it.
+/// A response with names of users.
 pub(super) fn named<T: NamesUsers>(app: &App, mut value: T) -> Json<T> {
     value.name_users(&app.guard.users);
     Json(value)
 }
 
-/// A list as clients see it.
+/// A list with names of users.
 pub(super) fn named_list<T: NamesUsers>(app: &App, items: Vec<T>) -> Json<Listing<T>> {
     named(app, Listing { items })
 }
@@ -38,7 +38,7 @@ impl<T: NamesUsers> NamesUsers for Listing<T> {
     }
 }
 
-/// For types in which these fields, and no others, are ids of users.
+/// For types in which exactly these fields are ids of users.
 macro_rules! names_users {
     ($($type:ty: $($field:ident).+ $(, $more:ident)*;)*) => {
         $(impl NamesUsers for $type {
@@ -82,7 +82,7 @@ impl NamesUsers for Space {
         self.owner = users.name_of(&self.owner);
         self.widened_by = self.widened_by.take().map(|id| users.name_of(&id));
         let members = std::mem::take(&mut self.members);
-        // A removed member has no access. Where another member has the name now, it means that one.
+        // A removed member has no access. If another member has the name now, the name means that one.
         let (gone, there): (Vec<_>, Vec<_>) =
             members.into_iter().partition(|(id, _)| users.is_removed(id));
         let named = gone.into_iter().chain(there).map(|(id, role)| (users.name_of(&id), role));

@@ -1,4 +1,4 @@
-//! Routes and their description in one list, so that neither can be without the other.
+//! Routes and their descriptions in one list, so that each route has a description.
 
 use axum::Router;
 use axum::http::Method;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 type Make = fn(&mut SchemaGenerator) -> Value;
 
-/// One thing that can be done, as the document describes it.
+/// One operation, as the document describes it.
 pub(crate) struct Op {
     method: Method,
     path: &'static str,
@@ -23,13 +23,13 @@ pub(crate) struct Op {
     is_public: bool,
 }
 
-/// What is sent.
+/// The body of a request.
 struct RequestBody {
     schema: Make,
     is_required: bool,
 }
 
-/// What an answer has in it.
+/// The content of a response.
 enum Content {
     Nothing,
     Json(Make),
@@ -63,19 +63,19 @@ impl Op {
         Self { method, path, id, summary, parameters, body: None, answers, is_public: false }
     }
 
-    /// Nobody needs to say who they are.
+    /// Needs no authentication.
     pub(crate) fn public(mut self) -> Self {
         self.is_public = true;
         self
     }
 
-    /// What may stand behind the question mark: the fields of a type.
+    /// The query parameters: the fields of a type.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.parameters.push(query_parameters::<T>);
         self
     }
 
-    /// It can be asked for on condition that nobody has changed the thing since.
+    /// Accepts `If-Match`: the request fails if the resource has changed.
     pub(crate) fn if_match(mut self) -> Self {
         self.parameters.push(|_| {
             let schema = json!({"type": "string"});
@@ -84,28 +84,28 @@ impl Op {
         self
     }
 
-    /// What is sent.
+    /// The required body of the request.
     pub(crate) fn takes<T: JsonSchema>(mut self) -> Self {
         let schema: Make = |make| make.subschema_for::<T>().to_value();
         self.body = Some(RequestBody { schema, is_required: true });
         self
     }
 
-    /// What may be sent.
+    /// The optional body of the request.
     pub(crate) fn may_take<T: JsonSchema>(mut self) -> Self {
         let schema: Make = |make| make.subschema_for::<T>().to_value();
         self.body = Some(RequestBody { schema, is_required: false });
         self
     }
 
-    /// What is answered.
+    /// A response with JSON.
     pub(crate) fn returns<T: JsonSchema>(mut self, status: u16, what: &'static str) -> Self {
         let make: Make = |make| make.subschema_for::<T>().to_value();
         self.answers.push((status, what, Content::Json(make)));
         self
     }
 
-    /// An answer that is no JSON.
+    /// A response that is not JSON.
     pub(crate) fn returns_text(
         mut self,
         status: u16,
@@ -116,7 +116,7 @@ impl Op {
         self
     }
 
-    /// A stream of events with numbers and JSON; of these kinds, or without any.
+    /// A stream of events with numbers and JSON; of these kinds, or without kinds.
     pub(crate) fn returns_events(
         mut self,
         status: u16,
@@ -127,7 +127,7 @@ impl Op {
         self
     }
 
-    /// An answer with nothing in it.
+    /// A response without content.
     pub(crate) fn returns_nothing(mut self, status: u16, what: &'static str) -> Self {
         self.answers.push((status, what, Content::Nothing));
         self
@@ -180,7 +180,7 @@ impl Op {
     }
 }
 
-/// One event of a stream. What reads such documents takes the schema to be about each of them.
+/// One event of a stream. Readers of such documents apply the schema to each event.
 fn event(kinds: &[&str]) -> Value {
     let data = json!({
         "type": "string",
@@ -203,7 +203,7 @@ fn query_parameters<T: JsonSchema>(make: &mut SchemaGenerator) -> Vec<Value> {
     fields.unwrap_or_default().into_iter().map(parameter).collect()
 }
 
-/// A parameter that is not given is absent, never `null`.
+/// A missing parameter is absent, never `null`.
 fn without_null(mut schema: Value) -> Value {
     if let Some(types) = schema.get_mut("type").and_then(Value::as_array_mut) {
         types.retain(|kind| kind != "null");
@@ -242,7 +242,7 @@ impl Api {
         self.describe(op)
     }
 
-    /// Describes a route that somebody else has.
+    /// Describes a route that is defined elsewhere.
     #[must_use]
     pub(crate) fn describe(mut self, op: Op) -> Self {
         let path = self.paths.entry(op.path).or_insert_with(|| json!({}));
@@ -250,7 +250,7 @@ impl Api {
         self
     }
 
-    /// The routes, and the document.
+    /// Returns the routes, and the document.
     pub(crate) fn finish(mut self) -> (Router<App>, Value) {
         let schemas = self.make.take_definitions(true);
         let document = json!({

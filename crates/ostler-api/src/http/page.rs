@@ -1,7 +1,7 @@
-//! What browsers are shown: the web page at `/`, and what the server can do at `/docs`.
+//! What browsers can open: the web page at `/`, and the description of the API at `/docs`.
 //!
-//! The web page is built from `web/` and lies compressed in the program; `build.rs` puts it there. Without it everything
-//! else works, and `/` says how to get it.
+//! The web page is built from `web/` and embedded into the program by `build.rs`. Without it everything else works, and
+//! `/` says how to build it.
 
 use std::io::Read as _;
 
@@ -16,13 +16,13 @@ const PAGE: &str = include_str!("page/docs.html");
 const SCRIPT: &str = include_str!("page/docs.js");
 const STYLE: &str = include_str!("page/docs.css");
 
-/// Paths with what is there, gzipped.
+/// Paths with their gzipped content.
 type Files = &'static [(&'static str, &'static [u8])];
 
 const BUILT: Files = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const NOT_BUILT: &str = "This program was built without its web page: run `cargo xtask web` and build it again. \
-    What the server can do without it is at /docs.\n";
+    The API, which works without it, is described at /docs.\n";
 
 pub(super) fn routes() -> Router<App> {
     let router = Router::new()
@@ -36,12 +36,12 @@ pub(super) fn routes() -> Router<App> {
     })
 }
 
-/// Opens the page to everybody: it tells nothing by itself, and lets people in.
+/// Opens the page to everyone: it reveals nothing by itself, and is needed to sign in.
 pub fn open(site: Site) -> Site {
     built(BUILT).into_iter().fold(site, |site, (path, _)| site.public(Method::GET, path))
 }
 
-/// What there is, by the path it is asked for.
+/// The files by request path.
 fn built(files: Files) -> Vec<(&'static str, &'static [u8])> {
     let mut found: Vec<_> = files.to_vec();
     for (path, _) in &mut found {
@@ -71,13 +71,13 @@ fn file(name: &'static str, packed: &'static [u8], headers: &HeaderMap) -> Respo
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind(name)));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept(name)));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(cache_control(name)));
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     response
 }
 
-/// Files below `/assets` have a digest of what is in them in their names: another content is another file.
-fn kept(name: &str) -> &'static str {
+/// Files below `/assets` have a digest of their content in their names: changed content is another file.
+fn cache_control(name: &str) -> &'static str {
     if name.starts_with("/assets/") { "public, max-age=31536000, immutable" } else { "no-cache" }
 }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_comes_as_the_client_can_read_it_and_is_kept_if_its_name_says_what_is_in_it() {
+    async fn a_file_is_sent_in_an_accepted_encoding_and_cached_if_its_name_has_a_digest() {
         let page = packed("<p>hello");
         let (plain, body) = asked("identity, gzip;q=0", "/index.html", page).await;
         assert_eq!(body, "<p>hello");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_page_the_way_to_it_is_told() {
+    async fn without_a_page_the_server_says_how_to_build_it() {
         let [("/", nothing)] = built(&[])[..] else { panic!("one path") };
         let (response, body) = asked("gzip", "/index.html", nothing).await;
         assert_eq!(response.status(), StatusCode::NOT_FOUND);

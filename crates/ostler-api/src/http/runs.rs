@@ -20,7 +20,7 @@ use crate::agui::run_pages;
 
 pub(super) fn routes(api: Api) -> Api {
     let lists = "The newest runs of a session, or those before an event; oldest first";
-    let starts = "The run; what comes of it is in the session's log";
+    let starts = "The run; its events are in the session's log";
     api.on(
         Op::get("/api/sessions/{id}/runs", "listRuns", lists)
             .query::<RunsQuery>()
@@ -28,19 +28,19 @@ pub(super) fn routes(api: Api) -> Api {
         get(list),
     )
     .on(
-        Op::post("/api/sessions/{id}/runs", "startRun", "Has a prompt answered")
+        Op::post("/api/sessions/{id}/runs", "startRun", "Submits a prompt")
             .takes::<Prompt>()
             .returns::<Run>(202, starts),
         post(start),
     )
     .on(Op::get("/api/runs/{id}", "getRun", "A run").returns::<Run>(200, "The run"), get(show))
     .on(
-        Op::post("/api/runs/{id}/cancel", "cancelRun", "Has a run end, by force if need be")
-            .returns::<Run>(202, "The run; it is over when its log says so"),
+        Op::post("/api/runs/{id}/cancel", "cancelRun", "Cancels a run, by force if necessary")
+            .returns::<Run>(202, "The run; it has ended when its log says so"),
         post(cancel),
     )
     .on(
-        Op::post("/api/runs/{id}/resume", "resumeRun", "Takes up a run that was interrupted")
+        Op::post("/api/runs/{id}/resume", "resumeRun", "Resumes an interrupted run")
             .returns::<Run>(202, starts),
         post(resume),
     )
@@ -49,10 +49,10 @@ pub(super) fn routes(api: Api) -> Api {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RunsQuery {
-    /// Only runs that were asked for before this event: the `earlier` of another answer.
+    /// Only runs that were submitted before this event: the `earlier` of another response.
     #[schemars(range(min = 0, max = sse::LAST))]
     before: Option<u64>,
-    /// At most so many.
+    /// The maximum number of runs.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
@@ -61,7 +61,7 @@ struct RunsQuery {
 #[derive(Serialize, JsonSchema)]
 struct Runs {
     items: Vec<Run>,
-    /// The event before which there are more.
+    /// The event before which there are more runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     earlier: Option<u64>,
 }
@@ -84,11 +84,11 @@ async fn list(
 struct Prompt {
     #[schemars(length(min = 1))]
     prompt: String,
-    /// Whether it is said in the run that works now, if there is one, instead of in a run of its own.
+    /// Whether the prompt goes to the active run, if there is one, instead of a new run.
     #[serde(default)]
     push: bool,
-    /// A name of the client's own for this prompt. A request that repeats it gets the run that the first one started, for as
-    /// long as the session is kept, also after a restart. With another prompt it is refused (409).
+    /// The client's idempotency key for this prompt. A request that repeats it gets the run that the first one started,
+    /// for as long as the session exists, also after a restart. With another prompt it is refused (409).
     #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
     key: Option<String>,

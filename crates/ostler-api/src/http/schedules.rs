@@ -25,8 +25,8 @@ use super::openapi::{Api, Op};
 use super::sessions::mode;
 
 pub(super) fn routes(api: Api) -> Api {
-    let runs = "Starts it now, out of turn; its check is asked as always";
-    let log = "What came of each time, newest first";
+    let runs = "Starts it now, independent of its plan; its check runs as usual";
+    let log = "The result of each time, newest first";
     api.on(
         Op::get("/api/schedules", "listSchedules", "Schedules")
             .query::<PageQuery>()
@@ -34,7 +34,7 @@ pub(super) fn routes(api: Api) -> Api {
         get(list),
     )
     .on(
-        Op::post("/api/schedules", "createSchedule", "Has something started at certain times")
+        Op::post("/api/schedules", "createSchedule", "Starts a run at certain times")
             .takes::<ScheduleBody>()
             .returns::<ScheduleView>(201, "The schedule"),
         post(create),
@@ -51,17 +51,17 @@ pub(super) fn routes(api: Api) -> Api {
         patch(change),
     )
     .on(
-        Op::delete("/api/schedules/{id}", "removeSchedule", "Forgets a schedule and its log")
+        Op::delete("/api/schedules/{id}", "removeSchedule", "Deletes a schedule and its log")
             .returns_nothing(204, "Forgotten"),
         delete(remove),
     )
     .on(
-        Op::post("/api/schedules/{id}/pause", "pauseSchedule", "Does not follow it for now")
+        Op::post("/api/schedules/{id}/pause", "pauseSchedule", "Pauses a schedule")
             .returns::<ScheduleView>(200, "The schedule"),
         post(pause),
     )
     .on(
-        Op::post("/api/schedules/{id}/resume", "resumeSchedule", "Follows it again, from now on")
+        Op::post("/api/schedules/{id}/resume", "resumeSchedule", "Resumes a paused schedule")
             .returns::<ScheduleView>(200, "The schedule"),
         post(resume),
     )
@@ -79,23 +79,23 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-/// What is started: a prompt in a session of its own, a prompt in a session that is there, or a task.
+/// What to start: a prompt in a new session, a prompt in an existing session, or a task.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StartBody {
     #[serde(default)]
     #[schemars(length(min = 1))]
     prompt: Option<String>,
-    /// The session in which it is said; a new one each time if absent.
+    /// The session of the prompt; a new one each time if absent.
     #[serde(default)]
     session: Option<String>,
     /// A task to execute instead.
     #[serde(default)]
     task: Option<String>,
-    /// For new sessions: the space they belong to.
+    /// For new sessions: the space to which they belong.
     #[serde(default)]
     space: Option<String>,
-    /// For new sessions: where the agent works; the folder of the space or the server's workspace if absent.
+    /// For new sessions: the agent's folder; the folder of the space or the server's workspace if absent.
     #[serde(default)]
     cwd: Option<PathBuf>,
     /// For new sessions.
@@ -110,7 +110,7 @@ pub(super) struct StartBody {
 }
 
 impl StartBody {
-    /// What is meant, within what the owner may: it is started as him, whoever plans it.
+    /// Parses and checks it with the permissions of the owner, in whose name it starts, also if another user plans it.
     pub(super) async fn read(self, app: &App, owner: &str) -> Fallible<Start> {
         let is_set_up = self.cwd.is_some()
             || self.space.is_some()
@@ -136,13 +136,13 @@ impl StartBody {
                 Ok(Start::Prompt { prompt, setup: Box::new(setup) })
             }
             (Some(_), Some(_), None) | (None, None, Some(_)) if is_set_up => {
-                let message = "a session or a task is set up already: only a prompt in a new session takes space, cwd, model, permissionMode and appendSystemPrompt";
+                let message = "only a prompt in a new session can have space, cwd, model, permissionMode and appendSystemPrompt";
                 Err(ApiError::invalid("start", message))
             }
             (Some(prompt), Some(session), None) => Ok(Start::Session { prompt, session }),
             (None, None, Some(task)) => Ok(Start::Task { task }),
             _ => {
-                let message = "what is started is a prompt, perhaps in a session, or a task";
+                let message = "start needs a prompt, optionally with a session, or a task";
                 let hint = "such as {\"prompt\": \"look for new mail\"} or {\"task\": \"task_…\"}";
                 Err(ApiError::invalid("start", message).hint(hint))
             }
@@ -150,7 +150,7 @@ impl StartBody {
     }
 }
 
-/// As it is now: if it leads elsewhere when the time comes, that is noticed.
+/// The current real path: if it changes until the start, that is noticed.
 fn resolved(folder: &Path) -> Fallible<PathBuf> {
     folder.canonicalize().map_err(|error| {
         ApiError::invalid("start.cwd", format!("{} cannot be used: {error}", folder.display()))
@@ -164,13 +164,13 @@ struct ScheduleBody {
     name: String,
     start: StartBody,
     when: When,
-    /// What becomes of times at which the server was not running.
+    /// What happens to times at which the server was not running.
     #[serde(default)]
     catch_up: CatchUp,
-    /// A command that decides each time whether the agent is woken. For administrators.
+    /// A command that decides each time whether the agent starts. Only the owner can set it.
     #[serde(default)]
     check: Option<Check>,
-    /// How often a start that failed for a passing reason is tried again: after 5 s, then twice as long each time.
+    /// How often a start is tried again that failed for a temporary reason: after 5 s, then twice as long each time.
     #[serde(default = "retries")]
     #[schemars(range(max = 5))]
     retries: u32,
@@ -180,7 +180,7 @@ fn retries() -> u32 {
     MOST_RETRIES
 }
 
-/// What is to be different; what is absent stays as it is.
+/// The fields to change; absent ones stay.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ScheduleChange {
@@ -193,8 +193,8 @@ struct ScheduleChange {
     when: Option<When>,
     #[serde(default)]
     catch_up: Option<CatchUp>,
-    /// `null` takes the check away.
-    #[serde(default, deserialize_with = "said")]
+    /// `null` removes the check.
+    #[serde(default, deserialize_with = "present")]
     #[schemars(with = "Option<Check>")]
     check: Option<Option<Check>>,
     #[serde(default)]
@@ -202,15 +202,15 @@ struct ScheduleChange {
     retries: Option<u32>,
 }
 
-/// Tells `null` from nothing.
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Check>>, D::Error> {
+/// Distinguishes `null` from an absent field.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Option<Check>>, D::Error> {
     Option::deserialize(from).map(Some)
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct LimitQuery {
-    /// At most so many.
+    /// The maximum number of entries.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }

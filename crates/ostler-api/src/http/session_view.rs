@@ -1,4 +1,4 @@
-//! Sessions as clients see them: the record, and what goes on just now.
+//! Sessions as clients see them: the record, and the current state.
 
 use std::collections::HashMap;
 
@@ -10,46 +10,46 @@ use ostler_store::Filter;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A conversation. Everything said in it is in the event log of the same name.
+/// A conversation. Its events are in the log of the same name.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SessionView {
     id: String,
-    /// The name of the user it belongs to, also of one who was removed.
+    /// The name of the user to whom it belongs, also of a removed one.
     owner: String,
-    /// What people call it.
+    /// Its title for people.
     title: String,
-    /// The name by which a client finds it again, such as the thread of AG-UI.
+    /// The key by which a client finds it again, such as the thread of AG-UI.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     /// Milliseconds since 1970.
     created: u64,
-    /// The engine's name for the conversation, once there was a turn.
+    /// The engine's id of the conversation, after the first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_session: Option<String>,
     setup: Setup,
-    /// When something happened in it last: a prompt, or the end of a run.
+    /// The time of the last prompt or end of a run.
     last_activity: u64,
-    /// How many runs it had.
+    /// The number of its runs.
     runs: u64,
-    /// What they cost together, as far as they are over.
+    /// The total cost of its ended runs.
     cost_usd: f64,
     tokens: Tokens,
     state: SessionState,
-    /// The session it was made from, if it was.
+    /// The session from which it was forked, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<Forked>,
 }
 
-/// Whether something goes on in a session.
+/// Whether a session has an active run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum SessionState {
     Idle,
-    /// A run works, or waits for its turn.
+    /// A run is active or queued.
     Working,
-    /// Somebody's answer is waited for.
+    /// A run waits for a user's answer.
     Waiting,
 }
 
@@ -65,7 +65,7 @@ impl SessionView {
             created,
             engine_session,
             setup,
-            // Records from before there were tallies say only when they were made.
+            // Records of earlier versions have only the time of creation.
             last_activity: tally.last_activity.max(created),
             runs: tally.runs,
             cost_usd: tally.spent.cost_usd,
@@ -76,14 +76,14 @@ impl SessionView {
     }
 }
 
-/// One session with its state.
+/// A session with its state.
 pub(super) async fn view(app: &App, session: Session) -> Fallible<SessionView> {
     let run = app.sessions.live_run(&session.id).await?;
     let state = run.map_or(SessionState::Idle, |run| state_of(run.state));
     Ok(SessionView::new(app, session, state))
 }
 
-/// Sessions with their states, which are those of one user or of anybody.
+/// Sessions with their states; of one user, or of all.
 pub(super) async fn views(
     app: &App,
     owner: Option<String>,
@@ -98,13 +98,13 @@ pub(super) async fn views(
     Ok(sessions.into_iter().map(view).collect())
 }
 
-/// The most sessions that are said to work in one list.
+/// The maximum number of active sessions that one list considers.
 const MOST_AT_WORK: usize = 10_000;
 
-/// The sessions in which something goes on. Counted in the store, which is right also after a crash.
+/// The sessions with active runs. Counted in the store, which is correct also after a crash.
 async fn at_work(app: &App, owner: Option<String>) -> Fallible<HashMap<String, SessionState>> {
     let mut states = HashMap::new();
-    // The last one wins: a session that waits for somebody may have runs in line too.
+    // The last one wins: a session that waits for a user may have queued runs too.
     for state in [RunState::Queued, RunState::Running, RunState::Waiting] {
         let word = serde_json::to_value(state).map_err(error::internal)?;
         let field = word.as_str().map(|word| ("state".to_owned(), word.to_owned()));
@@ -112,7 +112,7 @@ async fn at_work(app: &App, owner: Option<String>) -> Fallible<HashMap<String, S
         let counts = app.sessions.records.count_by::<Run>(&filter, "session", MOST_AT_WORK).await?;
         states.extend(counts.into_iter().map(|(session, _)| (session, state_of(state))));
     }
-    // Their records say that they work, because how they ended cannot be written yet.
+    // Their records say that they are active, because their ends cannot be stored yet.
     for run in app.sessions.over_but_not_written() {
         if let Some((run, _)) = app.sessions.records.find::<Run>(&run).await?
             && app.sessions.live_run(&run.session).await?.is_none()

@@ -28,16 +28,16 @@ use super::session_view::{SessionView, view, views};
 use super::sse::{self, Rendered};
 
 pub(super) const LONGEST_TITLE: usize = 200;
-/// What there is in a session's log.
+/// The kinds of events in a session's log.
 const KINDS: [&str; 8] =
     ["prompt", "run", "message", "cut_off", "approval", "notice", "state", "engine"];
 
 pub(super) fn routes(api: Api) -> Api {
     let follow = "A session's log as server-sent events, from its beginning or after Last-Event-ID";
-    let changes = "Gives a session another title, or sends its agent to another folder";
+    let changes = "Changes the title or the folder of a session";
     let closes = "Deletes a session: cancels its runs, approvals and schedules, and removes its log, transcripts and \
                   file checkpoints";
-    let lists = "Sessions, those first in which something happened last";
+    let lists = "Sessions, the most recently active first";
     api.on(
         Op::get("/api/sessions", "listSessions", lists)
             .query::<SessionsQuery>()
@@ -45,7 +45,7 @@ pub(super) fn routes(api: Api) -> Api {
         get(list),
     )
     .on(
-        Op::post("/api/sessions", "createSession", "Begins a conversation")
+        Op::post("/api/sessions", "createSession", "Creates a session")
             .takes::<NewSession>()
             .returns::<SessionView>(201, "The session"),
         post(create),
@@ -82,22 +82,22 @@ pub(super) fn routes(api: Api) -> Api {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SessionsQuery {
-    /// Only those with this in their title, or in the first words of a prompt.
+    /// Only sessions with this text in their title, or at the beginning of a prompt.
     #[schemars(length(max = LONGEST_TITLE))]
     q: Option<String>,
-    /// Only what comes after: the `next` of an earlier answer.
+    /// Only sessions after this place: the `next` of an earlier response.
     #[schemars(length(max = LONGEST_TITLE))]
     after: Option<String>,
-    /// At most so many.
+    /// The maximum number of sessions.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
 
-/// Sessions, or a part of them.
+/// Sessions, or a page of them.
 #[derive(Serialize, JsonSchema)]
 struct Sessions {
     items: Vec<SessionView>,
-    /// Where the next part begins, unless this is all.
+    /// Where the next page begins, unless this is the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -110,7 +110,7 @@ async fn list(
     let limit = limit(query.limit)?;
     for (field, text) in [("q", &query.q), ("after", &query.after)] {
         if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST_TITLE) {
-            return Err(ApiError::invalid(field, "this has at most 200 characters"));
+            return Err(ApiError::invalid(field, "this can have at most 200 characters"));
         }
     }
     let said = query.q.as_deref().map(tally::searched).filter(|said| !said.is_empty());
@@ -121,7 +121,7 @@ async fn list(
     let found: Vec<Session> = app.sessions.records.list(&filter, &page).await?;
     page.after = found.last().map(|last| last.place.clone());
     page.limit = 1;
-    // A store may give fewer than there are, so it is asked whether there is more.
+    // A store may return fewer than there are, so it is asked whether there are more.
     let has_more =
         page.after.is_some() && !app.store.list(Session::KIND, &filter, &page).await?.is_empty();
     let next = page.after.filter(|_| has_more);
@@ -131,19 +131,19 @@ async fn list(
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewSession {
-    /// What people call it.
+    /// Its title for people.
     #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
     title: Option<String>,
-    /// A name of the client's own. Whoever uses it again gets the same session, as it is.
+    /// The client's key for the session. A request with the same key gets the same session, unchanged.
     #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
     key: Option<String>,
-    /// The space it belongs to.
+    /// The space to which it belongs.
     #[serde(default)]
     space: Option<String>,
-    /// Where the agent works: in the folder of the space, or else in the server's workspace, which are also what is meant
-    /// if this is absent.
+    /// The agent's folder, inside the folder of the space, or else inside the server's workspace. These are also the
+    /// defaults.
     #[serde(default)]
     cwd: Option<PathBuf>,
     #[serde(default)]
@@ -155,12 +155,12 @@ struct NewSession {
     /// In addition to the engine's own system prompt.
     #[serde(default)]
     append_system_prompt: Option<String>,
-    /// Whether the agent can make schedules, and sees those of its user.
+    /// Whether the agent can create schedules, and sees those of its user.
     #[serde(default)]
     schedules: bool,
 }
 
-/// The words for permission modes.
+/// The names of permission modes.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only described")]
@@ -195,7 +195,7 @@ async fn create(
     check_title(&title)?;
     let session = match new.key {
         Some(key) if key.is_empty() || key.chars().count() > LONGEST_TITLE => {
-            return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
+            return Err(ApiError::invalid("key", "the key must have 1 to 200 characters"));
         }
         Some(key) => {
             if app.sessions.keyed(&caller.user, &key).await?.is_none() {
@@ -215,7 +215,7 @@ async fn create(
     Ok((StatusCode::CREATED, Json(view(&app, session).await?)))
 }
 
-/// A permission mode that engines know.
+/// Parses a permission mode that engines know.
 pub(crate) fn mode(word: &str) -> Fallible<PermissionMode> {
     match serde_json::from_value(Value::String(word.to_owned())) {
         Ok(
@@ -227,7 +227,7 @@ pub(crate) fn mode(word: &str) -> Fallible<PermissionMode> {
         ) => Ok(mode),
         _ => {
             let modes = "default, acceptEdits, plan, dontAsk or bypassPermissions";
-            Err(ApiError::invalid("permissionMode", format!("a permission mode is {modes}")))
+            Err(ApiError::invalid("permissionMode", format!("the permission mode must be {modes}")))
         }
     }
 }
@@ -241,7 +241,7 @@ async fn show(
     Ok(Json(view(&app, session).await?))
 }
 
-/// A session that the caller may read: one that he may see, or one in a space of his.
+/// A session that the caller may read: an own one, or one in the caller's space.
 pub(super) async fn readable(app: &App, caller: &Caller, id: &str) -> Fallible<Session> {
     let refused = match app.sessions.find(caller, id).await {
         Ok(session) => return Ok(session),
@@ -259,18 +259,18 @@ struct ChangeSession {
     #[serde(default)]
     #[schemars(length(min = 1, max = LONGEST_TITLE))]
     title: Option<String>,
-    /// Another folder, from the next run on: in the same space, or where agents may work that belong to none.
+    /// Another folder, from the next run: in the same space, or where agents outside of spaces may work.
     #[serde(default)]
     cwd: Option<PathBuf>,
 }
 
-/// Programs may keep conversations by the folder they were held in, as the vendor's does, and would not find this one again.
+/// Other programs may store conversations by folder, as the vendor's does, and would not find this one again.
 fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
     let is_program = matches!(config.engine, EngineChoice::Program(_));
     if !is_program || !session.has_conversation() {
         return Ok(());
     }
-    let message = "the program that runs agents here may not find a conversation in another folder";
+    let message = "the engine of this server may not find a conversation in another folder";
     Err(ApiError::conflict("cannot_move", message)
         .field("cwd")
         .hint("begin another session in that folder"))
@@ -278,7 +278,7 @@ fn check_movable(config: &Config, session: &Session) -> Fallible<()> {
 
 pub(super) fn check_title(title: &str) -> Fallible<()> {
     if title.is_empty() || title.chars().count() > LONGEST_TITLE {
-        return Err(ApiError::invalid("title", "a title has 1 to 200 characters"));
+        return Err(ApiError::invalid("title", "the title must have 1 to 200 characters"));
     }
     Ok(())
 }
@@ -353,7 +353,7 @@ struct LogQuery {
     /// Only events after this number.
     #[schemars(range(min = 0, max = sse::LAST))]
     after: Option<u64>,
-    /// At most so many.
+    /// The maximum number of events.
     #[schemars(range(min = 1, max = 500))]
     limit: Option<usize>,
 }
@@ -361,7 +361,7 @@ struct LogQuery {
 /// An event of a session.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct LogEntry {
-    /// From 1. Numbers of deltas that were dropped, because their message came whole, stay unused.
+    /// Begins with 1. Numbers of deltas that were dropped, because their message is complete, stay unused.
     seq: u64,
     /// Milliseconds since 1970.
     at: i64,

@@ -1,4 +1,4 @@
-//! What the engine of a session says about itself, and files it may be told of, over HTTP.
+//! The report of a session's engine about itself, and suggestions of files, over HTTP.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const MOST_FILES: usize = 200;
 
 pub(super) fn routes(api: Api) -> Api {
-    let says = "What the last engine of a session said about itself";
-    let suggests = "Files in the folder of a session that fit what somebody types, the best first";
+    let says = "The report of the last engine of a session about itself";
+    let suggests = "Files in the folder of a session that match a text, the best first";
     api.on(
         Op::get("/api/sessions/{id}/setup", "sessionSetup", says)
-            .returns::<SetupView>(200, "What it said"),
+            .returns::<SetupView>(200, "The report"),
         get(setup),
     )
     .on(
@@ -38,11 +38,11 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-/// What an engine has. All of it is empty as long as there was none.
+/// The report of an engine. Empty as long as there was none.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SetupView {
-    /// When it said so, in milliseconds since 1970.
+    /// When it was sent, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ struct SetupView {
     skills: Vec<String>,
     commands: Vec<Named>,
     mcp_servers: Vec<McpServer>,
-    /// Whether the engine is there, so that its servers are as they are at this moment.
+    /// Whether the engine is running, so that the state of its servers is current.
     live: bool,
 }
 
@@ -94,7 +94,7 @@ async fn setup(
     }))
 }
 
-/// How the servers of an engine are; `None` if it does not say.
+/// The state of an engine's servers; `None` if it does not report it.
 async fn servers(app: &App, engine: &Handle) -> Option<Vec<McpServer>> {
     let asked = tokio::time::timeout(PATIENCE, engine.mcp_server_status()).await;
     let server = |it: ostler::proto::mcp::McpServerStatus| McpServer {
@@ -109,19 +109,19 @@ async fn servers(app: &App, engine: &Handle) -> Option<Vec<McpServer>> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct FilesQuery {
-    /// What was typed; what lies at the top if nothing was.
+    /// The typed text; without it, the files at the top level.
     #[schemars(length(max = 500))]
     q: Option<String>,
-    /// At most so many; 50 unless said.
+    /// The maximum number of files; 50 by default.
     #[schemars(range(min = 1, max = MOST_FILES))]
     limit: Option<usize>,
 }
 
-/// Files that fit.
+/// Matching files.
 #[derive(Serialize, JsonSchema)]
 struct Files {
     items: Vec<FileView>,
-    /// Whether there are more files than were looked at.
+    /// Whether there are more files than were searched.
     truncated: bool,
 }
 
@@ -139,7 +139,7 @@ enum FileKind {
     Folder,
 }
 
-/// The engine looks, because it knows what its agent may read.
+/// The engine searches, because it knows what its agent may read.
 async fn files(
     State(app): State<App>,
     caller: Caller,
@@ -147,15 +147,15 @@ async fn files(
     QueryOf(query): QueryOf<FilesQuery>,
 ) -> Fallible<Json<Files>> {
     let limit @ 1..=MOST_FILES = query.limit.unwrap_or(50) else {
-        return Err(ApiError::invalid("limit", "a limit is between 1 and 200"));
+        return Err(ApiError::invalid("limit", "the limit must be between 1 and 200"));
     };
     let typed = query.q.unwrap_or_default();
     if typed.chars().count() > 500 {
-        return Err(ApiError::invalid("q", "what is typed has at most 500 characters"));
+        return Err(ApiError::invalid("q", "the text can have at most 500 characters"));
     }
     let session = app.sessions.find(&caller, &id).await?;
     let cannot = |why: String| {
-        let message = format!("the engine of this session suggests no files: {why}");
+        let message = format!("the engine of this session cannot suggest files: {why}");
         ApiError::conflict("no_suggestions", message)
     };
     let engine = app.sessions.engine(&session, true).await?;

@@ -1,4 +1,4 @@
-//! The text of a skill over HTTP, for people who want to read it before they run it.
+//! The text of a skill over HTTP, for users who want to read it before they run it.
 
 use axum::Json;
 use axum::extract::State;
@@ -21,18 +21,18 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-/// A skill with all that stands in it.
+/// A skill with its text.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SkillText {
     #[serde(flatten)]
     skill: SkillView,
-    /// The model it wants, if it does.
+    /// The model that it requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Its head, as it is written.
+    /// The fields of its head, as written.
     front_matter: Map<String, Value>,
-    /// What the agent follows, in Markdown.
+    /// The instructions for the agent, in Markdown.
     body: String,
 }
 

@@ -30,15 +30,15 @@ pub(super) fn routes(api: Api) -> Api {
 
 fn places(api: Api) -> Api {
     let ends =
-        "Ends a space and what goes on in it; a folder of its own is put aside; for its owner";
+        "Deletes a space and ends its runs; its private folder is moved aside; for its owner";
     api.on(
-        Op::get("/api/spaces", "listSpaces", "Spaces the caller has to do with")
+        Op::get("/api/spaces", "listSpaces", "Spaces in which the caller has a role")
             .query::<PageQuery>()
             .returns::<Listing<Space>>(200, "The spaces"),
         get(list),
     )
     .on(
-        Op::post("/api/spaces", "createSpace", "Makes a space, which belongs to the caller")
+        Op::post("/api/spaces", "createSpace", "Creates a space, which belongs to the caller")
             .takes::<NewSpaceBody>()
             .returns::<Space>(201, "The space"),
         post(create),
@@ -61,13 +61,17 @@ fn places(api: Api) -> Api {
         post(add_mount),
     )
     .on(
-        Op::delete("/api/spaces/{id}/mounts/{name}", "removeMount", "Takes a folder away again")
+        Op::delete("/api/spaces/{id}/mounts/{name}", "removeMount", "Removes a mounted folder")
             .returns::<Space>(200, "The space"),
         delete(remove_mount),
     )
     .on(
-        Op::get("/api/mounts", "listMountRoots", "What may be mounted; for the server's admins")
-            .returns::<MountRoots>(200, "The operator's list"),
+        Op::get(
+            "/api/mounts",
+            "listMountRoots",
+            "Folders that may be mounted; for the server's admins",
+        )
+        .returns::<MountRoots>(200, "The operator's list"),
         get(mount_roots),
     )
     .on(
@@ -78,10 +82,10 @@ fn places(api: Api) -> Api {
 }
 
 fn people(api: Api) -> Api {
-    let removes = "Removes somebody, and ends what he does there; everybody may leave";
-    let sessions = "Sessions in a space: everybody's for its admins, otherwise one's own";
+    let removes = "Removes a member, and ends their runs there; every member may leave";
+    let sessions = "Sessions in a space: all for its admins, otherwise the caller's own";
     api.on(
-        Op::put("/api/spaces/{id}/members/{user}", "setMember", "Gives somebody a role in a space")
+        Op::put("/api/spaces/{id}/members/{user}", "setMember", "Gives a user a role in a space")
             .takes::<Membership>()
             .returns::<Space>(200, "The space"),
         put(set_member),
@@ -100,10 +104,10 @@ fn people(api: Api) -> Api {
 }
 
 fn memories(api: Api) -> Api {
-    let shared = "What agents of all spaces are told";
-    let sets_shared = "Changes what agents of all spaces are told; for the server's admins";
+    let shared = "The memory for the agents of all spaces";
+    let sets_shared = "Changes the memory for the agents of all spaces; for the server's admins";
     api.on(
-        Op::get("/api/spaces/{id}/memory", "readMemory", "What agents of a space are told")
+        Op::get("/api/spaces/{id}/memory", "readMemory", "The memory for the agents of a space")
             .returns::<Memory>(200, "The memory, with its version as ETag"),
         get(memory),
     )
@@ -111,7 +115,7 @@ fn memories(api: Api) -> Api {
         Op::put(
             "/api/spaces/{id}/memory",
             "writeMemory",
-            "Changes what agents of a space are told",
+            "Changes the memory for the agents of a space",
         )
         .if_match()
         .takes::<NewMemory>()
@@ -142,20 +146,20 @@ async fn list(
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewSpaceBody {
-    /// Its name in addresses: small letters, digits and dashes.
+    /// Its name in URLs: lower-case letters, digits and dashes.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
     id: String,
-    /// What people call it.
+    /// Its title for people.
     #[serde(default)]
     #[schemars(length(min = 1, max = 200))]
     title: Option<String>,
-    /// A folder of the operator's, for the server's admins; one of its own if absent.
+    /// A folder of the operator, for the server's admins; a private folder if absent.
     #[serde(default)]
     folder: Option<PathBuf>,
-    /// The time zone its people live in; `UTC` if absent.
+    /// The time zone of its users; `UTC` if absent.
     #[serde(default)]
     zone: Option<String>,
-    /// What its sessions begin with, and cannot widen.
+    /// The defaults of its sessions, which they cannot widen.
     #[serde(default)]
     #[schemars(with = "Option<Policy>")]
     policy: Option<Object<Policy>>,
@@ -188,11 +192,11 @@ struct ChangeBody {
     title: Option<String>,
     #[serde(default)]
     zone: Option<String>,
-    /// In place of the whole policy.
+    /// Replaces the whole policy.
     #[serde(default)]
     #[schemars(with = "Option<Policy>")]
     policy: Option<Object<Policy>>,
-    /// Names of secrets, in place of all that were listed; for the server's admins.
+    /// Names of secrets, replacing all listed ones; for the server's admins.
     #[serde(default)]
     secrets: Option<Vec<String>>,
 }
@@ -221,7 +225,7 @@ async fn end(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends what somebody's agents do in a space.
+/// Ends the runs of a user in a space.
 async fn end_sessions(app: &App, space: &str, user: &str) -> Fallible<()> {
     for session in app.spaces.sessions_of(space, user.to_owned()).await? {
         app.sessions.close(&session.id).await;
@@ -232,12 +236,12 @@ async fn end_sessions(app: &App, space: &str, user: &str) -> Fallible<()> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct NewMount {
-    /// What it is called in the space.
+    /// Its name in the space.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
     name: String,
-    /// Where it is, from the root.
+    /// Its absolute path.
     path: PathBuf,
-    /// Whether agents may change what is in it, where the operator lets them too.
+    /// Whether agents may change files in it, if the operator also allows it.
     #[serde(default)]
     write: bool,
 }
@@ -260,7 +264,7 @@ async fn remove_mount(
     Ok(named(&app, app.spaces.remove_mount(&caller, &id, &name).await?))
 }
 
-/// What the operator lets spaces mount.
+/// The folders that the operator lets spaces mount.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct MountRoots {
@@ -318,7 +322,7 @@ async fn remove_member(
 ) -> Fallible<StatusCode> {
     let user = match app.guard.users.id_of(&user) {
         Some(id) => id,
-        // A member who was removed from the server is still shown by name.
+        // A member who was removed from the server still has a name here.
         None => {
             let space = app.spaces.find(&caller, &id, SpaceRole::Member).await?;
             let mut members = space.members.into_keys();
@@ -385,9 +389,9 @@ fn tagged(memory: Memory) -> Response {
     ([(header::ETAG, tag)], Json(memory)).into_response()
 }
 
-/// The version that the writer has seen; any if he does not say.
+/// The version that the writer read; any if absent.
 fn seen(headers: &HeaderMap) -> Fallible<Option<String>> {
-    let odd = || ApiError::invalid("If-Match", "If-Match is a version in quotes, or *");
+    let odd = || ApiError::invalid("If-Match", "If-Match must be a version in quotes, or *");
     match headers.get(header::IF_MATCH) {
         None => Ok(None),
         Some(tag) => match tag.to_str().map_err(|_| odd())?.trim() {

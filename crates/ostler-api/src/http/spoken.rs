@@ -1,4 +1,4 @@
-//! The words of the WebSocket: what a client says, and what it hears.
+//! The messages of the WebSocket, from and to a client.
 
 use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest};
 use ostler_core::approvals::record::{Approval, ApprovalKind, ApprovalState};
@@ -6,15 +6,15 @@ use ostler_store::Event;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a client says.
+/// A message of a client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub(super) enum Said {
-    /// Is somebody there?
+    /// Asks whether the server is there.
     Ping,
-    /// Everything of a session, after an event or from its beginning.
+    /// Subscribes to the events of a session, after an event or from its beginning.
     Subscribe { session_id: String, after: Option<u64> },
-    /// A prompt; without a session it begins one.
+    /// Sends a prompt; without a session it creates one.
     Prompt {
         session_id: Option<String>,
         text: String,
@@ -23,15 +23,15 @@ pub(super) enum Said {
         /// A repeated prompt with the same key starts nothing.
         key: Option<String>,
     },
-    /// A run is to end.
+    /// Cancels a run.
     Cancel { run_id: String },
-    /// Whether a tool may run.
+    /// Allows or denies a tool call.
     PermissionResponse {
         permission_id: String,
         #[serde(flatten)]
         decision: DecisionRequest,
     },
-    /// What the agent wanted to know.
+    /// Answers questions of the agent.
     QuestionResponse {
         question_id: String,
         #[serde(flatten)]
@@ -39,9 +39,9 @@ pub(super) enum Said {
     },
 }
 
-/// Somebody is asked.
+/// The message that a user is asked.
 pub(super) fn request(approval: &Approval) -> Value {
-    let mut told = json!({
+    let mut out = json!({
         "type": "permission_request",
         "permissionId": approval.id,
         "sessionId": approval.session,
@@ -64,14 +64,14 @@ pub(super) fn request(approval: &Approval) -> Value {
         "expires": approval.expires,
     });
     if approval.kind == ApprovalKind::Question {
-        told["type"] = "question_request".into();
-        told["questionId"] = approval.id.as_str().into();
-        told["questions"] = approval.input.get("questions").cloned().unwrap_or_default();
+        out["type"] = "question_request".into();
+        out["questionId"] = approval.id.as_str().into();
+        out["questions"] = approval.input.get("questions").cloned().unwrap_or_default();
     }
-    told
+    out
 }
 
-/// Somebody has decided.
+/// The message that a request was decided.
 pub(super) fn resolved(approval: &Approval) -> Value {
     let (kind, id) = match approval.kind {
         ApprovalKind::Permission => ("permission_resolved", "permissionId"),
@@ -92,29 +92,29 @@ pub(super) fn resolved(approval: &Approval) -> Value {
     })
 }
 
-/// What an event of a session's log is to a page. Approvals come by themselves.
+/// The messages for an event of a session's log. Approvals have their own messages.
 pub(super) fn of_event(session: &str, event: &Event) -> Vec<Value> {
     let Ok(body) = event.body.to::<Value>() else { return Vec::new() };
-    let mut told = match event.kind.as_str() {
+    let mut out = match event.kind.as_str() {
         "run" => vec![json!({"type": "status", "run": body["run"]})],
         "prompt" => vec![json!({"type": "prompt", "text": body["text"]})],
         "message" => of_message(&body["message"]),
         "approval" => Vec::new(),
         kind => vec![json!({"type": kind, "body": body})],
     };
-    for value in &mut told {
+    for value in &mut out {
         value["sessionId"] = session.into();
         value["seq"] = event.seq.into();
         if let Some(run) = body.get("runId").filter(|run| !run.is_null()) {
             value["runId"] = run.clone();
         }
     }
-    told
+    out
 }
 
 fn of_message(message: &Value) -> Vec<Value> {
     let agent = &message["parent_tool_use_id"];
-    let mut told = match message["type"].as_str() {
+    let mut out = match message["type"].as_str() {
         Some("stream_event") => of_piece(&message["event"]),
         Some("assistant") => blocks(message).filter_map(of_block).collect(),
         Some("user") => blocks(message).filter_map(of_result).collect(),
@@ -127,20 +127,20 @@ fn of_message(message: &Value) -> Vec<Value> {
         Some("result") => vec![json!({"type": "result", "result": message})],
         _ => vec![json!({"type": "system", "message": message})],
     };
-    for value in told.iter_mut().filter(|_| !agent.is_null()) {
+    for value in out.iter_mut().filter(|_| !agent.is_null()) {
         value["parentToolUseId"] = agent.clone();
     }
-    told
+    out
 }
 
 fn blocks(message: &Value) -> impl Iterator<Item = &Value> {
     message["message"]["content"].as_array().into_iter().flatten()
 }
 
-/// A piece of a response, as it comes.
+/// The messages for a delta of a response.
 fn of_piece(event: &Value) -> Vec<Value> {
     let (block, delta) = (&event["content_block"], &event["delta"]);
-    let told = match (event["type"].as_str(), delta["type"].as_str()) {
+    let out = match (event["type"].as_str(), delta["type"].as_str()) {
         (_, Some("text_delta")) => json!({"type": "text", "text": delta["text"]}),
         (_, Some("thinking_delta")) => json!({"type": "thinking", "text": delta["thinking"]}),
         (Some("content_block_start"), _) if block["type"] == "tool_use" => {
@@ -148,10 +148,10 @@ fn of_piece(event: &Value) -> Vec<Value> {
         }
         _ => return Vec::new(),
     };
-    vec![told]
+    vec![out]
 }
 
-/// A finished block. Text and thinking were told in pieces; of a call the arguments are known now.
+/// The message for a finished block. Text and thinking were sent as deltas; the arguments of a call are complete now.
 fn of_block(block: &Value) -> Option<Value> {
     (block["type"] == "tool_use").then(|| {
         json!({"type": "tool_input", "toolUseId": block["id"], "name": block["name"], "input": block["input"]})

@@ -1,4 +1,4 @@
-//! Server-sent events: the log from a number on, and then what comes.
+//! Server-sent events: the log after a number, and then new events.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,16 +23,16 @@ use tokio_util::sync::CancellationToken;
 /// How long a stream may be silent; proxies cut silent connections.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// How long a client waits before it comes again; a server that is started again takes about as long.
+/// How long a client waits before it reconnects; a restart of the server takes about as long.
 const RETRY: &[u8] = b"retry: 2000\n\n";
 
 /// Small events are sent together in chunks of about this many bytes.
 const CHUNK: usize = 16 << 10;
 
-/// A client that takes nothing for this long is slow. It is left behind if what it needs next is no longer in memory.
+/// A client that reads nothing for this long is slow. It is disconnected if its next events are no longer in memory.
 const BLOCKED: Duration = Duration::from_secs(2);
 
-/// What a reader makes of an event.
+/// Renders an event for a reader.
 pub(crate) type Render = Box<dyn FnMut(&Logged) -> Rendered + Send>;
 
 pub(crate) struct Rendered {
@@ -41,12 +41,12 @@ pub(crate) struct Rendered {
     pub(crate) is_last: bool,
 }
 
-/// The highest number an event can have: beyond it, not every language's numbers are exact.
+/// The highest number of an event: above it, not every language's numbers are exact.
 pub(crate) const LAST: u64 = (1 << 53) - 1;
 
-/// Where a client goes on: after what it saw last, or after what it says.
-pub(crate) fn position(headers: &HeaderMap, said: Option<u64>) -> Fallible<u64> {
-    let Some(last) = headers.get("last-event-id") else { return number(said.unwrap_or(0)) };
+/// Where a client continues: after `Last-Event-ID`, or after the given number.
+pub(crate) fn position(headers: &HeaderMap, given: Option<u64>) -> Fallible<u64> {
+    let Some(last) = headers.get("last-event-id") else { return number(given.unwrap_or(0)) };
     let last = last.to_str().ok().and_then(|text| text.trim().parse().ok());
     last.filter(|last| *last <= LAST).ok_or_else(|| {
         let message = "Last-Event-ID is not the number of an event";
@@ -54,12 +54,12 @@ pub(crate) fn position(headers: &HeaderMap, said: Option<u64>) -> Fallible<u64> 
     })
 }
 
-/// The number of an event, as a client says it.
-pub(crate) fn number(said: u64) -> Fallible<u64> {
-    if said > LAST {
-        return Err(ApiError::invalid("after", format!("no event has a number beyond {LAST}")));
+/// Checks the number of an event from a client.
+pub(crate) fn number(given: u64) -> Fallible<u64> {
+    if given > LAST {
+        return Err(ApiError::invalid("after", format!("no event has a number above {LAST}")));
     }
-    Ok(said)
+    Ok(given)
 }
 
 /// Answers with a stream of events.
@@ -84,21 +84,21 @@ pub(crate) fn stream(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // Proxies that collect answers would hold them back.
+    // Proxies that buffer responses would delay events.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// A client that reads. What waits for it are events that all readers share, never a copy of its own beyond [`CHUNK`].
+/// A reading client. The events that wait for it are shared by all readers; it has no copy beyond [`CHUNK`].
 struct Following {
     reader: Reader,
     render: Render,
-    /// Read from the log, and not sent.
+    /// Read from the log, and not sent yet.
     pending: VecDeque<Arc<Logged>>,
-    /// When the last chunk was given to the connection; it asks for the next one when there is room.
+    /// When the last chunk was given to the connection, which asks for the next one when there is room.
     given: Option<Instant>,
     is_over: bool,
-    /// The server ends.
+    /// Cancelled when the server stops.
     closing: CancellationToken,
     _open: Open,
 }
@@ -121,18 +121,18 @@ impl Following {
             }
             tokio::select! {
                 biased;
-                // The log has ended, or cannot be read: the client will come again.
+                // The log has ended, or cannot be read: the client will reconnect.
                 events = self.reader.next() => self.pending.extend(events.ok()?),
                 () = tokio::time::sleep(HEARTBEAT) => {
                     return Some(Bytes::from_static(b": keep-alive\n\n"));
                 }
-                // All that was to be told is told; the client will come again.
+                // All events were sent; the client will reconnect.
                 () = self.closing.cancelled() => return None,
             }
         }
     }
 
-    /// What waits, as bytes: a large event by itself, which needs no copy, or several small ones.
+    /// The pending events as bytes: a large event alone, which needs no copy, or several small ones.
     fn chunk(&mut self) -> Option<Bytes> {
         let mut small = Vec::new();
         while let Some(event) = self.pending.pop_front() {
@@ -188,9 +188,9 @@ impl Open {
         if usize::try_from(before).unwrap_or(0) < limit {
             return Ok(open);
         }
-        let message = format!("{limit} streams are open, which is as many as may be");
+        let message = format!("{limit} streams are open, which is the maximum");
         Err(ApiError::unavailable("too_many_streams", message)
-            .hint("close some, or come back later"))
+            .hint("close some, or try again later"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How the server is: for people, for probes and for Prometheus.
+//! The state of the server: for people, for probes and for Prometheus.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,22 +16,22 @@ use super::openapi::{Api, Op};
 
 pub(super) fn routes(api: Api) -> Api {
     api.on(
-        Op::get("/healthz", "health", "Whether the server works; for everybody")
+        Op::get("/healthz", "health", "Whether the server works; needs no token")
             .public()
-            .returns::<Health>(200, "It does"),
+            .returns::<Health>(200, "It works"),
         get(health),
     )
     .on(
-        Op::get("/metrics", "metrics", "Counts in the text format of Prometheus").returns_text(
+        Op::get("/metrics", "metrics", "Counters in the text format of Prometheus").returns_text(
             200,
             "text/plain; version=0.0.4; charset=utf-8",
-            "The counts",
+            "The counters",
         ),
         get(metrics),
     )
     .on(
         Op::get("/api/model", "modelHealth", "Whether there is a key for the model; for admins")
-            .returns::<ModelHealth>(200, "How it is"),
+            .returns::<ModelHealth>(200, "The state of the key"),
         get(model),
     )
     .on(
@@ -47,7 +47,7 @@ struct Health {
 }
 
 async fn health(State(app): State<App>) -> Response {
-    // A store that has failed takes nothing any more, so neither does the server.
+    // After a failure the store accepts nothing, so the server cannot work either.
     if let Err(error) = app.store.now().await {
         tracing::error!(%error, "the store does not answer");
         return ostler_base::error::ApiError::unavailable("store", "the store does not answer")
@@ -57,7 +57,7 @@ async fn health(State(app): State<App>) -> Response {
         .into_response()
 }
 
-/// How agents stand with the model.
+/// The state of the access to the model.
 #[derive(Serialize, JsonSchema)]
 struct ModelHealth {
     /// `ok`, `no key`, or why the key cannot be used.

@@ -30,11 +30,9 @@ use super::sse::{self, Rendered};
 
 pub(super) fn routes(api: Api) -> Api {
     let executes = "Executes a task; with Accept: text/event-stream the answer is its stream";
-    let follows =
-        "What happens in the last execution, as `data: {\"type\": …}` events up to `done`";
+    let follows = "The events of the last execution, as `data: {\"type\": …}` events up to `done`";
     api.on(
-        Op::get("/api/skills", "listSkills", "The skills there are")
-            .returns::<SkillList>(200, "The skills"),
+        Op::get("/api/skills", "listSkills", "All skills").returns::<SkillList>(200, "The skills"),
         get(skills),
     )
     .on(
@@ -44,18 +42,18 @@ pub(super) fn routes(api: Api) -> Api {
         get(list),
     )
     .on(
-        Op::post("/api/tasks", "createTask", "Keeps a task to be executed")
+        Op::post("/api/tasks", "createTask", "Creates a task")
             .takes::<TaskBody>()
             .returns::<TaskView>(201, "The task"),
         post(create),
     )
     .on(
-        Op::get("/api/tasks/{id}", "getTask", "A task and how it stands")
+        Op::get("/api/tasks/{id}", "getTask", "A task and its status")
             .returns::<TaskView>(200, "The task"),
         get(show),
     )
     .on(
-        Op::delete("/api/tasks/{id}", "removeTask", "Ends a task and forgets it")
+        Op::delete("/api/tasks/{id}", "removeTask", "Cancels and deletes a task")
             .returns_nothing(204, "Forgotten"),
         delete(remove),
     )
@@ -79,7 +77,7 @@ pub(super) fn routes(api: Api) -> Api {
     )
 }
 
-/// The skills, and what is wrong with those that are left out.
+/// The skills, and why others are left out.
 #[derive(Serialize, JsonSchema)]
 struct SkillList {
     items: Vec<SkillView>,
@@ -92,7 +90,7 @@ pub(super) struct SkillView {
     id: String,
     name: String,
     description: String,
-    /// Where it comes from.
+    /// Its source.
     source: &'static str,
     /// The only tools it has; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,13 +104,13 @@ struct InputView {
     required: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// As JSON Schema calls it; anything if absent.
+    /// The type in JSON Schema; any if absent.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
-    /// What it may be; anything if empty.
+    /// The allowed values; any if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     allowed: Vec<Value>,
-    /// What it is if nothing is said.
+    /// The default value.
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<Value>,
 }
@@ -165,7 +163,7 @@ struct TaskBody {
     /// The skill, by its id or name.
     #[serde(default)]
     agent_id: Option<String>,
-    /// `skill` works with the one skill, `agent` with all of them.
+    /// `skill` uses one skill, `agent` all of them.
     task_type: TaskType,
     #[schemars(length(min = 1))]
     user_prompt: String,
@@ -175,16 +173,16 @@ struct TaskBody {
     /// Values for the skill's parameters.
     #[serde(default)]
     input_values: Map<String, Value>,
-    /// What of the skills it can see; by its type if absent.
+    /// Which skills it can see; the default depends on the type.
     #[serde(default)]
     isolation: Option<Isolation>,
     #[serde(default)]
     model: Option<String>,
-    /// The space it belongs to, whose policy holds whatever the skill says.
+    /// The space to which it belongs, whose policy applies whatever the skill says.
     #[serde(default)]
     space: Option<String>,
-    /// Where it works: in the folder of the space, or else in the server's workspace, which are also what is meant if this is
-    /// absent.
+    /// The folder in which it works, inside the folder of the space, or else inside the server's workspace. These are
+    /// also the defaults.
     #[serde(default)]
     project: Option<PathBuf>,
 }
@@ -283,18 +281,18 @@ fn follow(app: &App, caller: &Caller, task: &Task, after: u64) -> Fallible<Respo
     sse::stream(app, caller, reader, Box::new(move |logged| frames(logged, &run)))
 }
 
-/// An event of the log in the words of task streams.
+/// An event of the log in the format of task streams.
 fn frames(logged: &Logged, run: &str) -> Rendered {
     let event = &logged.event;
     let body: Value = event.body.to().unwrap_or_default();
-    let (told, is_last) = match event.kind.as_str() {
+    let (out, is_last) = match event.kind.as_str() {
         "message" => (vec![message(&body["message"])], false),
         "approval" => (vec![json!({"type": "approval", "approval": body["approval"]})], false),
         "run" if body["run"]["id"] == run => status(&body["run"]),
         _ => (Vec::new(), false),
     };
     let mut text = String::new();
-    for value in told {
+    for value in out {
         text.push_str(&format!("id: {}\ndata: {value}\n\n", event.seq));
     }
     Rendered { frame: text.into(), is_last }
@@ -307,7 +305,7 @@ fn message(message: &Value) -> Value {
 fn status(run: &Value) -> (Vec<Value>, bool) {
     let state = run["state"].as_str().unwrap_or_default();
     let error = &run["outcome"]["error"];
-    let told = match state {
+    let out = match state {
         "running" => vec![json!({"type": "status", "status": "starting"})],
         "completed" => vec![
             json!({"type": "status", "status": "completed", "result": run["outcome"]["result"]}),
@@ -320,5 +318,5 @@ fn status(run: &Value) -> (Vec<Value>, bool) {
     };
     let is_last = state != "running";
     let done = is_last.then(|| json!({"type": "done"}));
-    (told.into_iter().chain(done).collect(), is_last)
+    (out.into_iter().chain(done).collect(), is_last)
 }

@@ -1,4 +1,4 @@
-//! What was used, over HTTP: by day and model, and of one session by run.
+//! Usage over HTTP: by day and model, and of one session by run.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,14 +17,14 @@ use super::openapi::{Api, Op};
 use super::sessions::readable;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
-/// How far back it goes.
+/// The maximum number of days.
 const MOST_DAYS: u64 = 366;
-/// How many runs of a session are listed, the last ones. All are in its sums.
+/// How many runs of a session are listed: the last ones. Its sums contain all runs.
 const MOST_RUNS: usize = 500;
 
 pub(super) fn routes(api: Api) -> Api {
-    let by_day = "What runs used, by day in UTC and by model";
-    let by_run = "What the runs of a session used, oldest first; the last 500 of them";
+    let by_day = "The usage of runs, by day in UTC and by model";
+    let by_run = "The usage of a session's runs, oldest first; the last 500 of them";
     api.on(
         Op::get("/api/usage", "usage", by_day)
             .query::<UsageQuery>()
@@ -41,21 +41,21 @@ pub(super) fn routes(api: Api) -> Api {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct UsageQuery {
-    /// How many days, today included; 30 unless said.
+    /// The number of days, including today; 30 by default.
     #[schemars(range(min = 1, max = MOST_DAYS))]
     days: Option<u64>,
-    /// Only what the caller has used, also for administrators.
+    /// Only the usage of the caller, also for administrators.
     mine: Option<bool>,
 }
 
-/// What was used in some days.
+/// The usage of some days.
 #[derive(Serialize, JsonSchema)]
 struct Usage {
-    /// The first day that was looked at.
+    /// The first day of the query.
     from: String,
     /// Today.
     to: String,
-    /// Those in which something was used.
+    /// The days with usage.
     days: Vec<DayUsage>,
     total: Total,
 }
@@ -79,13 +79,13 @@ impl From<day_usage::DayUsage> for DayUsage {
 
 #[derive(Serialize, JsonSchema)]
 struct DayModel {
-    /// Runs that used it; one with two models counts for both.
+    /// Runs that used it; a run with two models counts for both.
     runs: u64,
     #[serde(flatten)]
     used: ModelUsed,
 }
 
-/// All together.
+/// The totals.
 #[derive(Default, Serialize, JsonSchema)]
 struct Total {
     runs: u64,
@@ -99,7 +99,7 @@ async fn by_days(
     QueryOf(query): QueryOf<UsageQuery>,
 ) -> Fallible<Json<Usage>> {
     let days @ 1..=MOST_DAYS = query.days.unwrap_or(30) else {
-        return Err(ApiError::invalid("days", format!("days are between 1 and {MOST_DAYS}")));
+        return Err(ApiError::invalid("days", format!("days must be between 1 and {MOST_DAYS}")));
     };
     let is_all = caller.role >= Role::Admin && query.mine != Some(true);
     let now = app.sessions.clock.now();
@@ -114,32 +114,32 @@ async fn by_days(
     Ok(Json(Usage { from, to: clock::day(now), days, total }))
 }
 
-/// What a session has used.
+/// The usage of a session.
 #[derive(Serialize, JsonSchema)]
 struct SessionUsage {
     runs: Vec<RunView>,
     total: Total,
     /// Of all runs.
     tools: Vec<ToolUsed>,
-    /// How full the window was at the end of the last run.
+    /// How full the context window was at the end of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Context>,
 }
 
-/// What a run used.
+/// The usage of a run.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct RunView {
     run: String,
-    /// How its prompt begins.
+    /// The beginning of its prompt.
     prompt: String,
     /// Milliseconds since 1970.
     ended: u64,
-    /// From its start to its end, also while somebody was waited for.
+    /// From its start to its end, including time spent waiting for users.
     duration_ms: u64,
     #[serde(flatten)]
     spent: Spent,
-    /// How much of what models read came from the cache, from 0 to 1.
+    /// The fraction of the models' input that came from the cache, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_share: Option<f64>,
     models: Vec<ModelUsed>,
@@ -176,7 +176,7 @@ async fn of_session(
     let field = Some(("session".to_owned(), session.id));
     let filter = Filter { field, ..Filter::default() };
     let mut found: Vec<RunUsage> = app.sessions.records.newest(&filter, MOST_RUNS).await?;
-    // One of the same name may have been forgotten before.
+    // A deleted session may have had the same id.
     found.retain(|usage| usage.ended >= session.created);
     let runs = found.into_iter().rev().map(RunView::from).collect();
     let total = Total { runs: totals.runs, spent: totals.spent };

@@ -1,11 +1,13 @@
 //! The WebSocket: one connection for everything a page needs.
 //!
-//! A client that connects is told at once what waits for it and what is at work, then what is asked and decided, which runs begin and end, and
-//! everything that happens in the sessions it watches. It sends prompts and answers on the same way. See [`super::spoken`] for the words.
+//! A client that connects first receives the pending requests and the active runs; then new and decided requests,
+//! starts and ends of runs, and all events of the sessions to which it subscribes. It sends prompts and answers on the
+//! same connection. See [`super::spoken`] for the messages.
 //!
-//! Each message is checked like a request: its caller must still be signed in, and it takes one out of the caller's request
-//! bucket. A caller who is signed out is sent the close code [`SIGNED_OUT`]. Messages have at most 1 MiB, and 64 KiB unless they
-//! are prompts, answers to questions or changed arguments; a larger one closes the connection with 1009 and a reason.
+//! Each message is checked like a request: its caller must still be signed in, and it takes one unit out of the
+//! caller's request bucket. A caller who is signed out gets the close code [`SIGNED_OUT`]. Messages have at most 1 MiB,
+//! and 64 KiB unless they are prompts, answers to questions or changed arguments; a larger one closes the connection
+//! with 1009 and a reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,19 +36,19 @@ use super::listing::{MOST, seen_by};
 use super::names::NamesUsers as _;
 use super::spoken::{self, Said};
 
-/// The largest message of a client. Longer prompts are sent by REST.
+/// The size limit of a client's message, in bytes. Longer prompts are sent by REST.
 const LARGEST: usize = 1 << 20;
-/// The largest message that is neither a prompt nor an answer with changed arguments.
+/// The size limit of a message that is neither a prompt nor an answer with changed arguments, in bytes.
 const SMALL: usize = 64 << 10;
-/// What a client is told that sends more than [`LARGEST`].
+/// The reason for a client that sends more than [`LARGEST`].
 const TOO_LARGE: &str =
-    "messages have at most 1 MiB; send a longer prompt by POST /api/sessions/{id}/runs";
-/// How many sessions one connection may watch.
+    "messages can have at most 1 MiB; send a longer prompt by POST /api/sessions/{id}/runs";
+/// How many sessions one connection may subscribe to.
 const MOST_WATCHED: usize = 256;
-/// A connection that says nothing for this long is asked whether it is still there.
+/// A connection that is silent for this long gets a ping.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// The close code for a caller who was signed out. Clients sign in again before they connect again.
+/// The close code for a caller who was signed out. Clients have to sign in before they reconnect.
 const SIGNED_OUT: u16 = 4401;
 
 pub(super) async fn open(
@@ -60,7 +62,7 @@ pub(super) async fn open(
     Ok(upgrade.on_upgrade(async move |socket| {
         let metrics = Arc::clone(&app.metrics);
         let _open = (Gauged::count(&metrics.sockets), permit);
-        // Whoever went away needs no answer.
+        // A client that disconnected needs no answer.
         let _ = serve(app, caller, credential, socket).await;
     }))
 }
@@ -98,22 +100,22 @@ async fn serve(
     let closing = connection.app.closing.clone();
     let mut heartbeat = tokio::time::interval(SILENCE);
     let mut signed_out = std::pin::pin!(credential.clone().ended());
-    // A client that sends too much is not read for a while, so that it has to wait.
+    // A client that sends too much is not read for a while, so it has to wait.
     let mut pause = std::pin::pin!(tokio::time::sleep(Duration::ZERO));
     let mut is_paused = false;
     loop {
         tokio::select! {
-            // First: nothing is done or told for a caller who was signed out.
+            // First: nothing is done for, or sent to, a caller who was signed out.
             biased;
             () = &mut signed_out => return connection.close(SIGNED_OUT, "signed_out").await,
             () = &mut pause, if is_paused => is_paused = false,
             frame = incoming.next(), if !is_paused => {
                 match frame {
                     Some(Ok(Frame::Text(text))) => connection.hear(&text).await?,
-                    Some(Ok(Frame::Binary(_))) => connection.complain(&ApiError::bad_request("not_text", "messages are JSON text")).await?,
+                    Some(Ok(Frame::Binary(_))) => connection.complain(&ApiError::bad_request("not_text", "messages must be JSON text")).await?,
                     Some(Ok(Frame::Close(_))) | None => return Ok(()),
                     Some(Ok(_)) => {}
-                    // Of what can go wrong with a frame, only this is the client's to mend.
+                    // Of all errors of a frame, only this one can be fixed by the client.
                     Some(Err(error)) if error.to_string().contains("too long") => {
                         return connection.close(close_code::SIZE, TOO_LARGE).await;
                     }
@@ -126,18 +128,18 @@ async fn serve(
             },
             approval = news.recv() => match approval {
                 Ok(approval) => connection.tell(&approval).await?,
-                // It was too slow to hear everything, so it hears everything again.
+                // It was too slow and missed notifications, so it receives the whole state again.
                 Err(RecvError::Lagged(_)) => connection.greet().await?,
                 Err(RecvError::Closed) => return Ok(()),
             },
             run = runs.recv() => match run {
                 Ok(run) => connection.tell_run(&run).await?,
-                // It looks at everything again when it is greeted.
+                // The greeting contains the whole state again.
                 Err(RecvError::Lagged(_)) => connection.greet().await?,
                 Err(RecvError::Closed) => return Ok(()),
             },
             Some((session, reader, events)) = connection.watched.next() => connection.pass_on(session, reader, events).await?,
-            () = closing.cancelled() => return connection.close(close_code::AWAY, "the server ends").await,
+            () = closing.cancelled() => return connection.close(close_code::AWAY, "the server is stopping").await,
             _ = heartbeat.tick() => connection.out.send(Frame::Ping(bytes::Bytes::new())).await?,
         }
     }
@@ -157,7 +159,7 @@ impl Connection {
         self.say(json!({"type": "error", "error": error.detail()})).await
     }
 
-    /// Who the client is, what waits for it and what is at work.
+    /// Sends who the client is, its pending requests and the active runs.
     async fn greet(&mut self) -> Result<(), axum::Error> {
         let pending = match self.app.approvals.pending(&self.caller, &greeting()).await {
             Ok(pending) => pending,
@@ -183,14 +185,14 @@ impl Connection {
         if !self.caller.may_see(&approval.owner) {
             return Ok(());
         }
-        let told = if approval.is_pending() {
+        let out = if approval.is_pending() {
             spoken::request(approval)
         } else {
             let mut approval = approval.clone();
             approval.name_users(&self.app.guard.users);
             spoken::resolved(&approval)
         };
-        self.say(told).await
+        self.say(out).await
     }
 
     async fn tell_run(&mut self, run: &Run) -> Result<(), axum::Error> {
@@ -216,8 +218,8 @@ impl Connection {
             }
         };
         for event in events {
-            for told in spoken::of_event(&session, &event.event) {
-                self.say(told).await?;
+            for out in spoken::of_event(&session, &event.event) {
+                self.say(out).await?;
             }
         }
         self.watched.push(next(session, reader));
@@ -230,7 +232,7 @@ impl Connection {
             Err(error) => {
                 let error = ApiError::bad_request(
                     "invalid_message",
-                    format!("this is no message of the protocol: {error}"),
+                    format!("this is not a message of the protocol: {error}"),
                 );
                 return self.complain(&error).await;
             }
@@ -265,7 +267,7 @@ impl Connection {
                 Ok(None)
             }
             Said::PermissionResponse { permission_id, decision } => {
-                // Everybody who may see it is told, this client too.
+                // All clients that may see it are notified, this one too.
                 self.app.decide(&self.caller, "websocket", &permission_id, decision).await?;
                 Ok(None)
             }
@@ -291,7 +293,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Without a session, one is begun and watched.
+    /// Without a session, creates one and subscribes to it.
     async fn prompt(&mut self, session: Option<String>, new: NewRun) -> Fallible<Value> {
         let session = match session {
             Some(id) => self.app.sessions.find(&self.caller, &id).await?,
@@ -300,7 +302,7 @@ impl Connection {
                 let title: String = new.prompt.chars().take(60).collect();
                 let (sessions, user) = (&self.app.sessions, &self.caller.user);
                 let key = new.key.as_ref().map(|key| format!("prompt {key}"));
-                // The same prompt again is in the same session, which takes no more room.
+                // A repeated prompt goes to the same session, which needs no more room.
                 let is_known = match &key {
                     Some(key) => sessions.keyed(user, key).await?.is_some(),
                     None => false,
@@ -321,7 +323,7 @@ impl Connection {
     }
 }
 
-/// Whether a message may carry a text or arguments of somebody's.
+/// Whether a message may contain a long text or arguments.
 fn may_be_large(said: &Said) -> bool {
     match said {
         Said::Prompt { .. } | Said::QuestionResponse { .. } => true,
@@ -330,12 +332,12 @@ fn may_be_large(said: &Said) -> bool {
     }
 }
 
-/// How much a client that has just come is told at once. The rest is in lists.
+/// How many items a new client receives at once. The rest is in lists.
 fn greeting() -> Page {
     Page { limit: MOST, ..Page::default() }
 }
 
-/// The runs that are not over. One that changes meanwhile is told by itself.
+/// The runs that have not ended. A run that changes meanwhile has its own message.
 async fn at_work(app: &App, caller: &Caller) -> Fallible<Vec<Run>> {
     let mut runs = Vec::new();
     for state in ["queued", "running", "waiting"] {

@@ -1,4 +1,5 @@
-//! What goes wrong inside, as a refusal: the cause goes to the log, the client learns that it was not their fault.
+//! Failures inside the server as refusals: the cause goes to the log, and the client learns that the request was not at
+//! fault.
 
 use axum::http::StatusCode;
 
@@ -6,19 +7,18 @@ use super::{ApiError, shown};
 
 pub type Fallible<T> = Result<T, ApiError>;
 
-/// Something that should not have happened.
+/// Logs an unexpected failure and returns a refusal without its cause.
 pub fn internal(cause: impl std::fmt::Display) -> ApiError {
     tracing::error!(%cause, "a request failed");
     ApiError::internal()
 }
 
-/// There is none, or none that the caller may see.
+/// The thing does not exist, or the caller may not see it.
 pub fn not_found(kind: &str, id: &str) -> ApiError {
     ApiError::not_found(format!("there is no {kind} {}", shown(id)))
 }
 
-/// Whether something could not be kept because of the store, or because another server has the session: the request
-/// itself was right.
+/// Whether the store failed or another server has the session, so that the request itself was valid.
 pub fn is_of_store(error: &ApiError) -> bool {
     ["disk_full", "store", "interrupted", "held_elsewhere"].contains(&error.detail().code.as_ref())
 }
@@ -32,29 +32,29 @@ impl From<ostler_store::Error> for ApiError {
                     .hint("try again in half a minute")
             }
             Error::Conflict { .. } => {
-                Self::conflict("changed", "somebody else has just changed this")
+                Self::conflict("changed", "another request has just changed this")
             }
             Error::TooLarge { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string())
             }
             Error::Fenced { .. } => {
-                Self::unavailable("interrupted", "the session has just changed hands")
+                Self::unavailable("interrupted", "another worker has just taken over the session")
                     .hint("nothing was done; try again")
             }
             Error::Full { .. } => {
-                tracing::error!(%error, "nothing can be kept");
-                let message = "the server's disk is full, so nothing can be kept";
+                tracing::error!(%error, "nothing can be stored");
+                let message = "the server's disk is full, so nothing can be stored";
                 Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", message)
-                    .hint("nothing was done; whoever runs the server has to make room")
+                    .hint("nothing was done; the operator of the server has to free disk space")
             }
             Error::Broken(_) | Error::Closed => {
-                tracing::error!(%error, "nothing can be kept");
-                Self::unavailable("store", "the server can keep nothing at the moment")
-                    .hint("it tries again every second; its log says what is wrong with the disk")
+                tracing::error!(%error, "nothing can be stored");
+                Self::unavailable("store", "the server cannot store anything at the moment")
+                    .hint("it tries again every second; see its log for the cause")
             }
             Error::Failed { .. } => {
-                tracing::error!(%error, "something could not be kept");
-                Self::unavailable("store", "the server could not keep this")
+                tracing::error!(%error, "something could not be stored");
+                Self::unavailable("store", "the server could not store this")
                     .hint("nothing was done; try again")
             }
             _ => internal(error),

@@ -1,4 +1,5 @@
-//! Refusals: the one shape in which the server says no (`refusal.rs`), and what goes wrong inside as one of them (`inside.rs`).
+//! Refusals: the one format in which the server refuses a request (`refusal.rs`), and internal failures as refusals
+//! (`inside.rs`).
 
 mod inside;
 mod refusal;

@@ -1,7 +1,7 @@
-//! The one shape in which the server says no: `{"error": {"code", "message", "hint"?, "field"?}}`.
+//! The one format in which the server refuses a request: `{"error": {"code", "message", "hint"?, "field"?}}`.
 //!
-//! A code is for programs and never changes; a message is for people and names what was wrong; a hint says what to do.
-//! What went wrong inside the server is kept for its log and never part of an answer.
+//! A code is for programs and never changes. A message is for people and says what is wrong. A hint says what to do.
+//! Causes inside the server go to its log and are never part of a response.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,28 +19,27 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What an answer that says no has in its body.
+/// The body of a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     pub error: ErrorDetail,
 }
 
-/// What was wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorDetail {
-    /// For programs: words with underscores.
+    /// For programs: lower-case words joined by underscores.
     pub code: Cow<'static, str>,
     /// For people.
     pub message: String,
-    /// What to do about it.
+    /// What the caller can do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The field of the request that is meant, as a path: `inputValues.url`.
+    /// The invalid field of the request, as a path: `inputValues.url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
 }
 
-/// A refusal on its way to the client.
+/// A refusal that becomes an HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({})", .detail.message, .status)]
 pub struct ApiError {
@@ -50,7 +49,7 @@ pub struct ApiError {
 }
 
 impl ApiError {
-    /// Any refusal.
+    /// A refusal with any status.
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         let detail = ErrorDetail {
             code: Cow::Borrowed(code),
@@ -61,71 +60,71 @@ impl ApiError {
         Self { status, detail: Box::new(detail), retry_after: None }
     }
 
-    /// The request makes no sense as HTTP or as JSON.
+    /// The request is not valid HTTP or JSON.
     pub fn bad_request(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    /// A field says something that cannot be.
+    /// A field has an invalid value.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid_field", message).field(field)
     }
 
-    /// Nobody that we know.
+    /// The caller is unknown.
     pub fn unauthenticated(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
     }
 
-    /// Somebody that we know, who may not.
+    /// The caller is known and lacks the permission.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// There is none, or none that the caller may see: the two must look the same.
+    /// The thing does not exist, or the caller may not see it: the two must look the same.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
-    /// It is no longer, or not yet, in the state that the request takes for granted.
+    /// The thing is not, or no longer, in the state that the request requires.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// Too often, or too much at a time.
+    /// The caller sends too many or too large requests.
     pub fn too_many(message: impl Into<String>, retry_after: Duration) -> Self {
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message);
         Self { retry_after: Some(retry_after), ..error }
     }
 
-    /// Our own fault. The cause belongs in the log, not here.
+    /// The server itself failed. The cause belongs in the log, not in the response.
     pub fn internal() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
             "internal",
-            "the server could not do this; its log says why",
+            "the server could not do this; see its log for the cause",
         )
     }
 
-    /// It cannot be done now, and may be later.
+    /// The server cannot do this now, but may be able to later.
     pub fn unavailable(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message)
     }
 
-    /// What to do about it.
+    /// Adds what the caller can do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.detail.hint = Some(hint.into());
         self
     }
 
-    /// The field that is meant.
+    /// Adds the name of the invalid field.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.detail.field = Some(field.into());
         self
     }
 
-    /// Whether it may be different in a while, without anybody changing anything.
+    /// Whether the same request may succeed later although nothing is changed.
     pub fn is_passing(&self) -> bool {
         self.status.is_server_error()
             || self.status == StatusCode::TOO_MANY_REQUESTS
@@ -140,7 +139,7 @@ impl ApiError {
         &self.detail
     }
 
-    /// As it stands in the body; for channels that are no HTTP answer, such as a WebSocket.
+    /// The body, for channels other than HTTP responses, such as a WebSocket.
     pub fn body(&self) -> ErrorBody {
         ErrorBody { error: (*self.detail).clone() }
     }
@@ -155,7 +154,7 @@ impl IntoResponse for ApiError {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(wait) = self.retry_after {
-            // Rounded up: who comes back earlier is refused again.
+            // Rounded up: a client that comes back earlier is refused again.
             let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -163,7 +162,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// A JSON body; what cannot be read is refused in our shape.
+/// A JSON body. An unreadable one is refused as an [`ApiError`].
 pub struct JsonBody<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
@@ -175,7 +174,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// A JSON body, or none, which says nothing.
+/// A JSON body that may be missing. A missing one counts as `T::default()`.
 pub struct OptionalBody<T>(pub T);
 
 impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalBody<T> {
@@ -193,8 +192,7 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for OptionalB
     }
 }
 
-/// Something that is written as an object. What is derived for a type with fields would also read them from an array, by
-/// their order, which nobody means.
+/// A value that must be a JSON object. Derived deserializers would also accept an array with the fields in order.
 pub struct Object<T>(pub T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -217,7 +215,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// What stands in the path; what cannot be read is refused in our shape.
+/// The parameters of the path. Unreadable ones are refused as an [`ApiError`].
 pub struct PathOf<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<T> {
@@ -230,7 +228,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathOf<
     }
 }
 
-/// What stands behind the question mark; what cannot be read is refused in our shape.
+/// The query string. An unreadable one is refused as an [`ApiError`].
 pub struct QueryOf<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryOf<T> {
@@ -258,7 +256,7 @@ impl From<JsonRejection> for ApiError {
 
 impl From<PathRejection> for ApiError {
     fn from(rejection: PathRejection) -> Self {
-        // A route that asks for what its path does not have is our own mistake.
+        // A route that extracts parameters its path does not have is a bug of the server.
         if rejection.status().is_server_error() {
             return Self::internal();
         }
@@ -272,19 +270,20 @@ impl From<QueryRejection> for ApiError {
     }
 }
 
-/// For paths that are none.
+/// Answers requests to unknown paths.
 pub async fn no_such_path(request: Request) -> ApiError {
     ApiError::not_found(format!("there is nothing at {}", shown(request.uri().path())))
-        .hint("see /openapi.json for what there is")
+        .hint("see /openapi.json for the list of paths")
 }
 
-/// For methods that a path does not have.
+/// Answers requests with a method that the path does not support.
 pub async fn no_such_method(request: Request) -> ApiError {
-    let message = format!("{} is not for {}", request.method(), shown(request.uri().path()));
+    let message =
+        format!("{} is not supported for {}", request.method(), shown(request.uri().path()));
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message)
 }
 
-/// As much of what a client wrote as an answer should repeat.
+/// The beginning of a text from a client, short enough to repeat in a response.
 pub fn shown(text: &str) -> String {
     const LONGEST: usize = 100;
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };
@@ -307,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_has_one_shape() {
+    async fn every_refusal_has_the_same_format() {
         let error = ApiError::invalid("inputValues.url", "url is required").hint("add it");
         let (status, body, headers) = answered(error).await;
         assert_eq!(status, 422);
@@ -327,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_should_come_back_is_told_how() {
+    async fn a_refusal_says_how_to_authenticate_or_when_to_retry() {
         let (status, _, headers) = answered(ApiError::unauthenticated("no token")).await;
         assert_eq!(
             (status.as_u16(), &headers["www-authenticate"]),
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_is_not_read_is_refused_in_the_same_shape() {
+    async fn an_unreadable_body_is_refused_in_the_same_format() {
         #[derive(Deserialize)]
         struct Wanted {
             #[expect(dead_code, reason = "only its absence matters")]
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_wrote_is_repeated_only_so_far() {
+    fn long_text_of_a_client_is_cut_before_it_is_repeated() {
         assert_eq!(shown("a\u{1b}[2Jb"), "a\u{fffd}[2Jb");
         assert_eq!(shown(&"é".repeat(101)), format!("{}…", "é".repeat(100)));
     }

@@ -197,7 +197,7 @@ fn parameters_are_checked_by_the_server_and_its_words_are_shown() {
     let ran = served.run(&["task", "run", "nobody", "hello"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("nobody"), "{}", ran.stderr);
     let ran = served.run(&["task", "show", "../users"]);
-    assert!(ran.code == Some(2) && ran.stderr.contains("no id"), "{}", ran.stderr);
+    assert!(ran.code == Some(2) && ran.stderr.contains("is not a valid"), "{}", ran.stderr);
 }
 
 #[test]

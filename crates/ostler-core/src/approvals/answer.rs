@@ -1,4 +1,4 @@
-//! What somebody answers, read and checked against what was asked.
+//! Answers of users, parsed and checked against the request.
 
 use ostler_base::error::{ApiError, Fallible};
 use schemars::JsonSchema;
@@ -12,30 +12,30 @@ use super::rule::Offer;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRequest {
-    /// Whether it may run.
+    /// Whether the call may run.
     pub approved: bool,
-    /// How far a yes reaches.
+    /// How far an approval reaches.
     #[serde(default)]
     pub scope: Scope,
-    /// Which of the offered rules is granted, by its label; the first if absent. Only with a scope beyond this call.
+    /// The label of the offered rule to grant; the first if absent. Only with a scope beyond this call.
     #[serde(default)]
     pub rule: Option<String>,
-    /// Confirms that a rule is granted that allows every use of its tool. Such a rule is refused without it.
+    /// Confirms the grant of a rule that allows every use of its tool. Without this such a rule is refused.
     #[serde(default)]
     pub whole_tool: bool,
-    /// Whether the rule also answers for runs that hooks and schedules start, whose prompts others may have written.
+    /// Whether the rule also applies to runs that hooks and schedules start, whose prompts others may have written.
     #[serde(default)]
     pub unattended: bool,
-    /// For the model to read; with a no.
+    /// A message for the model; only with a denial.
     #[serde(default)]
     pub note: Option<String>,
-    /// Whether the run is to end; with a no.
+    /// Whether the run ends; only with a denial.
     #[serde(default)]
     pub stop: bool,
-    /// Arguments to run with instead of those that were asked; the whole of them.
+    /// Arguments that replace the requested ones entirely.
     #[serde(default)]
     pub input: Option<Value>,
-    /// The digest of what was shown. If it is not that of what was asked, nothing is decided.
+    /// The digest of the request that the user saw. If it does not match the request, nothing is decided.
     #[serde(default)]
     pub digest: Option<String>,
 }
@@ -44,21 +44,21 @@ pub struct DecisionRequest {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AnswersRequest {
-    /// From the text of a question to the labels that were chosen, or to words of one's own.
+    /// Maps the text of each question to the chosen labels, or to free text.
     #[serde(default)]
     pub answers: Map<String, Value>,
-    /// Whether no answer is given at all. The agent is told so.
+    /// Whether the user declines to answer. The agent is notified.
     #[serde(default)]
     pub declined: bool,
-    /// For the model to read; when declined.
+    /// A message for the model; only when declined.
     #[serde(default)]
     pub note: Option<String>,
-    /// The digest of what was shown.
+    /// The digest of the request that the user saw.
     #[serde(default)]
     pub digest: Option<String>,
 }
 
-/// Who answers, and how.
+/// Who answers, and through which interface.
 #[derive(Clone, Debug)]
 pub struct Answering {
     pub user: String,
@@ -83,7 +83,8 @@ impl Answering {
     }
 }
 
-/// The decision, if it fits what was asked. `checks_changes` says whether the engine decides again about changed arguments.
+/// The decision, if it is valid for the request. `checks_changes` says whether the engine decides again about changed
+/// arguments.
 pub fn decide(
     approval: &Approval,
     request: DecisionRequest,
@@ -104,16 +105,14 @@ pub fn decide(
         if request.input.is_some() {
             return Err(ApiError::invalid(
                 "scope",
-                "a call whose arguments were changed is allowed once",
+                "a call with changed arguments can only be allowed once",
             ));
         }
         let offer = picked(approval, request.rule.as_deref())?;
         if offer.whole_tool && !request.whole_tool {
-            let message =
-                format!("the rule {} allows every use of the tool, in every form", offer.label);
-            return Err(ApiError::invalid("wholeTool", message).hint(
-                "send \"wholeTool\": true to grant it all the same, or allow the call once",
-            ));
+            let message = format!("the rule {} allows every use of the tool", offer.label);
+            return Err(ApiError::invalid("wholeTool", message)
+                .hint("send \"wholeTool\": true to grant it anyway, or allow the call once"));
         }
         answer.rule = Some(offer.label.clone());
         answer.granted.clone_from(&offer.rules);
@@ -123,10 +122,10 @@ pub fn decide(
     Ok((ApprovalState::Allowed, answer))
 }
 
-/// Refuses changed arguments that nobody would check, or that were made from a copy without secrets.
+/// Refuses changed arguments that no engine would check, or that were made from a redacted copy.
 fn check_changed(input: &Value, checks_changes: bool) -> Fallible<()> {
     if !input.is_object() {
-        return Err(ApiError::invalid("input", "arguments are an object"));
+        return Err(ApiError::invalid("input", "the arguments must be an object"));
     }
     if !checks_changes {
         let message = "the engine of this server is another program (--engine), which does not decide again about \
@@ -137,7 +136,7 @@ fn check_changed(input: &Value, checks_changes: bool) -> Fallible<()> {
         );
     }
     if has_redaction(input) {
-        let message = "the changed arguments contain [redacted …] where a secret was taken out of what was shown";
+        let message = "the changed arguments contain [redacted …] in place of a secret";
         return Err(ApiError::invalid("input", message)
             .hint("write the value itself, or allow the call as it is"));
     }
@@ -160,12 +159,12 @@ fn picked<'a>(approval: &'a Approval, label: Option<&str>) -> Fallible<&'a Offer
     let Some(label) = label else { return Ok(first) };
     approval.offers.iter().find(|offer| offer.label == label).ok_or_else(|| {
         let offered = approval.rules.join("`, `");
-        let message = format!("`{label}` is not one of the offered rules; offered is `{offered}`");
+        let message = format!("`{label}` is not one of the offered rules: `{offered}`");
         ApiError::invalid("rule", message)
     })
 }
 
-/// The answers as the tool wants them, if every question has one.
+/// The answers in the format of the tool, if every question has one.
 pub fn answers(
     approval: &Approval,
     request: AnswersRequest,
@@ -188,13 +187,16 @@ pub fn answers(
         given.insert(question.to_owned(), json!(said));
     }
     if let Some(unknown) = request.answers.keys().find(|asked| !given.contains_key(*asked)) {
-        return Err(ApiError::invalid("answers", format!("nobody asked {unknown:?}")));
+        return Err(ApiError::invalid(
+            "answers",
+            format!("{unknown:?} is not one of the questions"),
+        ));
     }
     answer.input = Some(Value::Object(given));
     Ok((ApprovalState::Allowed, answer))
 }
 
-/// The questions of a call, by their text.
+/// The texts of a call's questions.
 pub fn questions(input: &Value) -> impl Iterator<Item = &str> {
     let list = input.get("questions").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(|question| question.get("question")?.as_str())
@@ -211,13 +213,13 @@ fn labels(given: &Value) -> Vec<String> {
 fn fits(approval: &Approval, kind: ApprovalKind, digest: Option<&str>) -> Fallible<()> {
     if approval.kind != kind {
         let other = match approval.kind {
-            ApprovalKind::Permission => "this is a permission request; decide it as one",
-            ApprovalKind::Question => "these are questions; they are answered, not allowed",
+            ApprovalKind::Permission => "this is a permission request; allow or deny it",
+            ApprovalKind::Question => "these are questions; answer or decline them",
         };
         return Err(ApiError::conflict("other_kind", other));
     }
     if digest.is_some_and(|digest| digest != approval.digest) {
-        let message = "the answer is for other arguments than those that are asked about";
+        let message = "the answer is for different arguments than the request";
         return Err(ApiError::conflict("other_arguments", message).hint("load the request again"));
     }
     Ok(())

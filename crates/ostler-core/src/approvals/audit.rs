@@ -1,4 +1,4 @@
-//! Who decided what, kept for ever.
+//! The audit log: who decided what, stored for ever.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,19 +7,19 @@ use super::record::{Approval, ApprovalState, Scope};
 use crate::model::space::Space;
 use crate::records::kept;
 
-/// A decision.
+/// One entry of the audit log.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Audited {
-    /// In the order of time.
+    /// Sorts by time.
     pub id: String,
     /// Milliseconds since 1970.
     pub at: u64,
     /// The user whose session it concerns.
     pub owner: String,
-    /// Who decided.
+    /// The user who decided, or `server`.
     pub by: String,
-    /// How it came.
+    /// The interface: `rest`, `websocket`, `agui`, `cli`, or `server`.
     pub via: String,
     /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`; `widened` for a space whose agents may use a
     /// whole tool, `memory` for a space whose memory was changed.
@@ -38,7 +38,7 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// What came of a request.
+    /// The entry for a decided approval.
     pub(crate) fn of(approval: &Approval, at: u64) -> Self {
         let answer = approval.answer.as_ref();
         let by = answer.map_or("server", |answer| &answer.by);
@@ -60,7 +60,7 @@ impl Audited {
 }
 
 impl Audited {
-    /// Something that happened to a space.
+    /// The entry for a change of a space.
     pub(crate) fn of_space(space: &Space, what: &str, by: &str, subject: String, at: u64) -> Self {
         Self {
             id: id(at),
@@ -79,7 +79,7 @@ impl Audited {
     }
 }
 
-/// Sorts by time.
+/// An id that sorts by time.
 pub fn id(at: u64) -> String {
     format!("{at:016x}_{}", uuid::Uuid::new_v4().simple())
 }

@@ -1,5 +1,5 @@
-//! Rules of a space that deny what is asked, although they did not when the engine was started: whoever adds one while a
-//! question is open need not fear the answer.
+//! Deny rules that were added to a space after the engine started. They also apply to requests that are already
+//! pending, so an approval of such a call is refused.
 
 use ostler::engine::coverage;
 use ostler_base::error::{self, ApiError, Fallible};
@@ -10,7 +10,7 @@ use super::record::Approval;
 use crate::model::space::Space;
 
 impl Approvals {
-    /// Refuses a yes to a call that the session's space denies by now. The request stays open for a no.
+    /// Refuses to allow a call that the session's space denies now. The request stays pending, and can be denied.
     pub(super) async fn refuse_denied(&self, id: &str, changed: Option<&Value>) -> Fallible<()> {
         let found = self.records.find::<Approval>(id).await?;
         let Some((approval, _)) = found else { return Err(error::not_found("approval", id)) };
@@ -25,7 +25,7 @@ impl Approvals {
         }
     }
 
-    /// The rule of the session's space, as it is now, that denies a call.
+    /// The current rule of the session's space that denies a call.
     pub(super) async fn denied_by_space(
         &self,
         asked: &Approval,
@@ -36,7 +36,7 @@ impl Approvals {
         let place = asked.origin.place(&self.everywhere);
         let mut denied = space.policy.denied.into_iter();
         Ok(denied.find(|rule| {
-            // What cannot be read might have been meant for this.
+            // An unreadable rule might cover this call.
             let Some(rule) = coverage::parse(rule) else { return true };
             coverage::denies(&place, &rule, &asked.tool_name, input)
         }))

@@ -1,4 +1,4 @@
-//! What exactly was asked, as a number: an answer counts for that and for nothing else.
+//! The digest of a request: an answer counts only for the exact tool and arguments.
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -11,7 +11,7 @@ pub(super) fn of(tool: &str, input: &Value) -> String {
     format!("{:x}", hash.finalize())
 }
 
-/// Feeds a value so that no two different ones give the same bytes: every part is preceded by its kind and length.
+/// Hashes a value so that no two different values give the same bytes: every part is preceded by its kind and length.
 fn write(hash: &mut Sha256, value: &Value) {
     match value {
         Value::Array(items) => {
@@ -49,7 +49,7 @@ mod tests {
     use super::of;
 
     #[test]
-    fn the_same_call_has_the_same_digest_and_no_other_has_it() {
+    fn equal_calls_have_equal_digests_and_different_calls_do_not() {
         let asked = of("Bash", &json!({"command": "ls", "timeout": 5}));
         assert_eq!(asked, of("Bash", &json!({"timeout": 5, "command": "ls"})));
         for other in [

@@ -1,7 +1,7 @@
-//! Characters that show nothing, look like a space, or change how others are shown. In what a user is asked to allow they
-//! are shown by their number: a command must not read differently from what runs.
+//! Invisible characters, characters that look like a space, and characters that change how others are displayed. In
+//! requests they appear as code points: a command must not look different from what runs.
 
-/// From and to, both included. `web/src/text/hidden.ts` has the same list.
+/// Ranges, both ends included. `web/src/text/hidden.ts` has the same list.
 const HIDDEN: [(u32, u32); 24] = [
     (0x0000, 0x0008),
     (0x000b, 0x001f),
@@ -29,7 +29,7 @@ const HIDDEN: [(u32, u32); 24] = [
     (0xe0000, 0xe0fff),
 ];
 
-/// Adds a character to a text, as it is or by its number (`⟨U+202E⟩`).
+/// Appends a character, as it is or as its code point (`⟨U+202E⟩`).
 pub(super) fn show(shown: &mut String, character: char) {
     let code = u32::from(character);
     if HIDDEN.iter().any(|(from, to)| (*from..=*to).contains(&code)) {
@@ -45,7 +45,7 @@ mod tests {
 
     // Mutant: a range that is changed in one of the two lists.
     #[test]
-    fn the_page_has_the_same_list() {
+    fn the_list_of_hidden_characters_equals_that_of_the_page() {
         let page = include_str!("../../../../web/src/text/hidden.ts");
         let list = page.split("HIDDEN: [number, number][] = [").nth(1).unwrap();
         let list = list.split("];").next().unwrap();
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_that_turns_text_or_shows_nothing_has_a_number() {
+    fn every_invisible_or_reordering_character_is_shown_as_its_code_point() {
         let hidden = [
             '\u{0}',
             '\u{7}',

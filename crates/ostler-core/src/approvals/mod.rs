@@ -1,9 +1,9 @@
-//! Requests for somebody's decision: kept until they are decided, whoever comes and goes meanwhile.
+//! Approvals: requests for a user's decision, stored until they are decided, even if clients and engines disconnect.
 //!
-//! The record in the store is the request. The call that waits in an engine looks at it; so does every client. It is
-//! decided once, by whoever is first, in one step with what the log and the audit say about it. A server that ends
-//! leaves its requests pending: they can be answered all the same, and the answer counts when the run is resumed and
-//! the same call, to the last argument, is asked again.
+//! The record in the store is the request; the call that waits in an engine reads it, and so does every client. The
+//! first answer wins. It is written in one transaction with its event in the log and its entry in the audit. A server
+//! that stops leaves its requests pending: they can still be answered, and the answer counts when the run is resumed
+//! and asks for exactly the same call again.
 
 pub mod answer;
 pub mod audit;
@@ -38,9 +38,9 @@ use crate::log_writers::LogWriters;
 use crate::model::event;
 use crate::records::Records;
 
-/// How often a decision is tried again when something else about the request changed in between.
+/// How often a decision is tried again after a concurrent change of the request.
 const RETRIES: usize = 20;
-/// How many news a client may be behind before it has to look at the whole list again.
+/// How many notifications a client may miss before it has to load the whole list again.
 const NEWS: usize = 1_024;
 
 /// All requests of the server.
@@ -49,18 +49,18 @@ pub struct Approvals {
     log_writers: Arc<LogWriters>,
     clock: Clock,
     waiting: Mutex<HashMap<String, oneshot::Sender<Approval>>>,
-    /// Requests whose end is being written. One stays here if whoever wrote it was cut off before it could notify clients.
+    /// Ids of requests whose end is being written. One stays here if the task was cancelled before it notified clients.
     unannounced: Mutex<HashSet<String>>,
     news: broadcast::Sender<Arc<Approval>>,
     limit: Option<std::time::Duration>,
     redactor: Redactor,
-    /// What holds for calls in all folders: the home directory, trusted repositories, the environment.
+    /// What applies to calls in all folders: the home directory, trusted repositories, the environment.
     everywhere: CallPlace,
-    /// Whether the engine decides again about arguments that an answer has changed.
+    /// Whether the engine decides again about arguments that an answer changed.
     checks_changes: bool,
 }
 
-/// Who asks.
+/// The session and run that ask.
 #[derive(Clone, Debug)]
 pub struct Asker {
     pub owner: String,
@@ -69,7 +69,7 @@ pub struct Asker {
     pub origin: Origin,
 }
 
-/// What approvals are kept and told with.
+/// The parts that approvals need.
 pub struct Parts {
     pub records: Records,
     pub log_writers: Arc<LogWriters>,
@@ -102,12 +102,12 @@ impl Approvals {
         }
     }
 
-    /// What is asked and decided from now on, of all users. Everything that leaves here is without secrets.
+    /// Notifications of new and decided requests of all users. Everything sent here is redacted.
     pub fn news(&self) -> broadcast::Receiver<Arc<Approval>> {
         self.news.subscribe()
     }
 
-    /// What waits for this caller, oldest first.
+    /// The pending requests of this caller, oldest first.
     pub async fn pending(&self, caller: &Caller, page: &Page) -> Fallible<Vec<Approval>> {
         let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
         let filter = Filter { owner, ..pending() };
@@ -116,7 +116,7 @@ impl Approvals {
         Ok(self.shown(&found))
     }
 
-    /// What waits in a session for its user, oldest first.
+    /// The pending requests of a session, oldest first.
     pub async fn pending_in(&self, caller: &Caller, session: &str) -> Fallible<Vec<Approval>> {
         let owner = (caller.role < Role::Admin).then(|| caller.user.clone());
         let field = Some(("session".to_owned(), session.to_owned()));
@@ -127,7 +127,7 @@ impl Approvals {
         Ok(self.shown(&found))
     }
 
-    /// What waits for anybody.
+    /// The pending requests of all users.
     pub(crate) async fn all_pending(&self) -> Fallible<Vec<Approval>> {
         Ok(self.shown(&self.records.all(pending()).await?))
     }
@@ -181,7 +181,7 @@ impl Approvals {
         Ok(self.settle(id, answer).await?.shown(&self.redactor))
     }
 
-    /// Takes back what a run asked that is over.
+    /// Withdraws the pending requests of a run that ended.
     pub(crate) async fn withdraw_all(&self, run: &str) {
         let of_run = Some(("run".to_owned(), run.to_owned()));
         let found =
@@ -195,7 +195,7 @@ impl Approvals {
         }
     }
 
-    /// Takes back everything that waits in a session.
+    /// Withdraws the pending requests of a session.
     pub(crate) async fn withdraw_session(&self, session: &str) -> Fallible<()> {
         let of_session = Some(("session".to_owned(), session.to_owned()));
         let found: Vec<Approval> =
@@ -206,7 +206,7 @@ impl Approvals {
         Ok(())
     }
 
-    /// A request ends without anybody's answer; if somebody was faster, that counts.
+    /// Ends a request without an answer. If an answer came first, the answer counts.
     async fn end(&self, id: &str, state: ApprovalState, note: &str) {
         let by = if state == ApprovalState::Expired { "expiry" } else { "server" };
         let ended = self.settle(id, |_| {
@@ -216,11 +216,11 @@ impl Approvals {
         if let Err(error) = ended.await
             && error.detail().code != "already_answered"
         {
-            tracing::warn!(approval = id, %error, "a request was not ended");
+            tracing::warn!(approval = id, %error, "a request could not be ended");
         }
     }
 
-    /// Decides once: the record, the log and the audit change together, and only if it was pending.
+    /// Decides once: the record, the log and the audit change together, and only if the request was pending.
     async fn settle(
         &self,
         id: &str,
@@ -273,21 +273,21 @@ impl Approvals {
         self.log_writers.write(&approval.session, vec![told], puts).await.map(drop)
     }
 
-    /// Tells the call that waits, and everybody who watches.
+    /// Notifies the waiting call and all watching clients.
     fn tell(&self, approval: &Approval) {
         let waiting =
             self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
         if !approval.is_pending()
             && let Some(waiting) = waiting
         {
-            // Whoever waited may have gone.
+            // The waiting call may have ended.
             let _ = waiting.send(approval.clone());
         }
-        // Nobody may be watching.
+        // There may be no watching clients.
         let _ = self.news.send(Arc::new(approval.shown(&self.redactor)));
     }
 
-    /// A rule that was granted answers other requests too.
+    /// Applies a newly granted rule to other pending requests.
     async fn settle_covered(&self, decided: &Approval) {
         if granted(decided, decided.asked).is_none() {
             return;
@@ -303,7 +303,7 @@ impl Approvals {
         }
     }
 
-    /// Rules answer a request, unless a person was faster.
+    /// Lets rules answer a request, unless a user answers first.
     async fn settle_by(&self, id: &str, granted: &[Granted]) {
         let rule = Some(labels(granted));
         let settled = self.settle(id, |_| {
@@ -313,18 +313,18 @@ impl Approvals {
         if let Err(error) = settled.await
             && error.detail().code != "already_answered"
         {
-            tracing::warn!(approval = id, %error, "a rule did not answer a request");
+            tracing::warn!(approval = id, %error, "a rule could not answer a request");
         }
     }
 
-    /// The granted rules that hold for a user.
+    /// The granted rules of a user.
     pub async fn rules(&self, owner: Option<String>, page: &Page) -> Fallible<Vec<Granted>> {
         let filter = Filter { owner, ..Filter::default() };
         let granted: Vec<Granted> = self.records.list(&filter, page).await?;
         Ok(granted.into_iter().map(|granted| granted.redacted(&self.redactor)).collect())
     }
 
-    /// Takes a rule back. It holds at once, also in runs that work.
+    /// Revokes a rule. This takes effect at once, also in active runs.
     pub async fn revoke(&self, caller: &Caller, via: &str, id: &str) -> Fallible<()> {
         let found = self.records.find::<Granted>(id).await?;
         let Some((granted, version)) = found.filter(|(granted, _)| caller.may_see(&granted.owner))
@@ -336,7 +336,7 @@ impl Approvals {
     }
 }
 
-/// What the audit says of a rule that holds no longer.
+/// The audit entry for a rule that no longer applies.
 fn revoked(granted: &Granted, decision: &str, by: &str, via: &str, at: u64) -> Audited {
     Audited {
         id: audit::id(at),
@@ -358,7 +358,7 @@ fn labels(granted: &[Granted]) -> String {
     granted.iter().map(|granted| granted.rule.as_str()).collect::<Vec<_>>().join(" and ")
 }
 
-/// The rule that goes with a decision.
+/// The rule that a decision grants.
 fn granted(approval: &Approval, now: u64) -> Option<Granted> {
     let answer = approval.answer.as_ref()?;
     let is_granted = approval.state == ApprovalState::Allowed && answer.scope != Scope::Once;
@@ -367,7 +367,7 @@ fn granted(approval: &Approval, now: u64) -> Option<Granted> {
     }
     let is_always = answer.scope == Scope::Always;
     Some(Granted {
-        // One for each decision: writing it again is no second rule.
+        // One id per decision: writing it again does not make a second rule.
         id: format!("rule_{}", approval.id.trim_start_matches("approval_")),
         owner: approval.owner.clone(),
         session: (!is_always).then(|| approval.session.clone()),
@@ -411,7 +411,7 @@ pub fn unattended(by: &str, at: u64) -> Answer {
 }
 
 fn already_answered(approval: &Approval) -> ApiError {
-    let by = approval.answer.as_ref().map_or("somebody else", |answer| &answer.by);
+    let by = approval.answer.as_ref().map_or("another user", |answer| &answer.by);
     ApiError::conflict("already_answered", format!("this was answered already, by {by}"))
         .hint("load the request to see the answer")
 }

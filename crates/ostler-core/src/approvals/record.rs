@@ -1,4 +1,4 @@
-//! A request for somebody's decision, as it is kept.
+//! The record of an approval.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use super::rule::{self, Offer, ToolRule};
 use crate::confine::redact::Redactor;
 use crate::records::kept;
 
-/// Somebody is to decide: about a tool call, or on questions of the agent.
+/// A request for a decision about a tool call, or for answers to questions of the agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
@@ -19,41 +19,42 @@ pub struct Approval {
     pub kind: ApprovalKind,
     pub session: String,
     pub run: String,
-    /// The user who may answer; so may administrators.
+    /// The user who may answer; administrators may, too.
     pub owner: String,
     pub tool_name: String,
-    /// The call, as the model names it.
+    /// The id that the model gave the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
-    /// The subagent that wants it.
+    /// The subagent that requests the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
-    /// The exact arguments in the record until the engine has the answer; a copy without secrets for everybody who reads it,
-    /// and in the record afterwards.
+    /// The exact arguments, until the engine has received the answer. Clients get a redacted copy, and afterwards the
+    /// record has that copy too.
     pub input: Value,
-    /// Whether this copy differs from the exact arguments because secrets were taken out of it.
+    /// Whether secrets were removed from this copy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
-    /// Of tool and arguments. An answer that names it counts only for this.
+    /// The digest of tool and arguments. An answer with a digest counts only if it matches.
     pub digest: String,
     /// The call in one line.
     pub summary: String,
-    /// Why it is asked.
+    /// Why approval is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Everything that was looked at before somebody was asked, in order; the last one decided. Empty where the engine does
-    /// not say.
+    /// Everything that was checked before the user was asked, in order; the last step decided. Empty if the engine does
+    /// not report it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<Step>,
     /// The kind of reason: `mode`, `rule`, `safetyCheck`, `hook`, ….
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason_type: Option<String>,
-    /// The path because of which it is asked.
+    /// The path because of which approval is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_path: Option<String>,
-    /// The labels of `offers`, in their order. An answer picks one of them; if there is none, the call is allowed once only.
+    /// The labels of `offers`, in their order. An answer picks one of them; without offers, the call can only be
+    /// allowed once.
     pub rules: Vec<String>,
-    /// What "session" and "always" can grant.
+    /// What the scopes `session` and `always` can grant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
     /// Where the call would run, and who started the run.
@@ -61,13 +62,13 @@ pub struct Approval {
     pub origin: Origin,
     /// Milliseconds since 1970.
     pub asked: u64,
-    /// When it becomes a no; never if absent.
+    /// When the request is denied automatically; never if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
     pub state: ApprovalState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// Whether the engine has had the answer.
+    /// Whether the engine has received the answer.
     #[serde(default)]
     pub(crate) delivered: bool,
 }
@@ -76,7 +77,7 @@ pub struct Approval {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Origin {
-    /// The working directory. "Always" grants a rule for sessions that work there.
+    /// The working directory. The scope `always` grants a rule for sessions that work there.
     pub folder: PathBuf,
     /// The space of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,78 +94,78 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Where the call would run. `everywhere` says what holds in all folders.
+    /// Where the call would run. `everywhere` has what applies in all folders.
     pub(super) fn place(&self, everywhere: &CallPlace) -> CallPlace {
         let (cwd, directories) = (self.folder.clone(), self.directories.clone());
         CallPlace { cwd, directories, ..everywhere.clone() }
     }
 }
 
-/// One thing that was looked at.
+/// One check on the way to a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// What: the mode, a rule and where it stands, a part of the command, a path, the hooks.
+    /// What was checked: the mode, a rule and its source, a part of the command, a path, the hooks.
     #[serde(alias = "looked_at")]
     pub(crate) looked: String,
-    /// What came of it.
+    /// The result of the check.
     pub result: String,
-    /// Whether this decided.
+    /// Whether this check decided.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) decided: bool,
 }
 
-/// What is to be decided.
+/// What the user is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApprovalKind {
     /// Whether a tool may run.
     Permission,
-    /// What the agent asks; `input.questions` has the questions.
+    /// Answers to questions of the agent, which are in `input.questions`.
     Question,
 }
 
-/// Where it stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ApprovalState {
     Pending,
     Allowed,
     Denied,
-    /// Nobody answered in time, which is a no.
+    /// The time limit passed without an answer; the call is denied.
     Expired,
-    /// The run is over, so nobody needs to know any more.
+    /// The run ended, so no answer is needed.
     Withdrawn,
 }
 
-/// What somebody decided.
+/// An answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// The user, or `rule`, `expiry`, `server`.
     pub by: String,
-    /// How it came: `rest`, `websocket`, `agui`, `cli`.
+    /// The interface: `rest`, `websocket`, `agui`, `cli`.
     pub via: String,
     /// Milliseconds since 1970.
     pub at: u64,
-    /// The rule that was granted with it, or that decided.
+    /// The rule that was granted with the answer, or that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// What was granted with it; empty if nothing was, or if a rule decided.
+    /// The rules that were granted with the answer; empty if there are none, or if a rule decided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) granted: Vec<ToolRule>,
-    /// How far the rule reaches.
+    /// How far the granted rule reaches.
     #[serde(default)]
     pub scope: Scope,
-    /// Whether the rule also answers for runs that hooks and schedules start.
+    /// Whether the rule also applies to runs that hooks and schedules start.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
-    /// For the model to read.
+    /// A message for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Whether the run is to end.
+    /// Whether the run ends.
     #[serde(default)]
     pub stop: bool,
-    /// The arguments to run with instead; the whole of them.
+    /// Arguments that replace the requested ones entirely.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
@@ -187,8 +188,8 @@ impl Approval {
         self.state == ApprovalState::Pending
     }
 
-    /// What the record has. The exact arguments are needed until the engine has the yes: a run that is resumed gets them from
-    /// the record. After that, and with every other answer, nobody needs them.
+    /// The content of the record. The exact arguments are needed until the engine has received the approval: a resumed
+    /// run gets them from the record. After that, and with every other answer, only a redacted copy is stored.
     pub(super) fn to_keep(&self, redactor: &Redactor) -> Self {
         let needs_exact = match self.state {
             ApprovalState::Pending => true,
@@ -198,7 +199,7 @@ impl Approval {
         if needs_exact { self.clone() } else { self.shown(redactor) }
     }
 
-    /// The copy that people, clients and the log read. The digest stays that of the exact arguments.
+    /// The redacted copy for people, clients and the log. The digest stays that of the exact arguments.
     pub(crate) fn shown(&self, redactor: &Redactor) -> Self {
         let mut shown = self.clone();
         redactor.value(&mut shown.input);

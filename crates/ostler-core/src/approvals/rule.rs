@@ -1,7 +1,7 @@
 //! Permission rules granted by users. They live on the server, not in the engine, so revoking one takes effect immediately.
 //!
-//! Rules are values, never text that is taken apart: a command may contain anything that a text could be split at. Whether
-//! a granted rule allows a call is decided by the engine's policy ([`coverage`]).
+//! Rules are values and never parsed from joined text: a command may contain any separator. The engine's policy
+//! ([`coverage`]) decides whether a granted rule allows a call.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::records::kept;
 #[serde(rename_all = "camelCase")]
 pub struct ToolRule {
     pub tool_name: String,
-    /// Which uses; all of them if absent.
+    /// Which uses; all if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rule_content: Option<String>,
 }
@@ -47,15 +47,15 @@ impl ToolRule {
     }
 }
 
-/// Rules that "session" and "always" can grant together.
+/// Rules that the scopes `session` and `always` grant together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Offer {
-    /// For people, and by which an answer picks the offer. No two offers of an approval have the same.
+    /// The text for people, and the name by which an answer picks the offer. It is unique in an approval.
     pub(crate) label: String,
     /// What is granted.
     pub rules: Vec<ToolRule>,
-    /// Whether one of the rules allows every use of its tool. Granting that needs `wholeTool` in the answer.
+    /// Whether one of the rules allows every use of its tool. Granting it needs `wholeTool` in the answer.
     pub whole_tool: bool,
 }
 
@@ -64,38 +64,38 @@ pub struct Offer {
 #[serde(rename_all = "camelCase")]
 pub struct Granted {
     pub id: String,
-    /// The user for whose sessions it holds.
+    /// The user for whose sessions the rule applies.
     pub owner: String,
-    /// The only session for which it holds, if it was granted for one.
+    /// The only session for which the rule applies, if it was granted for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The working directory of the sessions for which it holds, if it was granted for all of them ("always").
+    /// The working directory of the sessions for which the rule applies, if it was granted for all of them (`always`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
     /// The space of those sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<String>,
-    /// Whether it also answers for runs that hooks and schedules start.
+    /// Whether it also applies to runs that hooks and schedules start.
     #[serde(default)]
     pub unattended: bool,
-    /// For people.
+    /// The text for people.
     pub rule: String,
     /// The rules. Empty in records of earlier versions, which grant nothing until they are upgraded.
     #[serde(default)]
     pub rules: Vec<ToolRule>,
-    /// Who granted it.
+    /// The user who granted it.
     pub by: String,
     /// The approval with which it was granted.
     pub(crate) approval: String,
     /// Milliseconds since 1970.
     pub created: u64,
-    /// When it last spared a question.
+    /// When it last answered a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last_used: Option<u64>,
 }
 
 impl Granted {
-    /// Whether it was granted for where this is asked.
+    /// Whether the rule applies to the session and folder of this request.
     fn holds_for(&self, asked: &Approval) -> bool {
         let here = match (&self.session, &self.folder) {
             (Some(session), _) => *session == asked.session,
@@ -111,7 +111,7 @@ impl Granted {
         if self.session.is_some() { Scope::Session } else { Scope::Always }
     }
 
-    /// A copy without secrets.
+    /// A redacted copy.
     pub(super) fn redacted(mut self, redactor: &Redactor) -> Self {
         redact(&mut self.rules, redactor);
         self
@@ -126,8 +126,8 @@ pub(super) fn redact(rules: &mut [ToolRule], redactor: &Redactor) {
     }
 }
 
-/// What can be granted beyond this call: what the engine suggests, as far as it is about rules that allow and that cover
-/// this very call. Without a suggestion nothing is offered, and the call is allowed once only.
+/// The rules that can be granted beyond this call: those suggestions of the engine that allow, and that cover exactly
+/// this call. Without a suggestion nothing is offered, and the call can only be allowed once.
 pub(super) fn offers(
     call: &CanUseTool,
     origin: &Origin,
@@ -148,19 +148,19 @@ pub(super) fn offers(
             offers.push(offer);
         }
     }
-    with_labels_of_their_own(offers)
+    with_unique_labels(offers)
 }
 
-/// An answer picks an offer by its label: one that stands for two different offers picks neither.
-fn with_labels_of_their_own(mut offers: Vec<Offer>) -> Vec<Offer> {
+/// Removes offers whose label is not unique, because an answer picks an offer by its label.
+fn with_unique_labels(mut offers: Vec<Offer>) -> Vec<Offer> {
     let mut uses: HashMap<String, usize> = HashMap::new();
     offers.iter().for_each(|offer| *uses.entry(offer.label.clone()).or_default() += 1);
     offers.retain(|offer| uses[&offer.label] == 1);
     offers
 }
 
-/// Whether a granted rule may answer this question at all. Not what a protected path, an ask rule, a hook, the sandbox, or a
-/// question for a person demands, nor anything whose reason is missing or unknown.
+/// Whether granted rules may answer this request. They may not if a protected path, an ask rule, a hook, the sandbox or
+/// a question for a person requires approval, or if the reason is missing or unknown.
 fn is_answered_by_rules(call: &CanUseTool, origin: &Origin) -> bool {
     use DecisionReasonType::{Mode, SubcommandResults, Unspecified, WorkingDir};
     let reason = call.decision_reason_type.as_ref();
@@ -187,7 +187,7 @@ pub(super) fn label(rules: &[ToolRule]) -> String {
     rules.iter().map(ToolRule::label).collect::<Vec<_>>().join(" and ")
 }
 
-/// The granted rules that together allow what is asked, and no more of them than that needs. Empty if they do not.
+/// The smallest set of granted rules that together allow the call. Empty if they do not.
 pub(super) fn covering(
     mut granted: Vec<Granted>,
     asked: &Approval,
@@ -243,7 +243,7 @@ mod tests {
 
     // Mutant: `offers` that does not ask whether the rules cover the call.
     #[test]
-    fn only_rules_that_cover_the_call_are_offered_and_each_once() {
+    fn only_rules_that_cover_the_call_are_offered_without_duplicates() {
         let both: &[(&str, &str)] = &[("Bash", "touch:*"), ("Bash", "make:*")];
         let offers = offered(&call("subcommandResults", &[both, both, &both[..1]]));
         assert_eq!(offers.len(), 1, "{offers:?}");
@@ -257,7 +257,7 @@ mod tests {
 
     // Mutant: `is_answered_by_rules` that says yes to one of these.
     #[test]
-    fn nothing_is_offered_for_what_rules_do_not_answer() {
+    fn nothing_is_offered_for_requests_that_rules_may_not_answer() {
         let both: &[&[(&str, &str)]] = &[&[("Bash", "touch:*"), ("Bash", "make:*")]];
         for reason in ["safetyCheck", "rule", "sandboxOverride", "hook", "classifier", "new one"] {
             assert!(offered(&call(reason, both)).is_empty(), "{reason}");
@@ -276,9 +276,9 @@ mod tests {
         }
     }
 
-    // Mutant: `with_labels_of_their_own` that keeps the first of two.
+    // Mutant: `with_unique_labels` that keeps the first of two.
     #[test]
-    fn a_label_that_stands_for_two_offers_picks_neither() {
+    fn two_offers_with_the_same_label_are_both_removed() {
         let offer = |rules: &[&str]| {
             let rule = |content: &&str| ToolRule {
                 tool_name: "Bash".to_owned(),
@@ -288,8 +288,8 @@ mod tests {
             Offer { label: label(&rules), rules, whole_tool: false }
         };
         let (two, one) = (offer(&["touch:*", "make:*"]), offer(&["touch:*) and Bash(make:*"]));
-        assert_eq!(two.label, one.label, "the texts are alike");
+        assert_eq!(two.label, one.label, "the labels are equal");
         let third = offer(&["ls:*"]);
-        assert_eq!(with_labels_of_their_own(vec![two, third.clone(), one]), [third]);
+        assert_eq!(with_unique_labels(vec![two, third.clone(), one]), [third]);
     }
 }

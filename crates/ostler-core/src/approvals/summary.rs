@@ -1,13 +1,13 @@
-//! A call in one line that a person can trust: nothing in it can move the cursor or turn the text around.
+//! A call in one line that a user can trust: nothing in it can move the cursor or change the direction of the text.
 
 use serde_json::Value;
 
 use super::hidden;
 
-/// The longest summary, in characters.
+/// The maximum length of a summary, in characters.
 const LONGEST: usize = 300;
 
-/// The one argument that says most, or all of them.
+/// The most informative argument, or all of them.
 pub(super) fn of(tool: &str, input: &Value) -> String {
     let telling = match tool {
         "Bash" => "command",
@@ -42,7 +42,7 @@ mod tests {
 
     // Seen to fail when control characters are shown as they are.
     #[test]
-    fn the_telling_argument_is_shown_and_cannot_deceive() {
+    fn the_main_argument_is_shown_without_control_characters() {
         assert_eq!(of("Bash", &json!({"command": "ls\nrm x"})), "Bash: ls⏎rm x");
         assert_eq!(
             of("Bash", &json!({"command": "a\u{202e}b\u{1b}[2J"})),

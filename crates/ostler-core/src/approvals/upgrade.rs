@@ -1,4 +1,5 @@
-//! Rules that an earlier version kept as text. At the start they become values, or they end: a text is never split.
+//! Rules that an earlier version stored as text. At the start they become values, or are revoked: the text is never
+//! split.
 
 use ostler::engine::coverage;
 use ostler_base::error::Fallible;
@@ -9,12 +10,12 @@ use super::rule::{Granted, ToolRule};
 use super::{Approvals, revoked};
 use crate::model::run::Session;
 
-/// What stood between rules that were granted together. A command may contain it, too.
+/// The separator between rules that were granted together. A command may contain it, too.
 const JOINT: &str = " + ";
 
 impl Approvals {
-    /// Reads the rules of earlier versions again. Those that are not clear, or that allow every use of a built-in tool
-    /// (nobody confirmed that), end with a note in the audit.
+    /// Converts the rules of earlier versions. Those that are ambiguous, or that allow every use of a built-in tool (no
+    /// user confirmed that), are revoked with an entry in the audit.
     pub async fn upgrade_rules(&self) -> Fallible<()> {
         let granted: Vec<Granted> = self.records.all(Filter::default()).await?;
         for old in granted.into_iter().filter(|granted| granted.rules.is_empty()) {
@@ -34,7 +35,7 @@ impl Approvals {
         let Some(rule) = single(&old.rule) else { return Ok(None) };
         let mut new = Granted { rules: vec![rule], ..old.clone() };
         if new.session.is_none() {
-            // It held everywhere. From now on it holds where it was granted.
+            // The old rule applied everywhere. From now on it applies where it was granted.
             let Some((approval, _)) = self.records.find::<Approval>(&old.approval).await? else {
                 return Ok(None);
             };
@@ -48,7 +49,7 @@ impl Approvals {
     }
 }
 
-/// The one rule that a text stands for.
+/// The rule, if the text is exactly one rule.
 fn single(text: &str) -> Option<ToolRule> {
     if text.contains(JOINT) {
         return None;
@@ -65,7 +66,7 @@ mod tests {
 
     // Mutant: `single` that splits, or that keeps what allows a whole tool.
     #[test]
-    fn an_old_text_is_one_rule_or_none() {
+    fn an_old_text_becomes_one_rule_or_is_revoked() {
         let content = |text| single(text).map(|rule| (rule.tool_name, rule.rule_content));
         assert_eq!(content("Bash(git log:*)"), Some(("Bash".into(), Some("git log:*".into()))));
         assert_eq!(content("mcp__x__y"), Some(("mcp__x__y".into(), None)));

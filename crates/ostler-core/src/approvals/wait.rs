@@ -1,4 +1,4 @@
-//! Asking: a request is made, or found again, and waited for.
+//! Asking: creates a request, or finds an earlier one, and waits for the decision.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use super::{Approvals, Asker, digest, labels, summary, unattended};
 use crate::confine::redact::Redactor;
 use crate::model::run::{Run, RunState};
 
-/// How often the record is looked at, in case another server has taken the answer.
+/// How often the record is read, in case another server received the answer.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long until the store is tried again.
+/// The delay before the store is tried again.
 const AGAIN: Duration = Duration::from_millis(500);
 
 impl Approvals {
-    /// Asks, and waits until it is decided, however long that takes. The result is never pending. `waits` is called when the
-    /// request can be listed; what it returns is dropped when the waiting is over.
+    /// Asks, and waits until the request is decided, however long that takes. The result is never pending. `waits` is
+    /// called when the request is listed; its result is dropped when the waiting ends.
     pub async fn ask<W>(
         &self,
         asker: &Asker,
@@ -44,7 +44,7 @@ impl Approvals {
         }
         let decided = patiently(cancelled, || self.register(&asked)).await?;
         let _waiting = waits();
-        // A rule that was granted since we looked did not find this request yet.
+        // A rule granted since the check above may have missed this request.
         let granted = self.granted_for(&asked).await?;
         if !granted.is_empty() {
             self.settle_by(&asked.id, &granted).await;
@@ -91,7 +91,7 @@ impl Approvals {
         }
     }
 
-    /// The rules that make asking unnecessary, if there are some.
+    /// The granted rules that answer the request; empty if there are none.
     pub(super) async fn granted_for(&self, asked: &Approval) -> Fallible<Vec<Granted>> {
         if asked.offers.is_empty() {
             return Ok(Vec::new());
@@ -118,15 +118,15 @@ impl Approvals {
                 granted.last_used = Some(now);
                 Ok(())
             });
-            // It may have been revoked in this very moment; then it held until now.
+            // The rule may have been revoked at this moment; then it applied until now.
             let _ = used.await;
         }
         self.tell(&asked);
         Ok(asked)
     }
 
-    /// The same request from before the server was restarted: still pending, or answered while nobody waited. An
-    /// answer is used once.
+    /// The same request from before a restart of the server: still pending, or answered in the meantime. An answer is
+    /// used once.
     async fn earlier(&self, asked: &Approval) -> Fallible<Option<Approval>> {
         let of_session = Filter {
             owner: Some(asked.owner.clone()),
@@ -140,7 +140,7 @@ impl Approvals {
                 && earlier.run != asked.run
                 && !earlier.delivered
                 && !matches!(earlier.state, ApprovalState::Withdrawn | ApprovalState::Expired);
-            // A yes that came when its run was just over was for that run, and is not kept for another.
+            // An approval that came when its run had just ended was for that run, and is not used for another.
             if is_left
                 && !self.is_waited_for(&earlier.id)
                 && self.was_interrupted(&earlier.run).await?
@@ -156,7 +156,7 @@ impl Approvals {
         Ok(found.is_some_and(|(run, _)| run.state == RunState::Interrupted))
     }
 
-    /// The request now belongs to the run that asks again.
+    /// Assigns the request to the run that asks again.
     async fn adopt(&self, id: &str, asked: &Approval) -> Fallible<Approval> {
         let (adopted, exact) = self
             .records
@@ -178,7 +178,7 @@ impl Approvals {
         self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(id)
     }
 
-    /// Has the request kept and told, and says where its decision will come.
+    /// Stores the request, notifies clients, and returns the channel for the decision.
     async fn register(&self, asked: &Approval) -> Fallible<oneshot::Receiver<Approval>> {
         let (decided, receiver) = oneshot::channel();
         self.waiting
@@ -191,7 +191,7 @@ impl Approvals {
             self.forget(&asked.id);
             return Err(error.into());
         }
-        // Nobody may be watching.
+        // There may be no watching clients.
         let _ = self.news.send(std::sync::Arc::new(asked.shown(&self.redactor)));
         Ok(receiver)
     }
@@ -219,12 +219,12 @@ impl Approvals {
                 },
                 () = cancelled.cancelled() => {
                     self.end(&asked.id, ApprovalState::Withdrawn, "the run no longer needs it").await;
-                    // If that could not be written, the end of the run takes it back.
+                    // If that could not be written, the end of the run withdraws it.
                     return Err(no_longer_needed());
                 }
                 () = &mut expires, if expiry.is_some() => {
-                    self.end(&asked.id, ApprovalState::Expired, "nobody answered in time").await;
-                    // Again, if that could not be written.
+                    self.end(&asked.id, ApprovalState::Expired, "there was no answer in time").await;
+                    // Tries again if that could not be written.
                     expires.as_mut().reset(tokio::time::Instant::now() + LOOK);
                 }
                 _ = look.tick() => {}
@@ -237,8 +237,8 @@ impl Approvals {
         }
     }
 
-    /// The engine gets it now; it is not to be used for another call, and the exact arguments are not kept any longer. While
-    /// that cannot be written, the answer waits: it is in the record, and must not turn into a no.
+    /// Marks the answer as delivered to the engine, so that it is not used for another call, and removes the exact
+    /// arguments. While that cannot be written, the answer waits: it is in the record, and must not turn into a denial.
     async fn delivered(
         &self,
         approval: Approval,
@@ -257,7 +257,7 @@ impl Approvals {
         marked.await.map(drop)
     }
 
-    /// Whether an answer was given to a run that has not got it.
+    /// Whether an answer for the run was not delivered yet.
     pub(crate) async fn has_undelivered(&self, run: &str) -> Fallible<bool> {
         let of_run = Some(("run".to_owned(), run.to_owned()));
         let found: Vec<Approval> =
@@ -271,7 +271,7 @@ impl Approvals {
     }
 }
 
-/// Does something again for as long as the store cannot do it and the call is needed.
+/// Retries while the store fails and the call is still needed.
 async fn patiently<T, F: Future<Output = Fallible<T>>>(
     cancelled: &CancellationToken,
     attempt: impl Fn() -> F,
@@ -294,7 +294,7 @@ fn no_longer_needed() -> ApiError {
     ApiError::conflict("withdrawn", "the run no longer needs an answer")
 }
 
-/// Nobody waits any more, also when the waiting was cut off.
+/// Removes the waiting entry on drop, also when the waiting is cancelled.
 struct Forget<'a> {
     approvals: &'a Approvals,
     id: &'a str,
@@ -306,7 +306,7 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// What the engine says it looked at. Not all engines do, and what cannot be read is not shown.
+/// The checks that the engine reports. Not all engines do; unreadable ones are left out.
 fn steps(call: &CanUseTool, redactor: &Redactor) -> Vec<Step> {
     let mut told = call.extra.get(DECISION_STEPS).cloned().unwrap_or_default();
     redactor.value(&mut told);
@@ -317,19 +317,19 @@ fn steps(call: &CanUseTool, redactor: &Redactor) -> Vec<Step> {
     steps
 }
 
-/// The rules that were granted for the session.
+/// Selects the rules that were granted for the session.
 fn of_session(asked: &Approval) -> Filter {
     Filter { field: Some(("session".to_owned(), asked.session.clone())), ..Filter::default() }
 }
 
-/// The rules that the user granted for the folder. The record of a rule names a folder as text.
+/// Selects the rules that the user granted for the folder. The record of a rule has the folder as text.
 fn in_folder(asked: &Approval) -> Option<Filter> {
     let folder = asked.origin.folder.to_str()?.to_owned();
     let field = Some(("folder".to_owned(), folder));
     Some(Filter { owner: Some(asked.owner.clone()), field, ..Filter::default() })
 }
 
-/// The kind of a reason, as it is on the wire.
+/// The kind of a reason, as on the wire.
 fn word(reason: &DecisionReasonType) -> Option<String> {
     Some(serde_json::to_value(reason).ok()?.as_str()?.to_owned())
 }

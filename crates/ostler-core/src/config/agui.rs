@@ -1,30 +1,30 @@
-//! How the endpoint behaves.
+//! The configuration of the AG-UI endpoint.
 
 use std::time::Duration;
 
-/// How the endpoint behaves. What its agents may do is the server's configuration.
+/// The configuration of the AG-UI endpoint. What its agents may do is in the server's configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// What is remembered between runs.
+    /// What the server remembers between runs.
     pub memory: Memory,
-    /// How the client is asked for a yes.
+    /// How the client is asked for approval.
     pub approvals: Approvals,
     /// What happens to a second run on a thread.
     pub busy: Busy,
-    /// What happens to a run whose client has gone.
+    /// What happens to a run whose client disconnected.
     pub disconnect: Disconnect,
-    /// How many runs are told at the same time; others are refused.
+    /// How many runs may be streamed at the same time; further ones are refused.
     pub max_runs: usize,
-    /// How often a sign of life is sent while nothing happens.
+    /// How often a keep-alive is sent while nothing happens.
     pub keep_alive: Duration,
     /// Keys of the shared state that clients cannot change.
     pub server_keys: Vec<String>,
     /// Origins of pages that may call from a browser.
     pub origins: Vec<String>,
-    /// What the engine says about itself is left out.
+    /// Whether events with the engine's internals are left out.
     pub quiet: bool,
-    /// For how long nothing must happen before calls that have not begun are taken to be waiting for others.
+    /// How long nothing must happen before calls that have not begun are assumed to wait for others.
     pub settle: Duration,
 }
 
@@ -44,22 +44,22 @@ impl Default for Config {
         }
     }
 }
-/// What is remembered between runs.
+/// What the server remembers between runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// The agent's own conversation, by thread; of what the client sends only the new is heard.
+    /// The agent's conversation, by thread; only new messages of the client are used.
     Thread,
-    /// Nothing: every run begins with what the client sends. A turn that waits for an answer is still kept for it.
+    /// Nothing: every run begins with the client's messages. A turn that waits for an answer is still stored.
     None,
 }
 
-/// How the client is asked for a yes.
+/// How the client is asked for approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approvals {
-    /// The run ends with an interrupt, the next one brings the answer.
+    /// The run ends with an interrupt, and the next run brings the answer.
     Interrupt,
-    /// The client's tool of this name is called, and its result is the answer. Where the client does not offer it, the
-    /// answer is no.
+    /// The client's tool of this name is called, and its result is the answer. If the client does not offer the tool,
+    /// the call is denied.
     Tool(String),
 }
 
@@ -72,10 +72,10 @@ pub enum Busy {
     Refuse,
 }
 
-/// What happens to a run whose client has gone.
+/// What happens to a run whose client disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disconnect {
-    /// It goes on.
+    /// It continues.
     GoOn,
     /// It is stopped.
     Stop,

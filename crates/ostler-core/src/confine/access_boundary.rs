@@ -1,37 +1,37 @@
-//! What an agent can reach on this machine, as one value: computed in one place, and handed on to whoever puts it up.
+//! What an agent can reach on this machine, as one value that is computed in one place.
 //!
-//! Today that is the engine, by rules and directories: they bind its tools and every command that can be read, and a
-//! program that a command starts is beyond them. A sandbox of the system would take the same value and hold those back,
-//! too; it needs nothing that is not said here.
+//! The engine enforces it with rules and directories. They restrict its tools and every command that the engine can
+//! parse, but not a program that a command starts. A sandbox of the operating system could use the same value to
+//! restrict those, too.
 
 use std::path::PathBuf;
 
 use ostler::Options;
 use ostler_base::protected_paths::{deny_rules, escaped, pattern};
 
-/// What an agent can reach. Of two that speak about a place, the stricter one counts.
+/// What an agent can reach. If two entries cover a path, the stricter one counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AccessBoundary {
-    /// Where it works: may be read and written, all of it.
+    /// The working directories, which may be read and written.
     pub work: Vec<PathBuf>,
-    /// Other places it can see.
+    /// Other places that it can see.
     pub(crate) openings: Vec<Opening>,
-    /// Places that it must neither read nor write.
+    /// Paths that it must neither read nor write.
     pub(crate) hidden: Vec<PathBuf>,
     /// Names of files and folders that it must not see in openings: `.ssh`, `*.pem`.
     pub(crate) hidden_names: Vec<String>,
 }
 
-/// A place outside of where an agent works.
+/// A place outside the working directories.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
-    /// Where it is, with links resolved.
+    /// Its path, with links resolved.
     pub place: PathBuf,
     pub(crate) writable: bool,
 }
 
 impl AccessBoundary {
-    /// Says it to an engine. These rules hold in every mode.
+    /// Adds the boundary to an engine's options. These rules apply in every mode.
     pub(crate) fn put_up(&self, options: &mut Options) {
         let cwd = options.context.cwd.clone();
         let openings = self.openings.iter().map(|opening| &opening.place);
@@ -42,7 +42,7 @@ impl AccessBoundary {
         }
         let denied = &mut options.permissions.disallowed;
         let read_only = self.openings.iter().filter(|opening| !opening.writable);
-        // What is said about editing holds for everything that writes.
+        // Rules about editing apply to everything that writes.
         for opening in read_only {
             let place = pattern(&opening.place);
             denied.extend([format!("Edit({place})"), format!("Edit({place}/**)")]);

@@ -1,5 +1,5 @@
-//! What of this process's environment goes to engines, and so to everything they start: what is on a list, and nothing
-//! else. Whoever starts a server has tokens of all kinds in his environment, and none of them is an agent's business.
+//! The environment variables that engines, and everything they start, get from this process: only those on a list. The
+//! operator's environment may contain tokens of all kinds, and agents need none of them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use ostler::options::Environment;
 
 use crate::config::Config;
 
-/// Where programs are, who and where one is, how one speaks, how the network is reached, which model is meant.
+/// Variables for paths, user and home directory, locale, network and model.
 const PASSED: [&str; 42] = [
     "PATH",
     "HOME",
@@ -53,12 +53,12 @@ const PASSED: [&str; 42] = [
     "ENABLE_TOOL_SEARCH",
 ];
 
-/// What engines and whatever else works for agents is started with: what is passed on, what the operator adds to the
-/// list, and what he sets.
+/// The environment of engines and other programs that work for agents: the listed variables, those that the operator
+/// adds to the list, and those that the operator sets.
 pub(crate) fn of(config: &Config) -> Environment {
     let named = |name: &str| PASSED.contains(&name) || config.pass_env.iter().any(|it| it == name);
     let is_passed = |name: &str| named(name) || name.starts_with("LC_");
-    // What is not text cannot be passed on as such, and must not end the server.
+    // A value that is not UTF-8 cannot be passed on as text, and must not end the server.
     let own = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let mut variables: BTreeMap<String, String> = own.filter(|(name, _)| is_passed(name)).collect();
@@ -72,14 +72,14 @@ mod tests {
 
     // Seen to fail with `replaces: false`, and with a list that everything is on.
     #[test]
-    fn only_what_is_on_the_list_goes_on() {
+    fn only_listed_variables_are_passed_on() {
         let mut config = Config::new("/no/data", "/no/workspace");
         config.env.insert("MINE".to_owned(), "1".to_owned());
         let environment = of(&config);
         assert!(environment.replaces);
         assert!(environment.get("PATH").is_some());
         assert_eq!(environment.get("MINE").as_deref(), Some("1"));
-        // Cargo sets one for every test.
+        // Cargo sets this variable for every test.
         assert_eq!(environment.get("CARGO_MANIFEST_DIR"), None);
         config.pass_env.push("CARGO_MANIFEST_DIR".to_owned());
         assert!(of(&config).get("CARGO_MANIFEST_DIR").is_some());

@@ -1,5 +1,5 @@
-//! What agents can reach, and what others can read: the environment that commands get (`environment`), places that no tool
-//! touches (`access_boundary`, `own_files`), and secrets that are taken out of texts (`redact`).
+//! What agents can reach, and what others can read: the environment of commands (`environment`), paths that no tool
+//! touches (`access_boundary`, `own_files`), and the redaction of secrets (`redact`).
 
 pub(crate) mod access_boundary;
 pub(crate) mod environment;

@@ -1,18 +1,18 @@
 //! Names of files and folders in the server's data that no agent reads.
 
-/// Which browsers are signed in.
+/// The signed-in browsers.
 pub const BROWSERS: &str = "browsers.json";
-/// What the operator lets spaces mount.
+/// The folders that the operator lets spaces mount.
 pub(crate) const MOUNTS: &str = "mounts.json";
 /// Secrets that the operator gives to spaces.
 pub(crate) const SECRETS: &str = "secrets.json";
-/// What agents of all spaces are told.
+/// The memory for the agents of all spaces.
 pub(crate) const SHARED_MEMORY: &str = "memory.md";
-/// Folders of spaces that were removed.
+/// Folders of removed spaces.
 pub(crate) const REMOVED_SPACES: &str = "gone";
 
-/// What lies in the server's folder and is no agent's business: whoever reads the token is the owner, and the log and
-/// the engine's own files have everybody's conversations. The folders of runs are theirs to read.
+/// Files in the server's folder that agents must not read: the token gives the owner's rights, and the log and the
+/// engine's own files contain the conversations of all users. Agents may read the folders of runs.
 pub(crate) const OWN: [&str; 9] = [
     "token",
     "users.json",

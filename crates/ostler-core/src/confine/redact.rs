@@ -1,7 +1,7 @@
-//! Secrets out of everything that others read: logs, events, crash reports.
+//! Removes secrets from everything that others read: logs, events, crash reports.
 //!
-//! Done where something leaves, not where it is made: whoever logs need not think of it. Known values are found in every
-//! usual spelling, unknown ones by how they look.
+//! This happens where text leaves the server, not where it is made, so code that logs need not consider it. Known
+//! values are found in every usual encoding, unknown ones by their pattern.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 const HIDDEN: &str = "[redacted]";
 
-/// Fields whose text is a secret, whatever it looks like.
+/// Fields whose text is always a secret.
 const SECRET_FIELDS: [&str; 14] = [
     "authorization",
     "proxy-authorization",
@@ -30,23 +30,23 @@ const SECRET_FIELDS: [&str; 14] = [
     "auth-token",
 ];
 
-/// What takes secrets out. Clones share what they know.
+/// Redacts secrets. Clones share the known values.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor(pub(crate) Arc<RwLock<Secrets>>);
 
 impl Redactor {
-    /// Knows a value from now on.
+    /// Adds a known secret.
     pub fn add(&self, name: &str, value: &str) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).add(name, value);
     }
 
-    /// Knows those of these variables that sound like secrets.
+    /// Adds those of these variables whose names sound like secrets.
     pub(crate) fn add_variables(&self, variables: impl IntoIterator<Item = (String, String)>) {
         let mut secrets = self.0.write().unwrap_or_else(PoisonError::into_inner);
         variables.into_iter().for_each(|(name, value)| secrets.add_variable(&name, &value));
     }
 
-    /// A text without secrets.
+    /// Redacts a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let secrets = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = secrets.find(text, Form::Plain);
@@ -57,7 +57,7 @@ impl Redactor {
         Cow::Owned(replaced(text, 0, found.collect()))
     }
 
-    /// Takes secrets out of every text in a value, names of fields included.
+    /// Redacts every text in a value, including names of fields.
     pub(crate) fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -88,32 +88,32 @@ impl Redactor {
         }
     }
 
-    /// For a text that comes in pieces.
+    /// A redactor for a text that arrives in pieces.
     pub(crate) fn pieces(&self) -> Pieces {
         Pieces { redactor: self.clone(), text: String::new(), shown: 0, swallows: false }
     }
 }
 
-/// The most that is held back; no secret is that long.
+/// How many bytes are held back at most; no secret is that long.
 const MOST_HELD: usize = 16 << 10;
 
-/// As much of what was shown is remembered: what follows may be a secret only behind it.
+/// How many bytes of shown text are remembered: they may decide whether the text after them is a secret.
 const CONTEXT: usize = 128;
 
-/// A text that comes in pieces: the end of one that may be the beginning of a secret waits for the next.
+/// Redacts a text that arrives in pieces: an end that may be the beginning of a secret waits for the next piece.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     redactor: Redactor,
-    /// The last of what was shown, as it came, and what is held back.
+    /// The last part of the shown text, unredacted, and the text that is held back.
     text: String,
-    /// How much of it was shown.
+    /// How many bytes of it were shown.
     shown: usize,
-    /// Whether the rest of what was too long to be held is left out.
+    /// Whether the rest of a text that was too long to hold back is left out.
     swallows: bool,
 }
 
 impl Pieces {
-    /// What can be shown now.
+    /// Adds a piece, and returns what can be shown now.
     pub(crate) fn push(&mut self, piece: &str) -> String {
         let piece = if self.swallows {
             piece.trim_start_matches(|c: char| !c.is_whitespace())
@@ -136,17 +136,17 @@ impl Pieces {
         shown
     }
 
-    /// Whether something waits for what follows.
+    /// Whether text is held back.
     pub(crate) fn is_holding(&self) -> bool {
         self.shown < self.text.len()
     }
 
-    /// What is left when nothing follows.
+    /// Returns the rest of the text.
     pub(crate) fn finish(mut self) -> String {
         self.show(self.text.len())
     }
 
-    /// What comes next up to here, without secrets; what was shown before says what is one.
+    /// Redacts the next text up to `end`; the text shown before is context.
     fn show(&mut self, end: usize) -> String {
         let secrets = self.redactor.0.read().unwrap_or_else(PoisonError::into_inner);
         let found = secrets.find(&self.text[..end], Form::Plain).into_iter();
@@ -157,7 +157,7 @@ impl Pieces {
         clean
     }
 
-    /// Keeps no more of what was shown than is needed.
+    /// Removes shown text that is no longer needed as context.
     fn forget(&mut self) {
         let cut = self.text.floor_char_boundary(self.shown.saturating_sub(CONTEXT));
         self.text.drain(..cut);
@@ -170,12 +170,12 @@ fn is_secret_field(name: &str) -> bool {
     SECRET_FIELDS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// A text from a place on, with words in the place of what was found. Where findings overlap, all that any of them covers
-/// goes; what lies before the place is none of it.
+/// The text from an offset, with placeholders for what was found. Overlapping ranges are removed together; the text
+/// before the offset is not part of the result.
 fn replaced(text: &str, from: usize, mut found: Vec<(Range<usize>, Option<String>)>) -> String {
     found.retain(|(range, _)| range.end > from);
     found.iter_mut().for_each(|(range, _)| range.start = range.start.max(from));
-    // Of those that begin together, one that has a name comes first.
+    // Of ranges with the same start, the one with a name comes first.
     found.sort_by_key(|(range, name)| (range.start, name.is_none()));
     let mut merged: Vec<(Range<usize>, Option<String>)> = Vec::new();
     for (range, name) in found {
@@ -218,7 +218,7 @@ mod tests {
 
     // Seen to fail with a redactor that knows the plain spelling only, and with one that leaves overlaps alone.
     #[test]
-    fn a_known_value_is_gone_in_every_spelling() {
+    fn a_known_value_is_redacted_in_every_encoding() {
         let redactor = redactor();
         let base64 = |text: String| base64::engine::general_purpose::STANDARD.encode(text);
         for before in ["", "u:", "us:", "use:"] {
@@ -236,12 +236,12 @@ mod tests {
         assert_eq!(
             redactor.text("<abcdef123456789>"),
             "<[redacted ONE]>",
-            "nothing of the second is left"
+            "nothing of the second secret is left"
         );
     }
 
     #[test]
-    fn values_are_clean_in_every_corner() {
+    fn all_texts_and_field_names_in_a_value_are_redacted() {
         let mut event = json!({
             "text": format!("a {CANARY} b"),
             "list": [{"deep": CANARY}],
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_known_by_their_names() {
+    fn variables_are_recognised_as_secrets_by_their_names() {
         let redactor = Redactor::default();
         let variables = [("MY_TOKEN", "abcdefg"), ("LANG", "abcdefg2")];
         redactor.add_variables(variables.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_not_held_for_ever() {
+    fn an_endless_secret_is_not_held_back_for_ever() {
         let mut pieces = redactor().pieces();
         let mut shown = pieces.push("here: sk-");
         for _ in 0..40 {
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(shown, "here: [redacted] and on");
     }
 
-    /// What is shown of a text that comes in pieces.
+    /// The redacted text of pieces that are cut at these offsets.
     fn in_pieces(text: &str, cuts: Vec<usize>) -> String {
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
         cuts.extend([0, text.len()]);
@@ -300,12 +300,12 @@ mod tests {
     proptest! {
         // Seen to fail when nothing is held back.
         #[test]
-        fn a_secret_that_comes_in_pieces_is_gone_too(
+        fn a_known_secret_in_several_pieces_is_redacted(
             before in "[ac/ ]{0,9}", after in "[ay/ ]{0,9}", cuts in prop::collection::vec(0..60_usize, 0..8),
         ) {
             let text = format!("{before}{CANARY}{after}");
             let shown = in_pieces(&text, cuts);
-            // The first letters may have been shown: nobody could know.
+            // The first characters may have been shown, because they could not be recognised yet.
             let hidden = format!("[redacted CANARY]{after}");
             let beginning = shown.strip_suffix(&hidden);
             prop_assert!(beginning.is_some(), "{shown}");
@@ -313,9 +313,9 @@ mod tests {
             prop_assert!(first.is_some_and(|it| it.len() < 3 && CANARY.starts_with(it)), "{shown}");
         }
 
-        // Seen to fail when only known secrets are held back, and when what is found is not held until it ends.
+        // Seen to fail when only known secrets are held back, and when a match is not held back until it ends.
         #[test]
-        fn what_looks_like_a_secret_is_gone_too_when_it_comes_in_pieces(
+        fn an_unknown_secret_in_several_pieces_is_redacted(
             before in "([a-z]{1,6} ){0,3}", after in "( [a-z]{1,6}){0,3}",
             which in 0..4_usize, cuts in prop::collection::vec(0..120_usize, 0..8),
         ) {

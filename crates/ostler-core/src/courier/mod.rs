@@ -1,4 +1,4 @@
-//! Delivers signed messages: tried again for a while, and then given up with a line in the log and in the metrics.
+//! Delivers signed messages: retries for about a minute, and then gives up with a line in the log and in the metrics.
 
 pub(crate) mod sign;
 
@@ -15,15 +15,15 @@ use crate::metrics::Metrics;
 
 /// How long the receiver may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long is waited before the first time that something is sent again; then twice as long each time.
+/// The delay before the first retry; it doubles with each retry.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
-/// How often something is sent at most: for about a minute.
+/// How often a message is sent at most: for about a minute.
 const TRIES: u32 = 8;
-/// How much is under way at the same time. What comes beyond that waits, up to [`WAITING`].
+/// How many messages are sent at the same time. Further ones wait, up to [`WAITING`].
 const AT_ONCE: usize = 8;
 const WAITING: usize = 1_000;
 
-/// Who brings messages to programs elsewhere.
+/// Sends messages to other programs.
 pub(crate) struct Courier {
     client: Client,
     clock: Clock,
@@ -33,11 +33,11 @@ pub(crate) struct Courier {
     stopping: CancellationToken,
 }
 
-/// What is to be brought, and where.
+/// A message and its address.
 pub(crate) struct Letter {
     pub id: String,
     pub to: Url,
-    /// What it is signed with.
+    /// The secret that signs it.
     pub(crate) secret: String,
     /// JSON.
     pub body: String,
@@ -45,15 +45,16 @@ pub(crate) struct Letter {
 
 impl Courier {
     /// # Errors
-    /// In words, when there can be no client.
+    /// A message, if no HTTP client can be created.
     pub(crate) fn new(
         client: ClientBuilder,
         clock: Clock,
         metrics: Arc<Metrics>,
     ) -> Result<Arc<Self>, String> {
-        // Nobody sends us elsewhere: what is told is for the one who was named.
+        // Redirects are not followed: the message is only for the named receiver.
         let client = client.redirect(reqwest::redirect::Policy::none()).timeout(ANSWER).build();
-        let client = client.map_err(|error| format!("no client for webhooks: {error}"))?;
+        let client = client
+            .map_err(|error| format!("cannot create an HTTP client for webhooks: {error}"))?;
         Ok(Arc::new(Self {
             client,
             clock,
@@ -64,7 +65,7 @@ impl Courier {
         }))
     }
 
-    /// Runs something until [`Courier::shut_down`].
+    /// Runs a future until [`Courier::shut_down`].
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let stopping = self.stopping.clone();
         self.tracker.spawn(async move {
@@ -75,17 +76,17 @@ impl Courier {
         });
     }
 
-    /// Ends it; what is under way is let go.
+    /// Stops all tasks, and drops messages that were not delivered.
     pub(crate) async fn shut_down(&self) {
         self.stopping.cancel();
         self.tracker.close();
         self.tracker.wait().await;
     }
 
-    /// Has a letter delivered, without waiting for that.
+    /// Delivers a message in the background.
     pub(crate) fn send(self: &Arc<Self>, letter: Letter) {
         if self.tracker.len() >= WAITING {
-            tracing::error!("too much waits for webhooks; this is not told");
+            tracing::error!("too many messages wait for webhooks; this one is dropped");
             self.metrics.webhook_failed(1);
             return;
         }
@@ -93,20 +94,25 @@ impl Courier {
         self.spawn(async move { courier.deliver(&letter).await });
     }
 
-    /// Delivers a letter, or gives up.
+    /// Delivers a message, or gives up.
     pub(crate) async fn deliver(&self, letter: &Letter) {
         let id = &letter.id;
         let mut wait = FIRST_WAIT;
         for n in 1..=TRIES {
             let problem = {
-                // Held for one try: what waits for the next does not keep others waiting.
+                // Held for one attempt: a message that waits for its retry does not block others.
                 let Ok(_turn) = self.at_once.acquire().await else { return };
                 match self.try_once(letter).await {
                     Ok(()) => return self.metrics.webhook_delivered(),
                     Err(problem) => problem,
                 }
             };
-            tracing::warn!(delivery = id, n, problem = problem.what, "a webhook did not take it");
+            tracing::warn!(
+                delivery = id,
+                n,
+                problem = problem.what,
+                "a webhook did not accept a message"
+            );
             if problem.is_final {
                 break;
             }
@@ -115,7 +121,7 @@ impl Courier {
                 wait *= 2;
             }
         }
-        tracing::error!(delivery = id, "a webhook was not told");
+        tracing::error!(delivery = id, "a message for a webhook was not delivered");
         self.metrics.webhook_failed(1);
     }
 
@@ -134,7 +140,7 @@ impl Courier {
         match request.send().await {
             Ok(answer) if answer.status().is_success() => Ok(()),
             Ok(answer) => Err(Problem::of(answer.status())),
-            // Without the address, which may have a secret in it.
+            // Without the address, which may contain a secret.
             Err(error) => Err(Problem { what: error.without_url().to_string(), is_final: false }),
         }
     }
@@ -144,10 +150,10 @@ impl Courier {
     }
 }
 
-/// Why something was not taken.
+/// Why a message was not accepted.
 struct Problem {
     what: String,
-    /// It would not be taken another time.
+    /// Whether a retry would fail too.
     is_final: bool,
 }
 

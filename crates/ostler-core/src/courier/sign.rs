@@ -1,4 +1,4 @@
-//! Signatures: HMAC with SHA-256 (RFC 2104) over a time and a body, so that neither can be another's.
+//! Signatures: HMAC with SHA-256 (RFC 2104) over a time and a body, so that neither can be exchanged.
 
 use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
@@ -9,7 +9,7 @@ pub(crate) fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     format!("v1={}", hmac(secret.as_bytes(), &[format!("{seconds}.").as_bytes(), body]))
 }
 
-/// Whether a signature is right, in the same time wherever it is wrong.
+/// Whether a signature is correct, compared in constant time.
 pub(crate) fn is_right(secret: &str, seconds: u64, body: &[u8], said: &str) -> bool {
     let right = signature(secret, seconds, body);
     right.as_bytes().ct_eq(said.as_bytes()).into()
@@ -32,7 +32,7 @@ mod tests {
 
     // The cases of RFC 4231 with a short key, a plain one and one that is longer than a block.
     #[test]
-    fn it_is_the_hmac_that_everybody_has() {
+    fn hmac_matches_the_test_vectors_of_rfc_4231() {
         check(
             b"Jefe",
             b"what do ya want for nothing?",
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_very_signature_is_right() {
+    fn only_the_exact_signature_is_accepted() {
         let right = signature("secret", 7, b"{}");
         assert!(is_right("secret", 7, b"{}", &right));
         assert!(!is_right("secret", 8, b"{}", &right), "another time");

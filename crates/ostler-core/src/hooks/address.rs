@@ -1,7 +1,7 @@
-//! Addresses that a user may have this server call: out in the world, and not in the network that it stands in.
+//! Addresses that a user may have this server call: public ones, and not those in the server's own network.
 //!
-//! A name is looked at when it is resolved for the connection itself, so that it cannot mean one thing when it is checked
-//! and another when it is used.
+//! A host name is checked when it is resolved for the connection itself, so it cannot resolve to one address in the
+//! check and to another in use.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -12,19 +12,19 @@ use reqwest::{ClientBuilder, Url};
 
 const FIELD: &str = "callback";
 
-/// An address that may be called.
+/// Checks the address of a callback.
 ///
 /// # Errors
-/// When it is none, or leads inside and may not.
+/// When the address is invalid, or is in the server's own network and that is not allowed.
 pub(super) fn callback(text: &str, may_be_inside: bool) -> Fallible<Url> {
     let hint = "such as https://chat.example.org/answers";
     let refused = |what: &str| ApiError::invalid(FIELD, format!("{text} {what}")).hint(hint);
-    let url = Url::parse(text).map_err(|_| refused("is no address"))?;
+    let url = Url::parse(text).map_err(|_| refused("is not a valid address"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refused("is no address of a web server"));
+        return Err(refused("is not the address of a web server"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused("has a name or a password in it"));
+        return Err(refused("contains a user name or a password"));
     }
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_inside = match host.parse::<IpAddr>() {
@@ -38,8 +38,8 @@ pub(super) fn callback(text: &str, may_be_inside: bool) -> Fallible<Url> {
     Ok(url)
 }
 
-/// A client that connects to nothing inside, whatever a name is made to mean. Not by way of a proxy, which would not
-/// know.
+/// A client that does not connect to addresses in the server's own network, whatever a name resolves to. It uses no
+/// proxy, which could not check that.
 pub(super) fn client(may_be_inside: bool) -> Result<ClientBuilder, TlsError> {
     let client = ostler_http::client(Certificates::System)?.no_proxy();
     Ok(if may_be_inside { client } else { client.dns_resolver(Outside) })
@@ -81,14 +81,14 @@ fn is_inside_v4(v4: Ipv4Addr) -> bool {
         || v4.is_documentation()
         || v4.is_multicast()
         || a == 0
-        // Shared by providers, benchmarks, protocols, and the future.
+        // Shared by providers, for benchmarks and protocols, and reserved.
         || (a == 100 && (64..128).contains(&b))
         || (a == 198 && (18..20).contains(&b))
         || v4.octets()[..3] == [192, 0, 0]
         || a >= 240
 }
 
-/// Only what is given out to the world, and not what stands for an IPv4 address there.
+/// Accepts only globally routed addresses, and not those that embed an IPv4 address.
 fn is_inside_v6(v6: Ipv6Addr) -> bool {
     let [first, second, ..] = v6.segments();
     let is_global = (0x2000..0x4000).contains(&first);
@@ -103,7 +103,7 @@ mod tests {
 
     // Seen to fail without each of the conditions.
     #[test]
-    fn what_leads_inside_is_refused_however_it_is_written() {
+    fn private_addresses_are_refused_in_every_notation() {
         for address in [
             "http://127.0.0.1/",
             "http://127.1/",
@@ -152,9 +152,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_leads_inside_is_not_connected_to() {
+    async fn a_name_that_resolves_to_a_private_address_is_refused() {
         let name: Name = "localhost".parse().unwrap();
-        let Err(error) = Outside.resolve(name).await else { panic!("localhost is inside") };
+        let Err(error) = Outside.resolve(name).await else { panic!("localhost must be refused") };
         assert!(error.to_string().contains("own network"), "{error}");
     }
 }

@@ -1,8 +1,8 @@
-//! Hooks: other programs start a run by a signed request, and are sent its answer.
+//! Hooks: other programs start a run with a signed request, and receive its result.
 //!
-//! A hook is its owner's: what it starts runs as the owner, with what the owner set up and nothing that the caller
-//! chooses. A request counts for some minutes and starts one run, however often it is sent: the run has its name from the
-//! signature.
+//! A hook belongs to a user: its runs have that user's permissions and setup, and the caller cannot choose anything
+//! else. A request is valid for some minutes and starts one run, however often it is sent: the id of the run is derived
+//! from the signature.
 
 mod address;
 pub mod record;
@@ -29,9 +29,9 @@ use crate::start::{Occasion, Start, Starter};
 
 /// How many hooks one user may have.
 const MOST: usize = 100;
-/// How long a request counts, in seconds; clocks may differ by that.
+/// How long a request is valid, in seconds; clocks may differ by that.
 const WINDOW: u64 = 5 * 60;
-/// The longest request.
+/// The size limit of a request, in bytes.
 pub const LONGEST: usize = 256 * 1024;
 
 /// All hooks of the server.
@@ -54,7 +54,7 @@ pub struct Request<'a> {
 
 impl Hooks {
     /// # Errors
-    /// In words, when there can be no client.
+    /// A message, if no HTTP client can be created.
     pub fn new(
         starter: Starter,
         users: Arc<Users>,
@@ -68,7 +68,7 @@ impl Hooks {
         Ok(Arc::new(Self { starter, users, records, courier, may_call_inside, calls }))
     }
 
-    /// A new hook, with its secret: this once.
+    /// Creates a hook. Its secret is shown only this once.
     pub async fn create(
         &self,
         caller: &Caller,
@@ -77,7 +77,7 @@ impl Hooks {
         callback: Option<String>,
     ) -> Fallible<HookView> {
         if name.trim().is_empty() || name.chars().count() > 200 {
-            return Err(ApiError::invalid("name", "a name has 1 to 200 characters"));
+            return Err(ApiError::invalid("name", "the name must have 1 to 200 characters"));
         }
         if let Some(callback) = &callback {
             address::callback(callback, self.may_call_inside)?;
@@ -86,7 +86,7 @@ impl Hooks {
         let filter = Filter { owner: Some(caller.user.clone()), ..Filter::default() };
         let page = Page { limit: MOST, ..Page::default() };
         if self.records.list::<Hook>(&filter, &page).await?.len() >= MOST {
-            let message = format!("there are {MOST} hooks already, which is as many as may be");
+            let message = format!("you have {MOST} hooks already, which is the maximum");
             return Err(ApiError::conflict("too_many_hooks", message).hint("remove some"));
         }
         let hook = Hook {
@@ -103,7 +103,7 @@ impl Hooks {
         Ok(HookView { secret, ..hook.view() })
     }
 
-    /// A hook that the caller may see.
+    /// The hook with this id, if the caller may see it.
     pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Hook> {
         match self.records.find::<Hook>(id).await? {
             Some((hook, _)) if caller.may_see(&hook.owner) => Ok(hook),
@@ -116,14 +116,14 @@ impl Hooks {
         self.records.remove::<Hook>(id).await
     }
 
-    /// Starts what the hook is for. Who has the wrong signature does not learn whether there is such a hook.
+    /// Starts a run. A caller with a wrong signature does not learn whether the hook exists.
     pub async fn call(&self, id: &str, request: Request<'_>) -> Fallible<Run> {
         let hook = self.records.find::<Hook>(id).await?.map(|(hook, _)| hook);
         let hook = hook.filter(|hook| self.users.role(&hook.owner).is_some());
         let secret = hook.as_ref().map_or("nobody knows this hook", |hook| &hook.secret);
         let is_signed = sign::is_right(secret, request.time, request.body, request.signature);
         let (Some(hook), true) = (hook, is_signed) else {
-            let message = "there is no such hook, or the signature is not right";
+            let message = "the hook does not exist, or the signature is wrong";
             let hint = "x-ostler-signature is `v1=` and the HMAC-SHA256, in hex, of x-ostler-timestamp, a dot and the body";
             return Err(ApiError::unauthenticated(message).hint(hint));
         };
@@ -148,7 +148,7 @@ impl Hooks {
         self.starter.folder(&hook.owner, &hook.start).await?;
         let owed = Owed { id: run.clone(), hook: hook.id.clone(), owner: hook.owner.clone() };
         if hook.callback.is_some() {
-            // Before the run, which could be over at once. The same call may come twice in this moment.
+            // Before the run starts, because it could end at once. The same request may arrive twice at this moment.
             match self.records.create(&owed).await {
                 Err(error) if error.detail().code == "changed" => {}
                 made => made?,
@@ -167,7 +167,7 @@ impl Hooks {
         started
     }
 
-    /// Sends answers as runs end, until [`Hooks::shut_down`].
+    /// Sends results as runs end, until [`Hooks::shut_down`].
     pub fn watch(self: &Arc<Self>) {
         let (hooks, news) = (Arc::clone(self), self.starter.sessions.news());
         self.courier.spawn(async move { hooks.answer_all(news).await });
@@ -188,7 +188,7 @@ impl Hooks {
         }
     }
 
-    /// Runs may have ended while nobody looked.
+    /// Sends results of runs that ended while the server was off.
     async fn answer_owed(self: &Arc<Self>) {
         let owed: Vec<Owed> = self.records.all(Filter::default()).await.unwrap_or_default();
         for owed in owed {
@@ -211,17 +211,18 @@ impl Hooks {
             if let Some(letter) = letter {
                 hooks.courier.deliver(&letter).await;
             }
-            // After that: what was being sent when the server ended is sent again.
+            // Only after sending: a result that was being sent when the server ended is sent again.
             if let Err(error) = hooks.records.remove::<Owed>(&owed.id).await {
-                tracing::error!(run = owed.id, %error, "an answer may be sent a second time");
+                tracing::error!(run = owed.id, %error, "a result may be sent a second time");
             }
         });
     }
 
     fn letter(&self, hook: &Hook, run: &Run) -> Option<Letter> {
         let to = address::callback(hook.callback.as_deref()?, self.may_call_inside);
-        let to =
-            to.inspect_err(|error| tracing::warn!(hook = hook.id, %error, "no answer")).ok()?;
+        let to = to
+            .inspect_err(|error| tracing::warn!(hook = hook.id, %error, "the result is not sent"))
+            .ok()?;
         let outcome = run.outcome.clone().unwrap_or_default();
         let sessions = &self.starter.sessions;
         let id = ids::of("delivery", &run.id);

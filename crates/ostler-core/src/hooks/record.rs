@@ -1,4 +1,4 @@
-//! Hooks and the answers that are still owed, as they are kept.
+//! The records of hooks, and of results that are still to be sent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::records::kept;
 use crate::start::Start;
 
-/// What another program can start, without a token and with a signature.
+/// A hook: another program can start a run with a signature instead of a token.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Hook {
@@ -14,16 +14,16 @@ pub struct Hook {
     pub owner: String,
     pub name: String,
     pub start: Start,
-    /// Where the answer is sent.
+    /// The address to which the result is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub callback: Option<String>,
-    /// What both sides sign with. It is shown once, and then only used.
+    /// The secret for signing on both sides. It is shown once, when the hook is created.
     pub(crate) secret: String,
     /// Milliseconds since 1970.
     pub created: u64,
 }
 
-/// A hook as it is shown.
+/// A hook as clients see it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookView {
@@ -35,15 +35,15 @@ pub struct HookView {
     pub callback: Option<String>,
     /// Milliseconds since 1970.
     pub created: u64,
-    /// Where it is called.
+    /// The path for calling it.
     pub path: String,
-    /// What calls are signed with; only in the answer that makes it.
+    /// The secret for signing requests; only in the response that creates the hook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
 }
 
 impl Hook {
-    /// Without the secret.
+    /// The hook without its secret.
     pub fn view(self) -> HookView {
         let path = format!("/api/hooks/{}", self.id);
         let Self { id, owner, name, start, callback, created, .. } = self;
@@ -51,7 +51,7 @@ impl Hook {
     }
 }
 
-/// An answer that is owed when a run is over. It has the name of the run.
+/// A result to send when a run ends. Its id is that of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Owed {

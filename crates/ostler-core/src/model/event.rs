@@ -1,4 +1,4 @@
-//! What is written to the log of a session.
+//! The events in the log of a session.
 
 use ostler::proto::api::ContentBlock;
 use ostler_base::error::{self, Fallible};
@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use super::run::{Begin, Forked, Run};
 
-/// What the names of all drafts begin with.
+/// The prefix of the names of all drafts.
 const DRAFTS: &str = "s/";
 
-/// A run has come to a new state. With the end of one that had begun, drafts whose message never came whole are dropped.
+/// The state of a run changed. When a started run ends, drafts of incomplete messages are dropped.
 pub fn state(run: &Run) -> Fallible<NewEvent> {
     let event = event("run", json!({"run": run}), true)?;
     let had_begun = run.state.is_over() && run.started.is_some();
     Ok(if had_begun { event.drops(DRAFTS) } else { event })
 }
 
-/// What the agent was saying when it was cut off.
+/// The incomplete text of the agent when it was cut off.
 pub fn cut_off(run: &str, text: &str) -> Fallible<NewEvent> {
     event("cut_off", json!({"runId": run, "text": text}), true)
 }
 
-/// Somebody said something; `said` is that as his client has it.
+/// A user sent a prompt; `said` has the messages in the client's format.
 pub fn prompt(run: &Run, content: Option<&[ContentBlock]>, said: Vec<Value>) -> Fallible<NewEvent> {
     let mut body = json!({"runId": run.id, "text": run.prompt});
     if run.begin != Begin::Here {
@@ -37,61 +37,61 @@ pub fn prompt(run: &Run, content: Option<&[ContentBlock]>, said: Vec<Value>) -> 
     event("prompt", body, true)
 }
 
-/// Somebody said more while the run was at work.
+/// A user sent another prompt while the run was active.
 pub fn said(run: &str, text: &str) -> Fallible<NewEvent> {
     event("prompt", json!({"runId": run, "text": text, "steered": true}), true)
 }
 
-/// The engine said something. Deltas are drafts: they are dropped when the block, or the message, came whole.
+/// The engine sent a message. Deltas are drafts: they are dropped when the block, or the message, is complete.
 pub fn message(run: Option<&str>, message: &Value) -> Fallible<NewEvent> {
-    let told = event("message", json!({"runId": run, "message": message}), true)?;
+    let logged = event("message", json!({"runId": run, "message": message}), true)?;
     let speaker = message["parent_tool_use_id"].as_str().unwrap_or("main");
     let blocks = format!("{DRAFTS}{speaker}/#");
     Ok(match (message["type"].as_str(), message["event"]["type"].as_str()) {
         (Some("stream_event"), Some("message_stop")) => {
             let all = format!("{DRAFTS}{speaker}/");
-            told.draft(all.clone()).drops(all)
+            logged.draft(all.clone()).drops(all)
         }
         (Some("stream_event"), _) => match message["event"]["index"].as_u64() {
-            Some(index) => told.draft(format!("{blocks}{index}")),
-            None => told.draft(format!("{DRAFTS}{speaker}/@")),
+            Some(index) => logged.draft(format!("{blocks}{index}")),
+            None => logged.draft(format!("{DRAFTS}{speaker}/@")),
         },
-        (Some("assistant"), _) => told.drops(blocks),
-        _ => told,
+        (Some("assistant"), _) => logged.drops(blocks),
+        _ => logged,
     })
 }
 
-/// Somebody is asked, or has answered.
+/// A user is asked, or has answered.
 pub(crate) fn approval(approval: &impl Serialize) -> Fallible<NewEvent> {
     event("approval", json!({"approval": approval}), true)
 }
 
-/// The state that a page shares with the agent has changed, by this JSON Patch.
+/// The state that a page shares with the agent was changed by this JSON Patch.
 pub fn shared_state(delta: &Value) -> Fallible<NewEvent> {
     event("state", json!({"delta": delta}), true)
 }
 
-/// Another engine goes on with the conversation.
+/// Another engine continues the conversation.
 pub fn engine() -> Fallible<NewEvent> {
     event("engine", json!({"state": "started"}), false)
 }
 
-/// The conversation so far was had in another session.
+/// The conversation begins in another session.
 pub(crate) fn forked(title: &str, from: &Forked) -> Fallible<NewEvent> {
-    let text = format!("What was said before this was said in “{title}”.");
+    let text = format!("Earlier messages are from the session “{title}”.");
     event("notice", json!({"text": text, "forkedFrom": from}), true)
 }
 
-/// Files were put back to how they were before the prompt of a run.
+/// Files were restored to their state before the prompt of a run.
 pub(crate) fn rewound(run: &str, files: &[String]) -> Fallible<NewEvent> {
     let text = match files.len() {
-        1 => "One file was put back.".to_owned(),
-        count => format!("{count} files were put back."),
+        1 => "One file was restored.".to_owned(),
+        count => format!("{count} files were restored."),
     };
     event("notice", json!({"text": text, "rewound": {"before": run, "files": files}}), true)
 }
 
-/// The session is deleted; nothing comes after this.
+/// The session was deleted; this is its last event.
 pub(crate) fn deleted() -> Fallible<NewEvent> {
     event("notice", json!({"text": "This session was deleted.", "deleted": true}), true)
 }

@@ -1,4 +1,5 @@
-//! Records that several parts of the server read and write, and the events of a session's log. Nothing here does anything.
+//! Records that several parts of the server read and write, and the events of a session's log. Only data, without
+//! behaviour.
 
 pub mod event;
 pub mod policy;

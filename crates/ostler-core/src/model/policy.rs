@@ -1,4 +1,4 @@
-//! What agents of a space may do: what sessions there begin with, and the most they can have.
+//! The policy of a space: the defaults of its sessions, and their limits.
 
 use ostler::engine::coverage;
 use ostler::options::ToolSet;
@@ -12,22 +12,22 @@ use crate::config::Config;
 const MOST_RULES: usize = 200;
 const LONGEST_RULE: usize = 1_000;
 
-/// What agents of a space may do. What is not said is as it is everywhere on this server.
+/// What agents of a space may do. A field that is absent has the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Policy {
-    /// The freest permission mode; sessions begin with it, and may ask for a stricter one. `default`, `acceptEdits`, `plan`,
-    /// `dontAsk`, or `bypassPermissions` where the operator allows it.
+    /// The most permissive mode. Sessions begin with it, and may request a stricter one. `default`, `acceptEdits`,
+    /// `plan`, `dontAsk`, or `bypassPermissions` where the operator allows it.
     #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<PermissionMode>,
-    /// The model; sessions cannot have another.
+    /// The model; sessions cannot use another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The built-in tools there are.
+    /// The available built-in tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Rules for calls that need no question: `Bash(git log:*)`.
+    /// Rules for calls that need no approval: `Bash(git log:*)`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
     /// Rules for calls that never run.
@@ -36,22 +36,22 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Refuses what makes no sense or is not allowed here.
+    /// Refuses an invalid policy, and one that the server does not allow.
     pub fn check(&self, config: &Config) -> Fallible<()> {
         if let Some(mode) = &self.permission_mode {
             if width(mode).is_none() {
                 let modes = "default, acceptEdits, plan, dontAsk or bypassPermissions";
-                let message = format!("a permission mode is {modes}");
+                let message = format!("the permission mode must be {modes}");
                 return Err(ApiError::invalid("policy.permissionMode", message));
             }
             if !config.permits(mode) {
-                let message = "this server does not let agents work without any question";
+                let message = "this server does not allow bypassPermissions";
                 return Err(ApiError::forbidden("bypass_not_allowed", message)
                     .hint("ask the operator for --allow-bypass, or use another permission mode"));
             }
         }
         if self.model.as_deref().is_some_and(|model| model.trim().is_empty()) {
-            return Err(ApiError::invalid("policy.model", "a model has a name"));
+            return Err(ApiError::invalid("policy.model", "the model needs a name"));
         }
         let tools = self.tools.iter().flatten();
         let lists = [("allowed", &self.allowed), ("denied", &self.denied)];
@@ -59,31 +59,31 @@ impl Policy {
             lists.into_iter().flat_map(|(field, list)| list.iter().map(move |r| (field, r)));
         for (field, rule) in rules.chain(tools.map(|tool| ("tools", tool))) {
             if !is_rule(rule, field != "tools") {
-                let message = format!("{} is no tool or rule", shown(rule));
+                let message = format!("{} is not a valid tool or rule", shown(rule));
                 return Err(ApiError::invalid(format!("policy.{field}"), message)
-                    .hint("a tool is written Read, a rule Bash(git log:*)"));
+                    .hint("write a tool as Read, a rule as Bash(git log:*)"));
             }
         }
         let n_rules = self.allowed.len() + self.denied.len() + self.tools.iter().flatten().count();
         if n_rules > MOST_RULES {
-            let message = format!("a policy has at most {MOST_RULES} tools and rules");
+            let message = format!("a policy can have at most {MOST_RULES} tools and rules");
             return Err(ApiError::invalid("policy", message));
         }
         Ok(())
     }
 
-    /// The mode of a session that asks for one.
+    /// The mode of a session that requests one.
     pub fn mode(&self, asked: Option<PermissionMode>) -> Fallible<Option<PermissionMode>> {
         match (&self.permission_mode, asked) {
             (Some(most), Some(asked)) if is_wider(&asked, most) => {
-                let message = format!("in this space the freest permission mode is {}", word(most));
+                let message = format!("in this space the most permissive mode is {}", word(most));
                 Err(ApiError::forbidden("wider_than_space", message).field("permissionMode"))
             }
             (most, asked) => Ok(asked.or_else(|| most.clone())),
         }
     }
 
-    /// The model of a session that asks for one.
+    /// The model of a session that requests one.
     pub fn model(&self, asked: Option<String>) -> Fallible<Option<String>> {
         match (&self.model, asked) {
             (Some(only), Some(asked)) if asked != *only => {
@@ -94,7 +94,7 @@ impl Policy {
         }
     }
 
-    /// The rules that allow every use of a tool. Where agents must ask, those are the same as not asking.
+    /// The rules that allow every use of a tool. They make approval unnecessary even where agents must ask.
     pub(crate) fn whole_tools(&self) -> Vec<&str> {
         let is_whole = |rule: &&String| {
             coverage::parse(rule).is_none_or(|rule| coverage::is_whole_tool(&rule))
@@ -109,7 +109,7 @@ impl Policy {
         Self { allowed: self.allowed.iter().filter(is_kept).cloned().collect(), ..self.clone() }
     }
 
-    /// Of the rules that a skill brings along as approved, those that this policy allows as well: the same rule, or the
+    /// Of the rules that a skill lists as approved, those that this policy allows as well: by the same rule, or by the
     /// whole tool.
     pub fn approved(&self, of_skill: Vec<String>) -> Vec<String> {
         let tool = |rule: &str| rule.split('(').next().unwrap_or_default().trim().to_owned();
@@ -118,7 +118,7 @@ impl Policy {
         of_skill.into_iter().filter(is_allowed).collect()
     }
 
-    /// Makes options as strict as this, whatever they were.
+    /// Makes options at least as strict as this policy.
     pub(crate) fn narrow(&self, options: &mut Options) {
         let permissions = &mut options.permissions;
         if let Some(most) = &self.permission_mode {
@@ -129,7 +129,7 @@ impl Policy {
                 permissions.allow_dangerously_skip_permissions = false;
             }
             if *most == PermissionMode::Plan {
-                // Whoever says yes to a plan would leave the mode.
+                // Approving a plan would leave the mode.
                 permissions.disallowed.push("ExitPlanMode".to_owned());
             }
         }
@@ -151,7 +151,7 @@ impl Policy {
     }
 }
 
-/// How much a mode lets happen; `None` for one that nobody here knows.
+/// How permissive a mode is; `None` for an unknown one.
 fn width(mode: &PermissionMode) -> Option<u8> {
     match mode {
         PermissionMode::Plan => Some(0),
@@ -163,7 +163,7 @@ fn width(mode: &PermissionMode) -> Option<u8> {
     }
 }
 
-/// What nobody knows is as wide as can be, and allows as little as can be.
+/// An unknown mode counts as the most permissive when requested, and as the strictest as a limit.
 fn is_wider(mode: &PermissionMode, most: &PermissionMode) -> bool {
     width(mode).unwrap_or(u8::MAX) > width(most).unwrap_or(0)
 }
@@ -173,7 +173,7 @@ fn word(mode: &PermissionMode) -> String {
     word.and_then(|word| Some(word.as_str()?.to_owned())).unwrap_or_default()
 }
 
-/// Whether this could be a rule; what it means the engine knows.
+/// Whether this looks like a rule. Only the engine knows its meaning.
 fn is_rule(text: &str, takes_content: bool) -> bool {
     let (tool, content) = match text.split_once('(') {
         Some((tool, rest)) => (tool, rest.strip_suffix(')')),
@@ -196,9 +196,9 @@ mod tests {
         Policy { permission_mode: Some(mode), ..Policy::default() }
     }
 
-    // Seen to fail with `mode` that takes what is asked for.
+    // Seen to fail with `mode` that accepts any requested mode.
     #[test]
-    fn a_session_is_as_strict_as_its_space_or_stricter() {
+    fn a_session_is_at_least_as_strict_as_its_space() {
         use PermissionMode::{AcceptEdits, BypassPermissions, Default as Usual, DontAsk, Plan};
         let strict = policy(Usual);
         assert_eq!(strict.mode(None).unwrap(), Some(Usual));
@@ -217,7 +217,7 @@ mod tests {
 
     // Seen to fail with `narrow` that leaves the mode, the tools or the flag alone.
     #[test]
-    fn whatever_options_say_the_space_has_the_last_word() {
+    fn the_policy_of_the_space_overrides_options() {
         let mut options = Options::new().permission_mode(PermissionMode::BypassPermissions);
         options.permissions.allow_dangerously_skip_permissions = true;
         options.tools.base = Some(ToolSet::Only(vec!["Read".to_owned(), "Bash".to_owned()]));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_look_like_rules() {
+    fn invalid_rules_are_refused() {
         for rule in ["Read", "Bash(git log:*)", "mcp__x__*", "Read(//etc/**)"] {
             assert!(is_rule(rule, true), "{rule}");
         }

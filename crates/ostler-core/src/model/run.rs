@@ -1,4 +1,4 @@
-//! Sessions and runs, as they are kept.
+//! The records of sessions and runs.
 
 use std::path::PathBuf;
 
@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 use super::tally::Tally;
 use crate::records::kept;
 
-/// A conversation. Everything said in it is in the event log of the same name.
+/// A conversation. Its events are in the log of the same name.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
     pub id: String,
-    /// The user it belongs to.
+    /// The user to whom it belongs.
     pub owner: String,
-    /// What people call it.
+    /// Its title for people.
     pub title: String,
-    /// The name by which a client finds it again, such as the thread of AG-UI.
+    /// The key by which a client finds it again, such as the thread of AG-UI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// Milliseconds since 1970.
     pub created: u64,
-    /// Where in the log it begins. What comes before is of a session with the same key that was forgotten.
+    /// The number in the log where it begins. Earlier events belong to a deleted session with the same key.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub begins: u64,
-    /// The engine's name for the conversation, once there was a turn.
+    /// The engine's id of the conversation, after the first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine_session: Option<String>,
     pub setup: Setup,
-    /// Where the conversation began in another one, until the engine has a name for this one.
+    /// The place in another conversation where this one began, until the engine has an id for this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<Forked>,
-    /// What happened in it so far.
+    /// The totals of the session so far.
     #[serde(default)]
     pub tally: Tally,
-    /// Where it stands among others: when something happened last, and its id.
+    /// The sort key in lists: time of the last activity, and the id.
     #[serde(default)]
     pub place: String,
-    /// When it was made, and its id: the order in the list of a space.
+    /// The sort key in the list of a space: time of creation, and the id.
     #[serde(default)]
     pub begun: String,
-    /// What a search looks at: its title on the first line, then how prompts began.
+    /// The text for searches: the title on the first line, then the beginnings of prompts.
     #[serde(default)]
     pub search: String,
 }
@@ -55,67 +55,67 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Session {
-    /// Whether the engine knows of something that was said.
+    /// Whether the engine has a conversation for this session.
     pub fn has_conversation(&self) -> bool {
         self.engine_session.is_some() || self.origin.is_some()
     }
 }
 
-/// A place in a conversation of the engine's.
+/// A place in a conversation of the engine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
     pub conversation: String,
     pub message: String,
 }
 
-/// The session that another one was made from.
+/// The session from which another one was forked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Forked {
     pub session: String,
-    /// The run whose prompt was taken back, or that said the last word.
+    /// The run before whose prompt, or after whose answer, the copy ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
 
-/// What the agent of a session is like.
+/// The configuration of a session's agent.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Setup {
-    /// The space it belongs to.
+    /// The space to which it belongs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub space: Option<String>,
-    /// Where it works.
+    /// The working directory.
     pub cwd: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Permission mode, as engines call it.
+    /// The permission mode, by its name in the engine.
     #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<PermissionMode>,
-    /// Instead of the engine's own.
+    /// Replaces the engine's own system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// In addition to the engine's own.
+    /// Added to the engine's own system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub append_prompt: Option<String>,
-    /// The built-in tools there are; all if absent.
+    /// The available built-in tools; all if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Rules for calls that need no question.
+    /// Rules for calls that need no approval.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
     /// Rules for calls that never run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub denied: Vec<String>,
-    /// The skill that was chosen, if this is a task's session.
+    /// The skill of the task, if this is a task's session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// Whether it can make schedules, and sees those of its user.
+    /// Whether it can create schedules, and sees those of its user.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub schedules: bool,
 }
 
-/// One prompt and what comes of it.
+/// One prompt and its result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
@@ -129,7 +129,7 @@ pub struct Run {
     /// Whether a hook or a schedule started it, so that others may have written its prompt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
-    /// Whether the agent began it by itself, because something in the background had ended.
+    /// Whether the agent started it by itself, because a background task had ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
     /// Milliseconds since 1970.
@@ -146,14 +146,14 @@ pub struct Run {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Begin {
-    /// At its end, with the engine that is there, if there is one.
+    /// At its end, with the current engine, if there is one.
     #[default]
     Here,
-    /// At its end, with a new engine: what it works with has changed.
+    /// At its end, with a new engine, because its configuration has changed.
     Anew,
-    /// Behind a message of the agent; what came after it is as if it had not been said.
+    /// After a message of the agent; later messages are dropped.
     Behind { conversation: String, message: String },
-    /// In a conversation of its own, of which nothing was said yet.
+    /// In a new, empty conversation.
     Blank,
 }
 
@@ -163,30 +163,30 @@ impl Begin {
     }
 }
 
-/// What was said beside the text of a prompt, such as pictures. Kept until its run is over.
+/// The parts of a prompt other than text, such as images. Stored until its run ends.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Attached {
-    /// The run.
+    /// The id of the run.
     pub id: String,
     pub owner: String,
-    /// All of the prompt.
+    /// The whole prompt.
     pub content: Vec<ContentBlock>,
 }
 
-/// Where a run stands.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RunState {
-    /// Waits for its turn.
+    /// Waits for a worker.
     Queued,
-    /// Works.
+    /// In progress.
     Running,
-    /// Waits for somebody's answer.
+    /// Waits for a user's answer.
     Waiting,
     Completed,
     Failed,
     Cancelled,
-    /// The server ended while it worked. It can be resumed.
+    /// The server stopped during the run. It can be resumed.
     Interrupted,
 }
 
@@ -196,11 +196,11 @@ impl RunState {
     }
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Outcome {
-    /// The last words of the agent.
+    /// The last message of the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Spaces, as they are kept.
+//! The records of spaces.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,32 +10,32 @@ use serde::{Deserialize, Serialize};
 use super::policy::Policy;
 use crate::records::kept;
 
-/// The longest name of a space, and of a mount.
+/// The length limit of the name of a space, and of a mount.
 const LONGEST_NAME: usize = 64;
 
-/// A named workspace: a folder, people, a memory, and what agents may do there.
+/// A named workspace: a folder, members, a memory, and a policy for agents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Space {
-    /// Its name in addresses: small letters, digits and dashes.
+    /// Its name in URLs: lower-case letters, digits and dashes.
     pub id: String,
-    /// What people call it.
+    /// Its title for people.
     pub title: String,
-    /// The user it belongs to.
+    /// The user to whom it belongs.
     pub owner: String,
-    /// Who else has to do with it.
+    /// The other users, and their roles.
     #[serde(default)]
     pub members: BTreeMap<String, MemberRole>,
-    /// Where its agents work.
+    /// The folder in which its agents work.
     pub folder: PathBuf,
-    /// Whether that is a folder of its own in the server's data, and not one of the operator's.
+    /// Whether the folder is in the server's data, and not one of the operator's.
     pub private: bool,
-    /// The time zone its people live in: `Europe/Berlin`.
+    /// The time zone of its users: `Europe/Berlin`.
     pub zone: String,
-    /// What its sessions begin with, and cannot widen.
+    /// The defaults of its sessions, which they cannot widen.
     #[serde(default)]
     pub policy: Policy,
-    /// The user who let its agents use a whole tool without a question, if one did.
+    /// The user who let its agents use a whole tool without approval, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub widened_by: Option<String>,
     /// Other folders that its agents see.
@@ -48,35 +48,35 @@ pub struct Space {
     pub created: u64,
 }
 
-/// What somebody beside the owner may do in a space.
+/// The role of a user other than the owner in a space.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "lowercase")]
 pub enum MemberRole {
-    /// Sessions of one's own there, and its memory.
+    /// Has own sessions there, and can change its memory.
     Member,
-    /// Also its settings, mounts and members, and to see everybody's sessions there.
+    /// Also changes its settings, mounts and members, and sees all sessions there.
     Admin,
 }
 
-/// A folder from elsewhere.
+/// A folder from another place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Mount {
-    /// What it is called in the space.
+    /// Its name in the space.
     pub name: String,
-    /// Where it is, as it was named.
+    /// Its path, as given.
     pub path: PathBuf,
-    /// Where that led when it was added. If it leads elsewhere one day, no session begins.
+    /// The real path when it was added. If it changes later, no session starts.
     pub(crate) real: PathBuf,
-    /// Whether agents may change what is in it, where the operator lets them too.
+    /// Whether agents may change files in it, if the operator also allows it.
     pub write: bool,
 }
 
 kept!(Space, "space");
 
-/// Refuses what is no name for a space or a mount: it becomes a part of a path.
+/// Refuses an invalid name of a space or a mount: it becomes a part of a path.
 pub(crate) fn check_name(field: &str, name: &str) -> Fallible<()> {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if !name.is_empty()
@@ -87,18 +87,18 @@ pub(crate) fn check_name(field: &str, name: &str) -> Fallible<()> {
     {
         return Ok(());
     }
-    let message = format!("{} is no name here", shown(name));
+    let message = format!("{} is not a valid name", shown(name));
     Err(ApiError::invalid(field, message)
-        .hint("1 to 64 small letters, digits and dashes, with no dash at either end"))
+        .hint("use 1 to 64 lower-case letters, digits and dashes, with no dash at either end"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    // Seen to fail with a check that forgets to look at every character.
+    // Seen to fail with a check that does not look at every character.
     #[test]
-    fn names_are_names() {
+    fn invalid_names_are_refused() {
         for name in ["a", "team-1", &"x".repeat(64)] {
             check_name("id", name).unwrap();
         }

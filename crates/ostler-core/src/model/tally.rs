@@ -1,4 +1,4 @@
-//! What sessions and runs have used: kept in their records when it happens, so that lists need not work it out.
+//! The usage of sessions and runs, stored in their records when it occurs, so that lists need not compute it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use super::run::Session;
 use crate::records::kept;
 
-/// How much of a prompt is searched, and shown where there is a line for it.
+/// How many characters of a prompt are searched, and shown in lists.
 const WORDS: usize = 120;
-/// How much of all prompts together is searched, in characters.
+/// How many characters of all prompts together are searched.
 const SEARCHED: usize = 4_000;
 
-/// Tokens, by what they cost.
+/// Tokens, by price.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tokens {
-    /// Read again.
+    /// Input tokens that were not in the cache.
     pub input: u64,
     pub(crate) output: u64,
     /// Read from the cache.
@@ -32,7 +32,7 @@ impl Tokens {
         self.cache_creation += more.cache_creation;
     }
 
-    /// How much of what was read came from the cache; `None` when nothing was read.
+    /// The fraction of the input that came from the cache; `None` without input.
     pub fn cache_share(&self) -> Option<f64> {
         let read = self.input + self.cache_read + self.cache_creation;
         (read > 0).then(|| self.cache_read as f64 / read as f64)
@@ -53,7 +53,7 @@ impl Spent {
         self.tokens.add(&more.tokens);
     }
 
-    /// What came since. A count that has begun again, as after `/clear`, is all of it.
+    /// The usage since `before`. If the count was reset, as after `/clear`, all of it.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let (now, then) = (&self.tokens, &before.tokens);
         let less = |now: u64, then: u64| now.checked_sub(then);
@@ -72,7 +72,7 @@ impl Spent {
     }
 }
 
-/// What happened in a session.
+/// The totals of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tally {
@@ -82,16 +82,16 @@ pub struct Tally {
     pub spent: Spent,
 }
 
-/// What one run used.
+/// The usage of one run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunUsage {
-    /// The day it ended, in UTC, and the run: so those of some days stand together.
+    /// The day it ended, in UTC, and the run, so that the runs of a day are adjacent.
     pub id: String,
     pub owner: String,
     pub session: String,
     pub run: String,
-    /// How its prompt begins.
+    /// The beginning of its prompt.
     pub prompt: String,
     /// Milliseconds since 1970.
     pub ended: u64,
@@ -100,14 +100,14 @@ pub struct RunUsage {
     pub tools: Vec<ToolUsed>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// When it ended, and the run: the order in the list of its session.
+    /// The sort key in the list of its session: time of its end, and the run.
     #[serde(default)]
     pub place: String,
 }
 
 kept!(RunUsage, "usage");
 
-/// What was used of a model.
+/// The usage of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelUsed {
@@ -116,7 +116,7 @@ pub struct ModelUsed {
     pub spent: Spent,
 }
 
-/// How long the calls of a tool took, without the time that people were waited for.
+/// How long the calls of a tool took, without the time spent waiting for users.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolUsed {
@@ -134,7 +134,7 @@ impl ToolUsed {
     }
 }
 
-/// How full the model's window was at the end.
+/// How full the model's context window was at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
@@ -146,13 +146,13 @@ pub struct Context {
 }
 
 impl Session {
-    /// Something happened in it.
+    /// Notes that something happened in the session.
     pub(crate) fn touch(&mut self, now: u64) {
         self.tally.last_activity = self.tally.last_activity.max(now);
         self.place = place(self.tally.last_activity, &self.id);
     }
 
-    /// Gives it a title, by which it is found too.
+    /// Sets the title, which is also searched.
     pub fn call(&mut self, title: &str) {
         let said = self.search.split_once('\n').map_or("", |(_, said)| said);
         self.search = format!("{}\n{said}", searched(title));
@@ -168,18 +168,18 @@ impl Session {
     }
 }
 
-/// A time and a name as a text. All have one width, so that text and time have the same order.
+/// A time and a name as text. All have the same width, so that text and time sort alike.
 pub(crate) fn place(time: u64, name: &str) -> String {
     format!("{time:015}-{name}")
 }
 
-/// How a text begins, on one line.
+/// The beginning of a text, on one line.
 pub(crate) fn first_words(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     line.chars().take(WORDS).collect()
 }
 
-/// A text as it is searched: in small letters, on one line.
+/// A text for searches: in lower case, on one line.
 pub fn searched(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
@@ -193,13 +193,13 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_the_difference_unless_the_count_began_anew() {
+    fn usage_since_is_the_difference_unless_the_count_was_reset() {
         assert_eq!(spent(30, 3.0).since(&spent(10, 1.0)), spent(20, 2.0));
         assert_eq!(spent(5, 0.5).since(&spent(10, 1.0)), spent(5, 0.5));
     }
 
     #[test]
-    fn the_share_of_the_cache_is_of_all_that_was_read() {
+    fn the_cache_share_is_a_fraction_of_all_input() {
         let tokens = Tokens { input: 10, output: 99, cache_read: 30, cache_creation: 0 };
         assert_eq!(tokens.cache_share(), Some(0.75));
         assert_eq!(Tokens::default().cache_share(), None);

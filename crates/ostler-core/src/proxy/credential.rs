@@ -1,4 +1,4 @@
-//! The operator's key, where it is kept, and how it goes into a request.
+//! The operator's key for the model: where it is stored, and how it is added to a request.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ const BASE: &str = "ANTHROPIC_BASE_URL";
 const HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
 
-/// What the model is reached with.
+/// The credentials for the model.
 pub struct Credentials {
-    /// What was configured; what is not here is looked for in the environment.
+    /// Configured variables; others are read from the environment.
     configured: BTreeMap<String, String>,
     file: Option<PathBuf>,
     base: String,
@@ -25,7 +25,7 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Takes them out of what engines are given.
+    /// Moves the credentials out of the configuration of engines.
     pub fn take(config: &mut Config, redactor: Redactor) -> Self {
         let take = |name: &str| Some((name.to_owned(), config.env.remove(name)?));
         let configured: BTreeMap<_, _> =
@@ -34,21 +34,21 @@ impl Credentials {
         Self { configured, file: config.key_file.clone(), base, redactor }
     }
 
-    /// Where the model is.
+    /// The base URL of the model.
     pub(super) fn base(&self) -> &str {
         self.base.trim_end_matches('/')
     }
 
-    /// Whether there is a key, or a place for one.
+    /// Whether there is a key, or a key file.
     pub(super) fn are_there(&self) -> bool {
         let has = |name| variable(&self.configured, name).is_some();
         self.file.is_some() || has(KEY) || has(TOKEN)
     }
 
-    /// What a request has to carry, as things are now.
+    /// The headers for a request, with the current key.
     ///
     /// # Errors
-    /// In words that do not show the key.
+    /// A message that does not contain the key.
     pub(super) async fn headers(&self) -> Result<HeaderMap, String> {
         let kept = match self.file.clone() {
             Some(file) => tokio::task::spawn_blocking(move || read(&file))
@@ -58,7 +58,7 @@ impl Credentials {
         };
         let from_file = self.file.is_some();
         let find = |name: &str| match from_file {
-            // Whoever names a file wants that key and no other.
+            // An operator who names a file wants only that key.
             true => kept.get(name).cloned(),
             false => variable(&kept, name),
         };
@@ -87,21 +87,21 @@ impl Credentials {
     fn secret(&self, name: &str, value: &str) -> Result<HeaderValue, String> {
         self.redactor.add(name, value);
         let mut header = HeaderValue::from_str(value)
-            .map_err(|_| format!("what {name} says cannot stand in a request"))?;
+            .map_err(|_| format!("the value of {name} is not a valid header"))?;
         header.set_sensitive(true);
         Ok(header)
     }
 }
 
-/// What was configured, or else what the environment says.
+/// The configured value, or else that of the environment.
 fn variable(configured: &BTreeMap<String, String>, name: &str) -> Option<String> {
     let said = configured.get(name).cloned().or_else(|| std::env::var(name).ok());
     said.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// A file with a key on a line of its own, or with lines such as `ANTHROPIC_AUTH_TOKEN=…`.
+/// Reads a file with only a key, or with lines such as `ANTHROPIC_AUTH_TOKEN=…`.
 fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
-    // Resolved every time: whoever changes keys by putting a link in the place of another does it in one step.
+    // Links are resolved every time: operators may change keys in one step by replacing a link.
     let text = file.canonicalize().and_then(|real| private::read(&real));
     let text =
         text.map_err(|error| format!("the key file {} cannot be used: {error}", file.display()))?;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_configured_is_taken_out_of_what_engines_get() {
+    async fn configured_credentials_are_removed_from_the_engines_environment() {
         let env = [
             (KEY, "the-key"),
             (TOKEN, "the-token"),

@@ -1,4 +1,4 @@
-//! One request on its way to the model and back, byte by byte as it comes.
+//! One request to the model and its response, passed on byte by byte.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::usage::{PassLimits, Refused, Scanner};
 use super::{PREFIX, Proxy};
 
-/// Headers that are about one connection, and those that the other side must not see.
+/// Headers that apply to one connection only, and those that the other side must not see.
 const NOT_PASSED: [HeaderName; 12] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -31,26 +31,28 @@ const NOT_PASSED: [HeaderName; 12] = [
 ];
 
 const API_KEY: &str = "x-api-key";
-/// The longest request that is looked into.
+/// The size limit of a request whose body is parsed, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// The client towards the model.
+/// The HTTP client for the model.
 pub(super) fn client(base: &str) -> Result<reqwest::Client, String> {
     let url = reqwest::Url::parse(base)
-        .map_err(|error| format!("ANTHROPIC_BASE_URL is no address: {error}"))?;
+        .map_err(|error| format!("ANTHROPIC_BASE_URL is not a valid address: {error}"))?;
     let is_here = ostler_http::is_this_machine(&url);
     let certificates = match is_here && url.scheme() == "http" {
-        // Nothing here will ever ask for a certificate.
+        // Without TLS no certificates are needed.
         true => Certificates::None,
         false => Certificates::System,
     };
-    let unusable = |error: &dyn std::error::Error| format!("no client for the model: {error}");
+    let unusable = |error: &dyn std::error::Error| {
+        format!("cannot create an HTTP client for the model: {error}")
+    };
     let probe = std::time::Duration::from_secs(30);
     let mut client = ostler_http::client(certificates)
         .map_err(|error| unusable(&error))?
-        // A redirect would carry the key to wherever it points.
+        // A redirect could send the key to another host.
         .redirect(reqwest::redirect::Policy::none())
-        // What is packed is unpacked by whoever asked for it so.
+        // The engine that requested compression decompresses the response.
         .no_gzip()
         .connect_timeout(probe)
         .http2_keep_alive_interval(probe)
@@ -61,9 +63,9 @@ pub(super) fn client(base: &str) -> Result<reqwest::Client, String> {
     client.build().map_err(|error| unusable(&error))
 }
 
-/// Whether the model could be asked; for whoever watches over the server, and without a word.
+/// Whether the model could be asked; for monitoring, without details.
 pub(super) async fn health(State(proxy): State<Arc<Proxy>>) -> Response {
-    // Why it could not be, only those learn who ask the server itself: anybody on this machine can ask here.
+    // Every user of this machine can send this request, so the reason is reported only by the server itself.
     match proxy.health().await.as_str() {
         "ok" => Json(json!({"status": "ok"})).into_response(),
         _ => (StatusCode::SERVICE_UNAVAILABLE, Json(json!({"status": "no usable key"})))
@@ -71,16 +73,16 @@ pub(super) async fn health(State(proxy): State<Arc<Proxy>>) -> Response {
     }
 }
 
-/// Sends a request on, if it comes from an engine of ours and goes where engines may go.
+/// Passes a request on, if it comes from an engine of this server and its path is allowed.
 pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -> Response {
     let Some(admitted) = word(request.headers()).and_then(|word| proxy.passes.find(word)) else {
-        let why = "this is the key of no engine that runs now";
+        let why = "this key does not belong to a running engine";
         return refused(StatusCode::UNAUTHORIZED, "authentication_error", why);
     };
     let target = request.uri().path_and_query().map(|target| target.as_str()).unwrap_or_default();
     let target = target.strip_prefix(PREFIX).unwrap_or_default();
     if !is_open(request.method(), target.split('?').next().unwrap_or_default()) {
-        let why = "only the Messages API can be reached from here";
+        let why = "only the Messages API is available here";
         return refused(StatusCode::NOT_FOUND, "not_found_error", why);
     }
     let session = admitted.session;
@@ -89,7 +91,7 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
         Err(Refused::TooMany(why)) => {
             return refused(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", &why);
         }
-        // Nothing that engines would try again.
+        // A status on which engines do not retry.
         Err(Refused::Spent(why)) => {
             tracing::warn!(session, "the model is not asked: {why}");
             return refused(StatusCode::FORBIDDEN, "permission_error", &why);
@@ -99,7 +101,7 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
         Ok(credential) => credential,
         Err(why) => {
             tracing::error!(session, "the model cannot be asked: {why}");
-            // Not 401, of which engines only tell that their key is wrong; and nothing that they would try again.
+            // Not 401, which engines report as a wrong key; and a status on which they do not retry.
             return refused(StatusCode::FORBIDDEN, "permission_error", &why);
         }
     };
@@ -108,7 +110,7 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
     let mut headers = passed(&head.headers);
     headers.remove(API_KEY);
     headers.remove(header::AUTHORIZATION);
-    // What is used is read from the answer, which must not be packed for that.
+    // The usage is read from the response, so the response must not be compressed.
     headers.remove(header::ACCEPT_ENCODING);
     headers.extend(credential);
     let body = match with_allowed_model(&proxy.limits, &head.method, body).await {
@@ -124,7 +126,7 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
             (status, headers, Body::from_stream(answer)).into_response()
         }
         Err(error) => {
-            // Its address is the operator's, and may have something in it that is nobody else's.
+            // The operator's address may contain a secret.
             let error = error.without_url();
             tracing::warn!(session, %error, "the model could not be reached");
             refused(StatusCode::BAD_GATEWAY, "api_error", "the model could not be reached")
@@ -132,7 +134,7 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
     }
 }
 
-/// The body of a request, which is read as a whole only where the operator says which models may be asked.
+/// The body of a request. It is read as a whole only if the operator restricts the models.
 async fn with_allowed_model(
     limits: &PassLimits,
     method: &Method,
@@ -150,18 +152,18 @@ async fn with_allowed_model(
     }
     let allowed = limits.models.join(", ");
     Err(format!(
-        "the operator does not allow the model {model:?} here; allowed is {allowed} (--allow-model)"
+        "the operator does not allow the model {model:?} here; allowed: {allowed} (--allow-model)"
     ))
 }
 
-/// The word that an engine sends in the place of a key.
+/// The token that an engine sends in place of the key.
 fn word(headers: &HeaderMap) -> Option<&str> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = || text("authorization").and_then(|value| value.strip_prefix("Bearer "));
     text(API_KEY).or_else(bearer)
 }
 
-/// The Messages API and what belongs to it; nothing else that the key would open.
+/// The Messages API and its helpers; nothing else that the key would allow.
 fn is_open(method: &Method, path: &str) -> bool {
     let is_name = |name: &str| {
         name.bytes().any(|byte| byte.is_ascii_alphanumeric())
@@ -174,7 +176,7 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-/// The headers that go on: those about this connection do not, and neither do those it says are about it.
+/// The headers to pass on: without those about this connection, and those that `Connection` names.
 fn passed(headers: &HeaderMap) -> HeaderMap {
     let named = headers.get_all(header::CONNECTION).iter();
     let named: Vec<String> = named
@@ -189,7 +191,7 @@ fn passed(headers: &HeaderMap) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// In the API's own shape, which engines read.
+/// A refusal in the format of the API, which engines read.
 fn refused(status: StatusCode, kind: &str, why: &str) -> Response {
     let body = json!({"type": "error", "error": {"type": kind, "message": why}});
     (status, Json(body)).into_response()
@@ -199,7 +201,7 @@ fn refused(status: StatusCode, kind: &str, why: &str) -> Response {
 mod tests {
     use super::*;
 
-    // Seen to fail with `is_open` that looks at the beginning of the path only.
+    // Seen to fail with `is_open` that compares only the beginning of the path.
     #[test]
     fn only_the_messages_api_is_open() {
         let open = [
@@ -231,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_the_connection_stays_with_it() {
+    fn headers_about_the_connection_are_not_passed_on() {
         let lines = [
             ("connection", "close, X-Hop"),
             ("x-hop", "1"),

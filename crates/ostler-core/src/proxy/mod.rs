@@ -1,16 +1,15 @@
-//! The key stays here: engines get an address on this machine and a word in place of the key, and what they ask the
-//! model goes on from here with the real one.
+//! The proxy to the model. The key stays here: engines get an address on this machine and a token in place of the key,
+//! and their requests are passed on with the real key.
 //!
-//! The word belongs to one engine and is worth nothing anywhere else, nor here once that engine has ended. The real key
-//! is read again for every request, from where the operator keeps it, so that a new one needs no restart. Only the
-//! Messages API can be reached this way, with the models that the operator allows, and only as far as one engine may go in
-//! tokens, dollars and requests at the same time.
+//! The token belongs to one engine. It is useless elsewhere, and invalid once that engine has ended. The real key is
+//! read again for every request, so a new one needs no restart. Only the Messages API is available, with the models
+//! that the operator allows, and within the limits of one engine in tokens, dollars and concurrent requests.
 //!
-//! What this promises: the key is in no environment, argument or file that this server gives to an engine or to anything
-//! an engine starts. What it cannot: hold back a command that runs as the same user as the server from a file of that
-//! user. Rules keep agents out of the key file, but a program that a command starts is beyond rules; until commands are
-//! put into a sandbox, give the key in the server's environment, whose process nobody of that user can look into (see
-//! `ostler serve`).
+//! What this guarantees: the key is in no environment, argument or file that this server gives to an engine or to
+//! anything an engine starts. What it cannot guarantee: that a command of the same user as the server does not read a
+//! file of that user. Rules keep agents out of the key file, but do not restrict a program that a command starts. Until
+//! commands run in a sandbox, put the key into the server's environment, whose process other processes of that user
+//! cannot inspect (see `ostler serve`).
 
 mod credential;
 mod forward;
@@ -38,12 +37,12 @@ pub use self::usage::PassLimits;
 use crate::model::run::Session;
 use crate::runs::options::{EngineParts, EngineSetup};
 
-/// Below this lies the API, so that what else is here cannot be mistaken for it.
+/// The path prefix of the API, so that other routes cannot be mistaken for it.
 const PREFIX: &str = "/model";
-/// How long an engine may keep a connection it does not use: longer than the model thinks.
+/// How long an engine may keep an idle connection: longer than the model thinks.
 const IDLE: std::time::Duration = std::time::Duration::from_secs(15 * 60);
 
-/// Stands between engines and the model.
+/// Passes requests of engines on to the model.
 pub struct Proxy {
     address: SocketAddr,
     credentials: Credentials,
@@ -53,10 +52,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on this machine alone, until `stop`.
+    /// Starts to listen on this machine only, until `stop`.
     ///
     /// # Errors
-    /// When it cannot, or the model's address is none.
+    /// When it cannot listen, or the model's address is invalid.
     pub async fn start(
         credentials: Credentials,
         limits: PassLimits,
@@ -86,13 +85,13 @@ impl Proxy {
         }
     }
 
-    /// Where the model is, if anything answers there. The key is not shown to it.
+    /// The address of the model, if a server answers there. The key is not sent.
     ///
     /// # Errors
-    /// In words, when nothing answers in time.
+    /// A message, if no server answers in time.
     pub async fn reaches(&self, within: std::time::Duration) -> Result<String, String> {
         let base = self.credentials.base().to_owned();
-        // Whatever it says, somebody is there.
+        // Every response means that a server is there.
         let asked = tokio::time::timeout(within, self.client.head(&base).send()).await;
         match asked {
             Ok(Ok(_)) => Ok(base),
@@ -101,8 +100,8 @@ impl Proxy {
         }
     }
 
-    /// Lets an engine in, for as long as the pass lives. `None` if the operator has no key: then there is no model to be
-    /// reached, and the engine has to say so.
+    /// Issues a pass for an engine, valid until it is dropped. `None` if the operator has no key: the engine then
+    /// cannot reach a model, and has to report that.
     pub(crate) fn admit(&self, session: &str) -> Option<Pass> {
         let base = format!("http://{}{PREFIX}", self.address);
         self.credentials.are_there().then(|| self.passes.issue(session, base))

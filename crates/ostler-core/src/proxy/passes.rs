@@ -1,4 +1,4 @@
-//! Words that stand for the key, one for each engine.
+//! Tokens that stand in for the key, one for each engine.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,11 @@ use ostler_door::token::{Token, TokenDigest};
 
 use super::usage::Used;
 
-/// The words that count now, with the sessions they were made for.
+/// The valid tokens, with the sessions for which they were issued.
 #[derive(Default)]
 pub(super) struct Passes(Mutex<HashMap<TokenDigest, Admitted>>);
 
-/// Whom a word was made for, and what was used by it.
+/// The session for which a token was issued, and its usage.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub(super) session: String,
@@ -20,7 +20,7 @@ pub(super) struct Admitted {
 
 impl Passes {
     pub(super) fn issue(self: &Arc<Self>, session: &str, base: String) -> Pass {
-        // It looks like a token of ours, so that it is taken out of logs and events like one.
+        // It has the format of the server's tokens, so it is redacted in logs and events like them.
         let token = Token::random();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = Admitted { session: session.to_owned(), used: Arc::default() };
@@ -28,14 +28,14 @@ impl Passes {
         Pass { token, base, passes: Arc::clone(self) }
     }
 
-    /// Whom a word was made for, if it counts.
+    /// The session for which a token was issued, if the token is valid.
     pub(super) fn find(&self, word: &str) -> Option<Admitted> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&TokenDigest::of(word)).cloned()
     }
 }
 
-/// An engine's way to the model. When it is dropped, the word counts no more.
+/// An engine's access to the model. On drop, the token becomes invalid.
 pub(crate) struct Pass {
     token: Token,
     base: String,
@@ -43,11 +43,11 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Tells an engine, in the variables that every engine knows.
+    /// Adds the pass to the variables that every engine reads.
     pub(crate) fn give_to(&self, variables: &mut BTreeMap<String, String>) {
         variables.insert("ANTHROPIC_BASE_URL".to_owned(), self.base.clone());
         variables.insert("ANTHROPIC_API_KEY".to_owned(), self.token.expose().to_owned());
-        // What goes out through a proxy of the operator's must not go there to come back here.
+        // Requests to this proxy must not go through a proxy of the operator.
         for name in ["NO_PROXY", "no_proxy"] {
             let known = variables.entry(name.to_owned()).or_default();
             if !known.split(',').any(|host| host.trim() == "127.0.0.1") {
@@ -75,7 +75,7 @@ mod tests {
 
     // Seen to fail without `Drop`.
     #[test]
-    fn a_word_counts_as_long_as_its_engine_lives() {
+    fn a_token_is_valid_until_its_engine_ends() {
         let passes = Arc::<Passes>::default();
         let (one, two) =
             (passes.issue("a", "http://x".into()), passes.issue("b", "http://x".into()));

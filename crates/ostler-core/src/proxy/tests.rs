@@ -1,4 +1,4 @@
-//! The proxy against a model made for it, which says what it was sent and holds back its answer in the middle.
+//! The proxy with a test model that records requests and delays the rest of its responses.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use crate::confine::redact::Redactor;
 
 type Pieces = mpsc::UnboundedSender<Result<Bytes, io::Error>>;
 
-/// What the model saw of requests, and how it goes on answering.
+/// The requests that the model received, and how it continues its responses.
 #[derive(Default)]
 struct Model {
     seen: Mutex<Vec<String>>,
@@ -42,7 +42,7 @@ async fn answer(State(model): State<Arc<Model>>, request: Request) -> Response {
     );
     model.seen.lock().unwrap().push(line);
     let (pieces, answer) = mpsc::unbounded_channel();
-    // What is sent comes back at once, piece by piece; then whatever the test says.
+    // Echoes the request at once, piece by piece; then sends what the test supplies.
     let mut body = body.into_data_stream();
     let echo = pieces.clone();
     tokio::spawn(async move {
@@ -103,7 +103,7 @@ impl Stage {
         let answer = answer.await.unwrap();
         let status = answer.status().as_u16();
         if status == 200 {
-            assert_eq!(answer.headers().get("x-hop"), None, "about that connection alone");
+            assert_eq!(answer.headers().get("x-hop"), None, "a header of that connection only");
             self.model.answers.lock().unwrap().clear();
         }
         (status, answer.text().await.unwrap())
@@ -114,9 +114,9 @@ impl Stage {
     }
 }
 
-// Seen to fail with a proxy that leaves the engine's own header in place, and with one that lets everybody in.
+// Seen to fail with a proxy that leaves the engine's own header in place, and with one that accepts every key.
 #[tokio::test]
-async fn engines_send_a_stand_in_and_the_model_gets_the_key() {
+async fn engines_send_a_placeholder_and_the_model_receives_the_key() {
     let stage = Stage::open(&[("ANTHROPIC_API_KEY", "real-key")], None).await;
     let (pass, _, word) = stage.engine();
     assert!(!word.contains("real"));
@@ -124,7 +124,7 @@ async fn engines_send_a_stand_in_and_the_model_gets_the_key() {
         assert_eq!(stage.ask("/v1/messages?beta=true", key).await.0, 200);
         assert_eq!(stage.seen(), ["POST /v1/messages?beta=true key=real-key auth=- hop=-"]);
     }
-    // Not to whom it does not know, not elsewhere, and not when the engine has ended.
+    // Not with an unknown key, not to other paths, and not after the engine has ended.
     let (status, said) = stage.ask("/v1/messages", ("x-api-key", "real-key")).await;
     assert_eq!(status, 401);
     assert!(said.contains("authentication_error") && !said.contains("real-key"), "{said}");
@@ -133,11 +133,11 @@ async fn engines_send_a_stand_in_and_the_model_gets_the_key() {
     }
     drop(pass);
     assert_eq!(stage.ask("/v1/messages", ("x-api-key", &word)).await.0, 401);
-    assert!(stage.seen().is_empty(), "the model heard nothing of these");
+    assert!(stage.seen().is_empty(), "the model received none of these");
 }
 
 #[tokio::test]
-async fn a_new_key_counts_from_the_next_request_on() {
+async fn a_new_key_is_used_from_the_next_request() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("key");
     private::create(&file, b"first-key").unwrap();
@@ -160,11 +160,13 @@ async fn a_new_key_counts_from_the_next_request_on() {
     assert!(said.contains("key file"), "{said}");
 }
 
-// Seen to fail with a proxy that reads the whole answer first; both sides wait for each other then.
+// Seen to fail with a proxy that reads the whole response first; then both sides wait for each other.
 #[tokio::test]
-async fn what_is_said_goes_on_while_more_is_to_come() {
+async fn requests_and_responses_are_passed_on_piece_by_piece() {
     let patience = std::time::Duration::from_secs(30);
-    tokio::time::timeout(patience, both_ways()).await.expect("nobody waits for the other's end");
+    tokio::time::timeout(patience, both_ways())
+        .await
+        .expect("neither side waits for the end of the other");
 }
 
 async fn both_ways() {
@@ -176,20 +178,20 @@ async fn both_ways() {
     let request = stage.client.post(format!("{base}/v1/messages")).header("x-api-key", &word);
     let mut heard = request.body(body).send().await.unwrap().bytes_stream();
     assert_eq!(heard.next().await.unwrap().unwrap(), "one");
-    // The request is not over yet, and neither is the answer.
+    // Neither the request nor the response is complete yet.
     say.send(Ok(Bytes::from_static(b"two"))).unwrap();
     assert_eq!(heard.next().await.unwrap().unwrap(), "two");
     drop(say);
     let answer = stage.model.answers.lock().unwrap().pop().unwrap();
     answer.send(Ok(Bytes::from_static(b"three"))).unwrap();
     assert_eq!(heard.next().await.unwrap().unwrap(), "three");
-    // An engine that goes away is gone for the model, too.
+    // When an engine disconnects, the connection to the model ends, too.
     drop(heard);
     answer.closed().await;
 }
 
 #[tokio::test]
-async fn a_model_that_cannot_be_reached_is_told_in_its_own_words() {
+async fn an_unreachable_model_is_reported_in_the_format_of_the_api() {
     let mut config = Config::new("/no/data", "/no/workspace");
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://user:hidden-word@{}", nobody.local_addr().unwrap());
@@ -213,7 +215,7 @@ async fn a_model_that_cannot_be_reached_is_told_in_its_own_words() {
 
 // Mutant: `forward` that does not ask what the pass may still use, and `with_allowed_model` that lets everything pass.
 #[tokio::test]
-async fn an_engine_gets_no_further_than_its_pass() {
+async fn an_engine_cannot_exceed_the_limits_of_its_pass() {
     let stage = Stage::with(&[("ANTHROPIC_API_KEY", "real-key")], None, |config| {
         config.limits.engine_tokens = Some(100);
         config.models = vec!["claude-sonnet-4-5".to_owned()];
@@ -224,7 +226,7 @@ async fn an_engine_gets_no_further_than_its_pass() {
         let request = stage.client.post(format!("{base}/v1/messages")).header("x-api-key", &word);
         let answer = request.body(body).send().await.unwrap();
         let status = answer.status().as_u16();
-        // What was sent comes back; then the model has no more to say.
+        // The request is echoed; then the model sends nothing more.
         stage.model.answers.lock().unwrap().clear();
         (status, answer.text().await.unwrap())
     };
@@ -233,7 +235,7 @@ async fn an_engine_gets_no_further_than_its_pass() {
         assert_eq!(status, 403, "{other}");
         assert!(said.contains("permission_error") && said.contains("--allow-model"), "{said}");
     }
-    assert!(stage.seen().is_empty(), "the model heard nothing of these");
+    assert!(stage.seen().is_empty(), "the model received none of these");
     let used =
         r#"{"model": "claude-sonnet-4-5", "usage": {"input_tokens": 70, "output_tokens": 40}}"#;
     assert_eq!(ask(used).await.0, 200);
@@ -241,7 +243,7 @@ async fn an_engine_gets_no_further_than_its_pass() {
     assert_eq!(status, 403);
     assert!(said.contains("110 tokens of the 100"), "{said}");
     assert_eq!(stage.seen().len(), 1);
-    // Another engine has a pass of its own.
+    // Another engine has its own pass.
     let (_other, base, word) = stage.engine();
     let request = stage.client.post(format!("{base}/v1/messages")).header("x-api-key", &word);
     assert_eq!(request.body(used).send().await.unwrap().status(), 200);

@@ -1,5 +1,5 @@
-//! What an engine has used by its pass, and where that ends. Counted from what the model itself says, since the engine and
-//! everything it starts could say anything.
+//! The usage of an engine's pass, and its limits. It is counted from the model's responses, because the engine and
+//! everything it starts cannot be trusted.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,19 +9,19 @@ use serde_json::Value;
 
 use crate::config::Config;
 
-/// The longest line of an answer that is read for what it says about usage.
+/// The size limit of a line of a response that is parsed for usage, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// What one pass may use.
+/// The limits of one pass.
 #[derive(Clone, Debug)]
 pub struct PassLimits {
-    /// Requests that are under way at the same time.
+    /// Concurrent requests.
     pub(crate) in_flight: usize,
-    /// Tokens in and out.
+    /// Input and output tokens.
     pub tokens: Option<u64>,
     /// Dollars, by the list price.
     pub(crate) usd: Option<f64>,
-    /// The models that may be asked; all if empty.
+    /// The allowed models; all if empty.
     pub models: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl PassLimits {
         }
     }
 
-    /// Whether a model may be asked. A date or an alias may follow the name that was allowed.
+    /// Whether a model is allowed. A date or an alias may follow the allowed name.
     pub(super) fn allows(&self, model: &str) -> bool {
         let is_it = |allowed: &String| {
             let rest = model.strip_prefix(allowed.as_str());
@@ -46,26 +46,26 @@ impl PassLimits {
     }
 }
 
-/// `-20250929` and `-latest` name another version of a model, `-mini` would name another model.
+/// `-20250929` and `-latest` name another version of a model; `-mini` would name another model.
 fn is_version(rest: &str) -> bool {
     let rest = rest.trim_start_matches('-');
     rest == "latest" || (rest.len() == 8 && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Why a request is not sent on.
+/// Why a request is not passed on.
 #[derive(Debug, PartialEq)]
 pub(super) enum Refused {
-    /// It may be sent when another one is over.
+    /// It may be sent when another one has ended.
     TooMany(String),
-    /// It will not be sent.
+    /// It is never sent.
     Spent(String),
 }
 
-/// What was used by one pass.
+/// The usage of one pass.
 #[derive(Debug, Default)]
 pub(super) struct Used {
     in_flight: AtomicUsize,
-    /// Whether something was used whose price nobody knows.
+    /// Whether a model without a known price was used.
     is_unpriced: AtomicBool,
     total: Mutex<(u64, f64)>,
 }
@@ -76,22 +76,21 @@ impl Used {
         *self.total.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a request, if it may be.
+    /// Begins a request, if the limits allow it.
     pub(super) fn begin(self: &Arc<Self>, limits: &PassLimits) -> Result<Flight, Refused> {
         let (tokens, usd) = self.total();
         if let Some(most) = limits.tokens.filter(|most| tokens >= *most) {
             let message = format!(
-                "this agent has used {tokens} tokens of the {most} that the operator gives one (--engine-tokens)"
+                "this agent has used {tokens} tokens of the {most} that the operator allows (--engine-tokens)"
             );
             return Err(Refused::Spent(message));
         }
         if let Some(most) = limits.usd {
             let why = if self.is_unpriced.load(Relaxed) {
-                "this agent used a model without a known price, so that its dollars cannot be counted".to_owned()
+                "this agent used a model without a known price, so its cost cannot be counted"
+                    .to_owned()
             } else {
-                format!(
-                    "this agent has used ${usd:.2} of the ${most:.2} that the operator gives one"
-                )
+                format!("this agent has used ${usd:.2} of the ${most:.2} that the operator allows")
             };
             if usd >= most || self.is_unpriced.load(Relaxed) {
                 return Err(Refused::Spent(format!("{why} (--engine-usd)")));
@@ -102,7 +101,7 @@ impl Used {
         if before >= limits.in_flight {
             let most = limits.in_flight;
             let message =
-                format!("{most} requests of this agent are under way, which is as many as may be");
+                format!("{most} requests of this agent are in progress, which is the maximum");
             return Err(Refused::TooMany(message));
         }
         Ok(flight)
@@ -120,7 +119,7 @@ impl Used {
     }
 }
 
-/// A request that is under way.
+/// A request in progress.
 #[derive(Debug)]
 pub(super) struct Flight(Arc<Used>);
 
@@ -130,8 +129,8 @@ impl Drop for Flight {
     }
 }
 
-/// Reads an answer as it passes: events of a stream, or one JSON document. What it said is added when it is over, also when
-/// the engine does not read it to its end.
+/// Parses a response as it passes: events of a stream, or one JSON document. Its usage is added when it ends, also when
+/// the engine does not read all of it.
 pub(super) struct Scanner {
     flight: Flight,
     line: Vec<u8>,
@@ -183,7 +182,7 @@ impl Scanner {
     }
 }
 
-/// Every count is that of the whole answer so far, so that the larger one is the later one.
+/// Every count is the total of the response so far, so the larger one is the later one.
 fn larger(known: &Usage, new: Usage) -> Usage {
     Usage {
         input_tokens: known.input_tokens.max(new.input_tokens),
@@ -214,7 +213,7 @@ mod tests {
 
     // Mutant: `begin` that counts nothing, and a scanner that forgets an answer that was not read to its end.
     #[test]
-    fn what_the_model_says_is_counted_and_ends_somewhere() {
+    fn usage_is_counted_from_responses_and_limited() {
         let used = Arc::<Used>::default();
         let mut scanner = Scanner::new(used.begin(&limits()).unwrap());
         let start = r#"{"type":"message_start","message":{"model":"claude-sonnet-4-5","usage":{"input_tokens":60,"output_tokens":1}}}"#;
@@ -234,23 +233,27 @@ mod tests {
         whole
             .read(br#"{"model":"claude-sonnet-4-5","usage":{"input_tokens":5,"output_tokens":5}}"#);
         drop(whole);
-        let Err(Refused::Spent(why)) = used.begin(&limits()) else { panic!("it is spent") };
+        let Err(Refused::Spent(why)) = used.begin(&limits()) else {
+            panic!("the limit must be reached")
+        };
         assert!(why.contains("100"), "{why}");
     }
 
     #[test]
-    fn dollars_that_cannot_be_counted_are_not_spent() {
+    fn with_a_dollar_limit_a_model_without_a_price_is_refused() {
         let limits = PassLimits { tokens: None, usd: Some(5.0), ..limits() };
         let used = Arc::<Used>::default();
         let mut scanner = Scanner::new(used.begin(&limits).unwrap());
         scanner.read(br#"{"model":"unheard-of","usage":{"input_tokens":5,"output_tokens":5}}"#);
         drop(scanner);
-        let Err(Refused::Spent(why)) = used.begin(&limits) else { panic!("it is spent") };
+        let Err(Refused::Spent(why)) = used.begin(&limits) else {
+            panic!("the limit must be reached")
+        };
         assert!(why.contains("price"), "{why}");
     }
 
     #[test]
-    fn only_so_many_requests_are_under_way() {
+    fn concurrent_requests_are_limited() {
         let used = Arc::<Used>::default();
         let (one, _two) = (used.begin(&limits()).unwrap(), used.begin(&limits()).unwrap());
         assert!(matches!(used.begin(&limits()), Err(Refused::TooMany(_))));
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_allowed_by_its_name_or_a_version_of_it() {
+    fn a_model_is_allowed_by_its_name_with_or_without_a_version() {
         let limits = PassLimits { models: vec!["claude-sonnet-4-5".to_owned()], ..limits() };
         for model in ["claude-sonnet-4-5", "claude-sonnet-4-5-20250929", "claude-sonnet-4-5-latest"]
         {

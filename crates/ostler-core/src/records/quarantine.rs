@@ -1,15 +1,15 @@
-//! Records that could not be read, put aside as they were. The operator is told by the check-up.
+//! Unreadable records, stored unchanged in quarantine. The check-up reports them to the operator.
 
 use ostler_store::{Expected, Filter, Page, Put, Record, Store};
 use serde_json::json;
 
-/// What they are in the store. Their ids are the kind and the id that they had.
+/// The kind of quarantined records. Their ids consist of the original kind and id.
 const KIND: &str = "quarantine";
 
-/// How many are named.
+/// How many are named in a report.
 const NAMED: usize = 5;
 
-/// The record as it was, and why it could not be read.
+/// Quarantines a record, with the reason why it is unreadable.
 pub(super) fn put(record: &Record, why: &str) -> Put {
     Put {
         kind: KIND.to_owned(),
@@ -20,7 +20,7 @@ pub(super) fn put(record: &Record, why: &str) -> Put {
     }
 }
 
-/// How many there are, and the names of some.
+/// The number of quarantined records, and the ids of some.
 pub async fn found(store: &dyn Store) -> Result<(usize, Vec<String>), ostler_store::Error> {
     let all = Filter::default();
     let count = store.count(KIND, &all, 10_000).await?;
@@ -29,7 +29,7 @@ pub async fn found(store: &dyn Store) -> Result<(usize, Vec<String>), ostler_sto
     Ok((count, named.into_iter().map(|record| record.id).collect()))
 }
 
-/// All of them. There are few: each is the trace of a defect.
+/// All quarantined records. There are few: each is the result of a defect.
 pub(crate) async fn all(store: &dyn Store) -> Result<Vec<Record>, ostler_store::Error> {
     let mut found: Vec<Record> = Vec::new();
     loop {

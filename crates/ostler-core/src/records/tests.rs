@@ -1,4 +1,4 @@
-//! Records that cannot be read, in lists and one by one.
+//! Unreadable records, in lists and alone.
 
 use std::sync::Arc;
 
@@ -41,9 +41,9 @@ async fn store_with(bad: serde_json::Value) -> (tempfile::TempDir, Arc<Sqlite>, 
     (folder, store, records)
 }
 
-// Seen to fail when a record that cannot be read fails the list, and when it is only left out of it.
+// Seen to fail when an unreadable record fails the list, and when it is only left out of it.
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_put_aside_and_stops_nothing() {
+async fn an_unreadable_record_is_quarantined_and_does_not_fail_a_list() {
     let (_folder, store, records) = store_with(json!({"id": "b", "text": 5})).await;
     let all: Vec<Note> = records.all(Filter::default()).await.unwrap();
     assert_eq!(all, [note("a"), note("c")]);
@@ -56,13 +56,13 @@ async fn a_record_that_cannot_be_read_is_put_aside_and_stops_nothing() {
 }
 
 #[tokio::test]
-async fn a_record_that_cannot_be_read_is_not_found() {
+async fn an_unreadable_record_is_not_found() {
     let (_folder, store, records) = store_with(json!([])).await;
     assert!(records.find::<Note>("b").await.unwrap().is_none());
     assert_eq!(quarantine::found(store.as_ref()).await.unwrap().0, 1);
 }
 
-// Seen to fail when it is put aside like one that is damaged.
+// Seen to fail when it is quarantined like a damaged one.
 #[tokio::test]
 async fn a_record_of_a_newer_program_stays_where_it_is() {
     let body = json!({"recordFormat": 2, "id": "b", "owner": "ann", "text": "text"});

@@ -1,4 +1,4 @@
-//! What the engine of a session says about itself: its model, tools, agents and servers.
+//! What the engine of a session reports about itself: its model, tools, agents and servers.
 
 use ostler::proto::message::System;
 use ostler::proto::message::system::{Init, InitMcpServer};
@@ -13,11 +13,11 @@ use super::worker::{Command, Worker};
 use crate::model::run::Session;
 use crate::records::kept;
 
-/// What the last engine of a session said when it began a turn.
+/// The report of the last engine of a session at the beginning of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct About {
-    /// The session.
+    /// The id of the session.
     pub id: String,
     pub owner: String,
     /// Milliseconds since 1970.
@@ -43,7 +43,7 @@ pub struct Named {
     /// What it is for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// What to write after a command.
+    /// The arguments of a command, as a hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) argument_hint: Option<String>,
 }
@@ -63,10 +63,10 @@ pub struct McpServer {
     pub tools: Option<u64>,
 }
 
-/// Somebody wants to ask the engine of a session something.
+/// A request for the engine of a session.
 #[derive(Clone, Debug)]
 pub(super) struct WantsEngine {
-    /// Whether it is started if there is none.
+    /// Whether to start an engine if there is none.
     pub(super) starts: bool,
     pub(super) give: mpsc::Sender<Fallible<Option<Handle>>>,
 }
@@ -82,7 +82,7 @@ impl Sessions {
         let wants = WantsEngine { starts, give };
         match self.worker(&session.id) {
             Some(worker) if !starts => {
-                // It may be about to end, which is as good as none.
+                // The worker may be about to end, which counts as no engine.
                 let _ = worker.send(Command::Engine(wants)).await;
             }
             None if !starts => return Ok(None),
@@ -90,25 +90,25 @@ impl Sessions {
         }
         match given.recv().await {
             Some(handle) => handle,
-            None if starts => Err(ApiError::unavailable("stopping", "the session is about to end")),
+            None if starts => Err(ApiError::unavailable("stopping", "the session is ending")),
             None => Ok(None),
         }
     }
 }
 
 impl Worker {
-    /// Gives out the engine that is there, or a new one if nothing else is going on.
+    /// Returns the current engine, or a new one if nothing else is in progress.
     pub(super) async fn give_engine(&mut self, wants: WantsEngine) {
         let given = if wants.starts && self.closed.is_none() {
             self.connect().await.map(|engine| Some(engine.client.handle()))
         } else {
             Ok(self.engine.as_ref().map(|engine| engine.client.handle()))
         };
-        // Whoever asked may have gone.
+        // The caller may have gone.
         let _ = wants.give.try_send(given);
     }
 
-    /// Remembers what the engine says about itself, if it is news.
+    /// Stores the engine's report about itself, if it changed.
     pub(super) async fn note_about(&mut self, message: &Message) {
         let Message::System(System::Init(init)) = message else { return };
         let mut about = self.about(init);
@@ -118,9 +118,9 @@ impl Worker {
         }
         about.at = self.sessions.clock.now();
         self.about = about;
-        // It is for people to look at; a run does not fail for it.
+        // It is information for users; a run does not fail because of it.
         if let Err(error) = self.sessions.records.save(&self.about).await {
-            tracing::warn!(session = self.session.id, %error, "what an engine said about itself is not kept");
+            tracing::warn!(session = self.session.id, %error, "the report of an engine could not be stored");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an engine asks, made into requests that people answer.
+//! Turns the questions of an engine into approvals.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,20 +12,20 @@ use crate::approvals::{Approvals, Asker};
 use crate::config::Questions;
 use crate::model::run::{Run, Session};
 
-/// A session's way to people: knows which run asks, and how many requests wait.
+/// The approvals of a session: knows which run asks, and how many requests are pending.
 #[derive(Clone)]
 pub(super) struct Askers {
     approvals: Arc<Approvals>,
     asker: Arc<Mutex<Asker>>,
     waiters: Waiters,
-    /// Whether a run is under way. Between two runs the engine may begin a turn by itself, and ask before the worker has
-    /// made that turn a run.
+    /// Whether a run is in progress. Between two runs the engine may begin a turn by itself, and ask before the worker
+    /// has created a run for that turn.
     is_at_work: watch::Sender<bool>,
-    /// The worker leaves the session to others: requests stay as they are.
+    /// Cancelled when the worker loses the session: requests stay pending.
     abandoned: CancellationToken,
 }
 
-/// How much of a session waits for people. Cheap to clone; clones count together.
+/// Counts what waits for users in a session. Cheap to clone; clones count together.
 #[derive(Clone, Debug)]
 pub struct Waiters(watch::Sender<usize>);
 
@@ -34,14 +34,14 @@ impl Waiters {
         Self(watch::channel(0).0)
     }
 
-    /// One more waits, until what is returned is dropped. Time does not count meanwhile.
+    /// Counts one more until the result is dropped. The time limits of the run stop meanwhile.
     pub fn wait(&self) -> Waiting {
         self.0.send_modify(|count| *count += 1);
         Waiting(self.0.clone())
     }
 }
 
-/// Counts a request for as long as it waits.
+/// Counts a request while it waits.
 pub struct Waiting(watch::Sender<usize>);
 
 impl Drop for Waiting {
@@ -63,12 +63,12 @@ impl Askers {
         Self { approvals, asker, waiters, is_at_work, abandoned }
     }
 
-    /// What is asked now is left pending, so that it can be answered when the run is resumed.
+    /// Leaves the pending requests as they are, so that they can be answered when the run is resumed.
     pub(super) fn abandon(&self) {
         self.abandoned.cancel();
     }
 
-    /// From now on this run asks.
+    /// Sets the run that asks from now on.
     pub(super) fn run(&self, run: &Run) {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         run.id.clone_into(&mut asker.run);
@@ -77,7 +77,7 @@ impl Askers {
         self.is_at_work.send_replace(true);
     }
 
-    /// The run is over. The agent's next question belongs to a run that begins.
+    /// Notes that the run has ended. The agent's next question belongs to a new run.
     pub(super) fn run_ended(&self) {
         self.is_at_work.send_replace(false);
     }
@@ -87,7 +87,7 @@ impl Askers {
         self.asker.lock().unwrap_or_else(PoisonError::into_inner).origin.unattended
     }
 
-    /// From now on an engine asks that was started like this.
+    /// Sets the engine that asks from now on, with its options.
     pub(super) fn engine(&self, session: &Session, options: &Options, people_only: bool) {
         let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
         asker.origin = Origin {
@@ -99,7 +99,7 @@ impl Askers {
         };
     }
 
-    /// How many requests wait for somebody.
+    /// How many requests wait for users.
     pub(super) fn waiting(&self) -> watch::Receiver<usize> {
         self.waiters.0.subscribe()
     }
@@ -108,7 +108,7 @@ impl Askers {
         self.waiters.clone()
     }
 
-    /// Has everything the engine asks brought to people, or refused where nobody can be asked.
+    /// Passes all questions of the engine to users, or refuses them if no user can be asked.
     pub(super) fn listen(
         &self,
         options: Options,
@@ -142,7 +142,7 @@ impl Askers {
         })
     }
 
-    /// Whatever goes wrong on the way is a no.
+    /// Every error counts as a denial.
     async fn ask(
         &self,
         kind: ApprovalKind,
@@ -157,18 +157,18 @@ impl Askers {
         let waits = || self.waiters.wait();
         let asking = self.approvals.ask(&asker, kind, call, cancelled, waits);
         let asked = tokio::select! {
-            // First: an engine that is dropped cancels what it asks, which would take the request back.
+            // First: a dropped engine cancels its questions, which would withdraw the request.
             biased;
             () = self.abandoned.cancelled() => return Err("the server has lost the session".to_owned()),
             asked = asking => asked,
         };
-        asked.map_err(|error| format!("nobody could be asked: {error}"))
+        asked.map_err(|error| format!("no user could be asked: {error}"))
     }
 }
 
 impl Askers {
-    /// Waits for the run that a question belongs to. It begins with the message that contains the call, which the engine has
-    /// sent before the question.
+    /// Waits for the run to which a question belongs. It begins with the message that contains the call, which the
+    /// engine sends before the question.
     async fn until_at_work(&self, cancelled: &CancellationToken) -> Result<(), String> {
         let mut is_at_work = self.is_at_work.subscribe();
         tokio::select! {
@@ -182,7 +182,7 @@ impl Askers {
     }
 }
 
-/// Everything that would be asked is a no.
+/// Denies everything that requires approval.
 fn refuse_all(options: Options, why: String) -> Options {
     let words = why.clone();
     options
@@ -203,7 +203,7 @@ fn decision(decided: Result<Approval, String>) -> Decision {
     };
     let answer = approval.answer.unwrap_or_else(|| crate::approvals::unattended("server", 0));
     if approval.state == ApprovalState::Allowed {
-        // What runs is what was shown, or what was written in its place; nothing the engine may have changed since.
+        // Runs exactly the arguments that the user saw or wrote, not what the engine may have changed since.
         return Decision::allow().with_input(answer.input.unwrap_or(approval.input));
     }
     let denied = Decision::deny(refusal(approval.state, answer.note));
@@ -230,8 +230,8 @@ fn spoken(decided: Result<Approval, String>) -> Answers {
 
 fn refusal(state: ApprovalState, note: Option<String>) -> String {
     let said = match state {
-        ApprovalState::Expired => "Nobody answered in time, so the answer is no.",
-        ApprovalState::Withdrawn => "The request was taken back.",
+        ApprovalState::Expired => "There was no answer in time, so the answer is no.",
+        ApprovalState::Withdrawn => "The request was withdrawn.",
         _ => "The user said no.",
     };
     match note {

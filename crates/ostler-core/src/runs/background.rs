@@ -1,5 +1,5 @@
-//! Turns that an engine begins by itself when something in the background has ended. Each is a run like any other: it is
-//! listed, can be cancelled, keeps the limits of a run, and what it uses is counted.
+//! Turns that an engine begins by itself when a background task has ended. Each is a run like any other: it is listed,
+//! can be cancelled, has the limits of a run, and its usage is counted.
 
 use std::sync::Arc;
 
@@ -14,21 +14,21 @@ use crate::model::event;
 use crate::model::run::{Begin, Run, RunState};
 use crate::records::Kept as _;
 
-/// What such a run has in place of a prompt.
+/// The prompt text of such a run.
 const PROMPT: &str = "(background work ended)";
 
 impl Worker {
-    /// Something that the engine sends between two runs.
+    /// Handles a message of the engine between two runs.
     pub(super) async fn heard(&mut self, said: Option<Result<Message, Error>>) {
         match said {
             Some(Ok(message)) if begins_turn(&message) => self.perform_background(message).await,
             Some(Ok(message)) => {
-                let told = self.stream_redactor.events(None, message);
-                // Between two runs nobody waits for deltas to come together.
-                if let (Ok(mut told), Ok(held)) = (told, self.stream_redactor.release(None)) {
-                    told.extend(held);
-                    // A lost lease is noticed by itself.
-                    let _ = self.writer.append(told, Vec::new()).await;
+                let events = self.stream_redactor.events(None, message);
+                // Between two runs deltas need not be collected.
+                if let (Ok(mut events), Ok(held)) = (events, self.stream_redactor.release(None)) {
+                    events.extend(held);
+                    // The loss of the lease is noticed elsewhere.
+                    let _ = self.writer.append(events, Vec::new()).await;
                 }
             }
             Some(Err(_)) | None => self.engine = None,
@@ -39,8 +39,8 @@ impl Worker {
         let run = match self.background_run().await {
             Ok(run) => run,
             Err(error) => {
-                tracing::error!(session = self.session.id, %error, "a turn after background work is not kept");
-                // Nobody could see or stop what goes on without a run.
+                tracing::error!(session = self.session.id, %error, "a turn after background work could not be stored");
+                // Without a run, no user could see or stop the turn.
                 self.engine = None;
                 return;
             }
@@ -49,7 +49,7 @@ impl Worker {
         self.work_on(&run.id);
         self.askers.run(&run);
         self.meter.begin(&run.id);
-        // The engine is at work already, so it does not wait in line.
+        // The engine is active already, so the run does not wait for a permit.
         self.permit = Arc::clone(&self.sessions.permits).try_acquire_owned().ok();
         if let Err(error) = self.attend(&run.id, Some(first)).await {
             self.not_kept(&run.id, &error).await;
@@ -57,7 +57,7 @@ impl Worker {
         self.work_on_nothing();
     }
 
-    /// Writes down that a run has begun, and that something happened in the session.
+    /// Stores a new run, and the activity of the session.
     async fn background_run(&mut self) -> Fallible<Run> {
         let now = self.sessions.clock.now();
         let run = Run {
@@ -90,7 +90,7 @@ impl Worker {
     }
 }
 
-/// Whether the agent itself speaks. What its subagents and tasks send belongs to no turn.
+/// Whether the message is one of the agent itself. Messages of subagents and tasks belong to no turn.
 fn begins_turn(message: &Message) -> bool {
     match message {
         Message::Assistant(said) => said.parent_tool_use_id.is_none(),

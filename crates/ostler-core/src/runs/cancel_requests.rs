@@ -1,8 +1,9 @@
-//! Requests to cancel a run, kept from the moment they are accepted until the run is over.
+//! Requests to cancel a run, stored from their acceptance until the run ends.
 //!
-//! A run with such a request ends as cancelled, also when the server ends, the disk fails or the lease is lost before the
-//! engine has stopped. Two rules make that hold: [`Sessions::cancel`] keeps the request before it looks at the run, and the code that
-//! writes an interruption looks for a request afterwards ([`Sessions::settle_end`]). So one of the two sees the other.
+//! A run with such a request ends as cancelled, also when the server stops, the disk fails or the lease is lost before
+//! the engine has stopped. Two rules ensure that: [`Sessions::cancel`] stores the request before it reads the run, and
+//! the code that writes an interruption looks for a request afterwards ([`Sessions::settle_end`]). So one of the two
+//! sees the other.
 
 use std::sync::PoisonError;
 
@@ -16,10 +17,10 @@ use super::worker::cancelled_outcome;
 use crate::model::run::{Run, RunState, Session};
 use crate::records::kept;
 
-/// A user wants a run to end.
+/// A user's request to cancel a run.
 #[derive(Debug, Serialize, Deserialize)]
 struct CancelRequest {
-    /// The run.
+    /// The id of the run.
     id: String,
     owner: String,
     session: String,
@@ -28,7 +29,7 @@ struct CancelRequest {
 kept!(CancelRequest, "cancelRequest");
 
 impl Sessions {
-    /// Keeps the request in memory and in the store. It holds in this process even if the store refuses it.
+    /// Stores the request in memory and in the store. It applies in this process even if the store refuses it.
     pub(super) async fn request_cancel(&self, run: &Run) -> Fallible<()> {
         let Run { id, owner, session, .. } = run.clone();
         self.cancelling.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
@@ -42,16 +43,16 @@ impl Sessions {
             || matches!(self.records.find::<CancelRequest>(run).await, Ok(Some(_)))
     }
 
-    /// The same, as far as this process knows.
+    /// The same, without reading the store.
     pub(super) fn is_cancelling(&self, run: &str) -> bool {
         self.cancelling.lock().unwrap_or_else(PoisonError::into_inner).contains(run)
     }
 
-    /// The run is over, and nobody needs its request any more.
+    /// Removes the request of a run that has ended.
     pub(super) async fn forget_cancel(&self, run: &str) {
         // Read first: most runs have none, and removing is a commit.
         if self.is_cancel_requested(run).await {
-            // One that stays behind does no harm, and goes with its session.
+            // A request that stays does no harm, and is deleted with its session.
             let _ = self.records.remove::<CancelRequest>(run).await;
         }
         self.cancelling.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
@@ -66,8 +67,8 @@ impl Sessions {
         ended
     }
 
-    /// Looks at all requests that were not settled, as after a crash or a disk that failed at the wrong moment. Runs that are
-    /// at work have somebody who ends them, or are found by `sweep`.
+    /// Settles all requests that are still open, as after a crash or a disk failure at the wrong moment. Active runs
+    /// are ended by their worker, or found by `sweep`.
     pub(super) async fn settle_requests(&self) -> Fallible<()> {
         let requests: Vec<CancelRequest> = self.records.all(Filter::default()).await?;
         for CancelRequest { id, session, .. } in requests {
@@ -98,7 +99,7 @@ impl Sessions {
         }
     }
 
-    /// Writes down how a run ended, if only this process knows, so that what a caller is told is on disk.
+    /// Stores how a run ended if only this process knows it, so that the caller's answer is on disk.
     pub(super) async fn keep_end(&self, run: &Run) -> Fallible<()> {
         match self.records.find::<Session>(&run.session).await? {
             Some((session, _)) => self.keep_now(&session, &run.id).await,

@@ -1,4 +1,4 @@
-//! What was streamed when a run ended and never came whole. It stays visible, marked as cut off.
+//! Streamed text of a message that was incomplete when its run ended. It stays visible, marked as cut off.
 
 use ostler_base::error::Fallible;
 use ostler_store::{Event, NewEvent};
@@ -9,7 +9,7 @@ use crate::log_writers;
 use crate::model::event;
 use crate::model::run::Run;
 
-/// A delta, as far as it says something.
+/// The fields of a delta that have text.
 #[derive(Deserialize)]
 struct Draft<'a> {
     #[serde(borrow)]
@@ -34,10 +34,10 @@ struct Delta {
 }
 
 impl Sessions {
-    /// The event that keeps what the agent was saying in a run; to be written with the end of the run.
+    /// The event with the incomplete text of a run; to be written with the end of the run.
     pub(super) async fn cut_off(&self, run: &Run) -> Fallible<Option<NewEvent>> {
         if run.started.is_none() {
-            // What is streamed in the session belongs to the run before it.
+            // The drafts in the session belong to the run before it.
             return Ok(None);
         }
         let drafts = self.log.drafts(&log_writers::stream(&run.session)?).await?;
@@ -47,7 +47,7 @@ impl Sessions {
     }
 }
 
-/// What the agent itself said; of a subagent the rest is not told either.
+/// The text of the agent itself; incomplete text of subagents is dropped.
 fn said(draft: &Event) -> Option<String> {
     let draft: Draft<'_> = serde_json::from_str(draft.body.as_str()).ok()?;
     let is_main = draft.message.parent_tool_use_id.is_none();

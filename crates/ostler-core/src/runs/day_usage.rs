@@ -1,7 +1,7 @@
-//! What was used per day, kept as sums: a question about a year reads 366 records, however many runs there were.
+//! Usage per day, stored as sums: a query for a year reads 366 records, however many runs there were.
 //!
-//! The end of a run writes what it used as a record of its own, so that ends never wait for each other. Those records are added
-//! to the sums and removed in one commit, once per lease and before the sums are read.
+//! The end of a run writes its usage as a separate record, so that ends never wait for each other. Those records are
+//! added to the sums and removed in one commit, once per lease and before the sums are read.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use crate::clock;
 use crate::model::tally::{ModelUsed, RunUsage, Spent};
 use crate::records::{Kept as _, kept};
 
-/// Whose sums are those of all users together. Names of users have letters.
+/// The owner of the sums of all users together. Names of users begin with a letter.
 const EVERYBODY: &str = "*";
 /// How many runs are added in one commit.
 const STEP: usize = 500;
-/// The record that says that the runs of earlier versions are in the sums. It is before every day.
+/// The record that marks that the runs of earlier versions are in the sums. It sorts before every day.
 const UPGRADED: &str = "0";
 
-/// What a run used that is not in the sums yet.
+/// The usage of a run that is not in the sums yet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct UncountedUsage {
-    /// That of its [`RunUsage`].
+    /// The id of its [`RunUsage`].
     id: String,
     owner: String,
     /// Milliseconds since 1970.
@@ -41,7 +41,7 @@ impl From<&RunUsage> for UncountedUsage {
     }
 }
 
-/// What the runs of a user, or of all, used on one day in UTC.
+/// The usage of a user's runs, or of all runs, on one day in UTC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DayUsage {
     /// The day and the user.
@@ -55,10 +55,10 @@ pub struct DayUsage {
 
 kept!(DayUsage, "dayUsage");
 
-/// What was used of a model.
+/// The usage of a model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelDay {
-    /// Runs that used it; one with two models counts for both.
+    /// Runs that used it; a run with two models counts for both.
     pub runs: u64,
     pub spent: Spent,
 }
@@ -75,7 +75,7 @@ impl DayUsage {
 }
 
 impl Sessions {
-    /// The sums of a user, or of all together, from a day on. Days without runs are left out.
+    /// The sums of a user, or of all users together, beginning with a day. Days without runs are left out.
     pub async fn usage_since(&self, day: &str, owner: Option<String>) -> Fallible<Vec<DayUsage>> {
         self.count_usage().await?;
         let owner = Some(owner.unwrap_or_else(|| EVERYBODY.to_owned()));
@@ -84,7 +84,7 @@ impl Sessions {
         self.records.list(&filter, &page).await
     }
 
-    /// Adds what runs have used since the last time to the sums.
+    /// Adds the usage of ended runs to the sums.
     pub(super) async fn count_usage(&self) -> Fallible<()> {
         let _one_at_a_time = self.counting.lock().await;
         loop {
@@ -105,7 +105,7 @@ impl Sessions {
         }
     }
 
-    /// The sums that these runs belong to, with them.
+    /// The sums to which these runs belong, including them.
     async fn sums(&self, runs: &[UncountedUsage]) -> Fallible<Vec<Put>> {
         let mut groups: BTreeMap<(String, &str), Vec<&UncountedUsage>> = BTreeMap::new();
         for run in runs {
@@ -129,7 +129,7 @@ impl Sessions {
         Ok(puts)
     }
 
-    /// Counts the runs of earlier versions, which kept no sums. Once, before anything runs.
+    /// Counts the runs of earlier versions, which stored no sums. Called once, before anything runs.
     pub async fn count_earlier_usage(&self) -> Fallible<()> {
         if self.records.find::<DayUsage>(UPGRADED).await?.is_some() {
             return Ok(());

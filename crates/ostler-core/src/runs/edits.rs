@@ -1,4 +1,4 @@
-//! What a run changed in files, as the results of its tools tell it. What commands change is not seen here.
+//! The files that a run changed, according to the results of its tools. Changes by commands are not included.
 
 use std::path::Path;
 
@@ -8,49 +8,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::records::kept;
 
-/// How much of a diff is kept, for a file and for all files of a run.
+/// The size limits of the stored diffs, for a file and for all files of a run.
 const LONGEST: usize = 20_000;
 const LONGEST_OF_RUN: usize = 400_000;
-/// How many files of a run are told.
+/// How many files of a run are listed.
 const MOST_FILES: usize = 500;
 
 /// The files that a run changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunChanges {
-    /// The run.
+    /// The id of the run.
     pub id: String,
     pub owner: String,
     pub session: String,
-    /// How its prompt begins.
+    /// The beginning of its prompt.
     pub prompt: String,
     /// When it ended, in milliseconds since 1970.
     pub at: u64,
     pub files: Vec<FileChange>,
-    /// Whether there were more files than are told.
+    /// Whether more files were changed than are listed.
     #[serde(default)]
     pub cut: bool,
-    /// When it ended, and the run: the order in the list of its session.
+    /// The sort key in the list of its session: time of its end, and the run.
     #[serde(default)]
     pub place: String,
 }
 
 kept!(RunChanges, "changes");
 
-/// What was done to one file.
+/// The changes of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FileChange {
-    /// Relative to the folder of the session if it lies there.
+    /// Relative to the folder of the session if the file is inside it.
     pub path: String,
     pub kind: ChangeKind,
-    /// Lines.
+    /// Added lines.
     pub added: u64,
-    /// Lines.
+    /// Removed lines.
     pub removed: u64,
-    /// What each edit did, one after the other, as in a unified diff.
+    /// The hunks of all edits, one after the other, as in a unified diff.
     pub(crate) diff: String,
-    /// Whether the diff goes on.
+    /// Whether the diff was cut.
     pub cut: bool,
 }
 
@@ -61,7 +61,7 @@ pub enum ChangeKind {
     Edited,
 }
 
-/// Collects them while a run works.
+/// Collects the changes during a run.
 #[derive(Debug, Default)]
 pub(super) struct Edits {
     files: Vec<FileChange>,
@@ -69,10 +69,10 @@ pub(super) struct Edits {
     cut: bool,
 }
 
-/// What the tools for files tell of what they did.
+/// The result that tools for files report.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Told {
+struct FileToolReport {
     file_path: String,
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -93,16 +93,19 @@ struct Hunk {
 impl Edits {
     pub(super) fn heard(&mut self, message: &Message, cwd: &Path) {
         let Message::User(said) = message else { return };
-        // What other tools tell has another shape.
-        let told = said.tool_use_result.as_ref().and_then(|told| Told::deserialize(told).ok());
-        if let Some(told) = told {
-            self.add(told, cwd);
+        // Results of other tools have other fields.
+        let report = said
+            .tool_use_result
+            .as_ref()
+            .and_then(|report| FileToolReport::deserialize(report).ok());
+        if let Some(report) = report {
+            self.add(report, cwd);
         }
     }
 
-    fn add(&mut self, told: Told, cwd: &Path) {
-        let is_new = told.kind.as_deref() == Some("create");
-        let hunks = match (&told.content, told.structured_patch) {
+    fn add(&mut self, report: FileToolReport, cwd: &Path) {
+        let is_new = report.kind.as_deref() == Some("create");
+        let hunks = match (&report.content, report.structured_patch) {
             (Some(content), hunks) if is_new && hunks.is_empty() => vec![Hunk::whole(content)],
             (_, hunks) => hunks,
         };
@@ -111,7 +114,7 @@ impl Edits {
             all.filter(|line| line.starts_with(sign)).count() as u64
         };
         let (added, removed) = (lines('+'), lines('-'));
-        let path = Path::new(&told.file_path);
+        let path = Path::new(&report.file_path);
         let path = path.strip_prefix(cwd).unwrap_or(path).display().to_string();
         let Some(file) = self.file(path, is_new) else { return };
         file.added += added;
@@ -142,7 +145,7 @@ impl Edits {
         self.files.last_mut()
     }
 
-    /// What there was, without secrets.
+    /// The collected changes, redacted.
     pub(super) fn finish(&mut self, clean: impl Fn(&str) -> String) -> (Vec<FileChange>, bool) {
         let Self { mut files, cut, .. } = std::mem::take(self);
         for file in &mut files {
@@ -154,7 +157,7 @@ impl Edits {
 }
 
 impl Hunk {
-    /// A file that was not there.
+    /// A new file.
     fn whole(content: &str) -> Self {
         let lines: Vec<String> = content.lines().map(|line| format!("+{line}")).collect();
         let new_lines = lines.len() as u64;
@@ -175,9 +178,9 @@ mod tests {
 
     use super::*;
 
-    fn heard(told: Value) -> Edits {
+    fn heard(report: Value) -> Edits {
         let mut edits = Edits::default();
-        let results = told.as_array().unwrap().clone();
+        let results = report.as_array().unwrap().clone();
         for result in results {
             let frame = json!({"type": "user", "session_id": "s", "parent_tool_use_id": null,
                 "message": {"role": "user", "content": "x"}, "tool_use_result": result});
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_of_a_file_stand_together_and_other_results_are_none() {
+    fn edits_of_one_file_are_merged_and_other_results_are_ignored() {
         let hunk = json!({"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 2, "lines": ["-a", "+b", "+c"]});
         let edit =
             json!({"filePath": "/project/src/x", "oldString": "a", "structuredPatch": [hunk]});
@@ -201,12 +204,12 @@ mod tests {
         assert_eq!(paths, [("src/x", 4, 2), ("/else/new", 2, 0)]);
         assert_eq!(files[1].diff, "@@ -0,0 +1,2 @@\n+one\n+two\n");
         assert_eq!((files[0].kind, files[1].kind), (ChangeKind::Edited, ChangeKind::Created));
-        assert!(edits.files.is_empty(), "the next run begins again");
+        assert!(edits.files.is_empty(), "the next run starts without changes");
     }
 
     // Seen to fail without the bound.
     #[test]
-    fn a_diff_is_cut_where_it_becomes_too_long_and_secrets_are_not_in_it() {
+    fn a_diff_that_is_too_long_is_cut_and_secrets_are_redacted() {
         let content = "secret line\n".repeat(LONGEST);
         let create =
             json!({"type": "create", "filePath": "a", "content": content, "structuredPatch": []});

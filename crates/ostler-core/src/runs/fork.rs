@@ -1,4 +1,4 @@
-//! A conversation that goes on from a place in another one, in a session of its own.
+//! Forks: a new session that continues the conversation of another one from a given place.
 
 use std::collections::HashSet;
 
@@ -16,30 +16,30 @@ use crate::records::Kept as _;
 
 /// How many events are read, and written, at once.
 const STEP: usize = 256;
-/// How many bytes are written at once, or one event that is longer.
+/// How many bytes are written at once; a larger event is written alone.
 const BYTES: usize = 4 << 20;
 
 /// Where the copy ends.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// With the last word of the conversation.
+    /// After the last message of the conversation.
     End,
     /// Before the prompt of this run.
     Before(String),
-    /// Behind this message of the agent.
+    /// After this message of the agent.
     Behind(String),
 }
 
 /// A session that is being copied.
 struct Copy {
     place: Place,
-    /// The run that is under way in it.
+    /// The run in progress in the original session.
     live: Option<String>,
-    /// The last word of the agent so far, as the engine finds it.
+    /// The last message of the agent so far, by its ids in the engine.
     origin: Option<Origin>,
-    /// The run that said it.
+    /// The run of that message.
     run: Option<String>,
-    /// What is to be written.
+    /// The events to write.
     events: Vec<NewEvent>,
     prompts: Vec<String>,
     /// Runs that never began.
@@ -74,7 +74,7 @@ struct Frame {
 }
 
 impl Sessions {
-    /// A new session of a user that has what was said in another one up to a place.
+    /// Creates a session of a user with the conversation of another one up to a place.
     pub async fn fork(
         &self,
         source: &Session,
@@ -89,17 +89,17 @@ impl Sessions {
         }
         let forked = format!("{} (fork)", source.title);
         let new = self.session(ids::new("session"), owner, title.unwrap_or(&forked), setup)?;
-        // Nobody knows of it until its record is there, so a copy that fails half-way is nobody's.
+        // The session is invisible until its record exists, so a failed copy does no harm.
         let copy = self.copy(source, &new.id, place.clone(), live).await?;
         let from = match place {
             Place::Before(run) => Some(run),
             _ => copy.run,
         };
         let forked_from = Forked { session: source.id.clone(), run: from };
-        let told = event::forked(&source.title, &forked_from)?;
+        let event = event::forked(&source.title, &forked_from)?;
         let mut new = Session { origin: copy.origin, forked_from: Some(forked_from), ..new };
         copy.prompts.iter().for_each(|prompt| new.said(prompt));
-        self.log_writers.write(&new.id, vec![told], vec![new.put(Expected::Absent)?]).await?;
+        self.log_writers.write(&new.id, vec![event], vec![new.put(Expected::Absent)?]).await?;
         Ok(new)
     }
 
@@ -128,7 +128,7 @@ impl Sessions {
         match &copy.place {
             Place::Before(_) if !copy.is_done => Err(rewind::no_run()),
             Place::Behind(_) if !copy.is_done => {
-                let why = "the agent has said no such message in this session";
+                let why = "there is no such message of the agent in this session";
                 Err(ApiError::invalid("message", why))
             }
             _ => Ok(copy),
@@ -147,7 +147,7 @@ impl Copy {
             "run" => {
                 let body: Value = event.body.to().map_err(error::internal)?;
                 let state = body["run"]["state"].as_str().unwrap_or_default();
-                // What is to be known later is how it ended.
+                // Only the final state matters.
                 if !matches!(state, "queued" | "running" | "waiting") {
                     self.keep(event);
                 }
@@ -181,7 +181,7 @@ impl Copy {
         let messages = body.get_mut("messages").and_then(Value::as_array_mut);
         let messages = messages.into_iter().flatten().filter_map(Value::as_object_mut);
         for (number, message) in messages.enumerate() {
-            // Names that a client gave are for the other conversation; here it comes from elsewhere.
+            // Ids given by a client belong to the other conversation; here the message gets another id.
             let name = foreign_id(&prompt.run_id, event.seq, number);
             message.insert("id".to_owned(), Value::String(name));
         }
@@ -192,7 +192,7 @@ impl Copy {
 
     fn message(&mut self, event: &Event) -> Fallible<()> {
         let Said { run_id, message } = event.body.to().map_err(error::internal)?;
-        // Pieces come again as a whole.
+        // Deltas are repeated in the complete message.
         if message.kind == "stream_event" {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl Copy {
         self.events.push(NewEvent::new(event.kind.clone(), event.body.clone()));
     }
 
-    /// Writes what there is to the log of the new session.
+    /// Writes the collected events to the log of the new session.
     async fn write(&mut self, sessions: &Sessions, to: &str) -> Fallible<()> {
         let (mut part, mut bytes) = (Vec::new(), 0);
         for event in std::mem::take(&mut self.events) {
@@ -240,12 +240,12 @@ impl Copy {
     }
 }
 
-/// What a message is called that came from no client of AG-UI, as AG-UI knows it.
+/// The id in AG-UI of a message that did not come from an AG-UI client.
 fn foreign_id(run: &str, seq: u64, number: usize) -> String {
     format!("prompt-{run}-{seq}-{number}")
 }
 
-/// Refuses two places.
+/// Refuses a request with two places.
 pub fn place(before: Option<String>, message: Option<String>) -> Fallible<Place> {
     match (before, message) {
         (None, None) => Ok(Place::End),

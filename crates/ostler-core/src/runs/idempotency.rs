@@ -1,7 +1,7 @@
-//! Prompts with an idempotency key: however often one is sent, it is answered once.
+//! Prompts with an idempotency key: a prompt that is sent several times is answered once.
 //!
-//! A key belongs to a session and is kept as long as that. The name of the run comes from the key, so that a server
-//! that ends in between makes the same run when it is asked again.
+//! A key belongs to a session and is stored as long as the session. The id of the run is derived from the key, so a
+//! server that stopped in between creates the same run when the prompt is sent again.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use super::{NewRun, Sessions};
 use crate::model::run::{Run, Session};
 use crate::records::kept;
 
-/// The longest key, in characters.
+/// The length limit of a key, in characters.
 const LONGEST: usize = 200;
 
-/// How long it may take to send a prompt to a run that works, in milliseconds.
+/// How long it may take to send a prompt to an active run, in milliseconds.
 const PUSHED_WITHIN_MS: u64 = 30_000;
 
 /// A key that was used.
@@ -27,7 +27,7 @@ struct PromptKey {
     id: String,
     owner: String,
     session: String,
-    /// Of the prompt and how it was sent.
+    /// The digest of the prompt and its options.
     digest: String,
     /// The run that answers it.
     run: String,
@@ -38,7 +38,7 @@ struct PromptKey {
 kept!(PromptKey, "promptKey");
 
 impl Sessions {
-    /// Has a prompt answered, unless that was done under the same key.
+    /// Submits a prompt, unless one with the same key was submitted.
     pub(super) async fn submit_once(
         self: &Arc<Self>,
         session: &Session,
@@ -46,7 +46,7 @@ impl Sessions {
         new: NewRun,
     ) -> Fallible<Run> {
         check(key)?;
-        // A session that was deleted and begun again under the same name has keys of its own.
+        // A session that was deleted and created again with the same id has its own keys.
         let name = format!("{} {} {key}", session.id, session.created);
         let used = PromptKey {
             id: ids::of("key", &name),
@@ -61,7 +61,7 @@ impl Sessions {
         }
         match self.records.create(&used).await {
             Ok(()) => self.submit_as(session, used, new).await,
-            // Somebody has sent it at the same moment.
+            // Another request with the key arrived at the same moment.
             Err(error) if error.detail().code == "changed" => {
                 let known = self.records.find::<PromptKey>(&used.id).await?;
                 let (known, _) = known.ok_or_else(|| error::not_found("key", key))?;
@@ -71,7 +71,7 @@ impl Sessions {
         }
     }
 
-    /// Forgets the keys of a session that is deleted.
+    /// Deletes the keys of a session.
     pub(super) async fn forget_keys(&self, session: &str) -> Fallible<()> {
         let field = Some(("session".to_owned(), session.to_owned()));
         let keys = self.records.all::<PromptKey>(Filter { field, ..Filter::default() });
@@ -81,7 +81,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// The run of an earlier request, or a new one if that request got no further than its key.
+    /// The run of an earlier request, or a new one if that request stored only its key.
     async fn answered(
         self: &Arc<Self>,
         known: PromptKey,
@@ -93,16 +93,16 @@ impl Sessions {
             let message = "this key was used for another prompt in this session";
             return Err(ApiError::conflict("key_reused", message)
                 .field("key")
-                .hint("send each prompt under a key of its own"));
+                .hint("use a different key for each prompt"));
         }
         match self.records.find::<Run>(&known.run).await? {
             Some((run, _)) => Ok(self.as_it_is(run)),
-            // Whether the run at work has heard it is known in a moment.
+            // Whether the active run received it will be known in a moment.
             None if new.pushes && self.clock.now() < known.created + PUSHED_WITHIN_MS => {
                 let message = "a prompt with this key is being sent";
                 Err(ApiError::conflict("key_in_use", message).hint("try again in a moment"))
             }
-            // The server ended before it was sent. It gets a run of its own, which is made once.
+            // The server stopped before it was sent. It gets its own run, which is created once.
             None => self.submit_as(session, known, NewRun { pushes: false, ..new }).await,
         }
     }
@@ -116,7 +116,7 @@ impl Sessions {
         let new = NewRun { id: Some(key.run.clone()), ..new };
         let submitted = Box::pin(self.submit(session, new)).await;
         let run = match submitted {
-            // Both who sent it at the same moment have come this far; one has written it.
+            // Two simultaneous requests have come this far, and the other one has written it.
             Err(error) if error.detail().code == "changed" => {
                 let found = self.records.find::<Run>(&key.run).await?;
                 found.map(|(run, _)| run).ok_or(error)?
@@ -124,7 +124,7 @@ impl Sessions {
             submitted => submitted?,
         };
         if run.id != key.run {
-            // It was said in a run that was at work.
+            // The prompt was sent to an active run.
             let noted = self.records.update::<PromptKey, ()>(&key.id, |key| {
                 key.run.clone_from(&run.id);
                 Ok(())
@@ -138,7 +138,7 @@ impl Sessions {
 /// Refuses a key that is empty or too long.
 pub(crate) fn check(key: &str) -> Fallible<()> {
     if key.is_empty() || key.chars().count() > LONGEST {
-        return Err(ApiError::invalid("key", "a key has 1 to 200 characters"));
+        return Err(ApiError::invalid("key", "the key must have 1 to 200 characters"));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The lease of a session: taken as soon as the store can write, renewed until that fails for too long.
+//! The lease of a session: acquired as soon as the store can write, and renewed until that fails for too long.
 
 use std::time::Duration;
 
@@ -12,23 +12,24 @@ use super::pending_outcomes::AGAIN;
 use super::worker::Command;
 use crate::log::Writer;
 
-/// What came of trying to take a session.
+/// The result of acquiring the lease of a session.
 pub(super) enum Taken {
-    /// The session is ours.
+    /// This server has the lease.
     Held {
         writer: Writer,
-        /// When it was asked for: the lease lasts from then on.
+        /// When it was requested: the lease lasts from then on.
         since: Instant,
-        /// What the worker was told meanwhile.
+        /// Commands that arrived meanwhile.
         early: Vec<Command>,
     },
     /// Another server has it.
     Refused { error: ApiError, early: Vec<Command> },
-    /// Nobody needs it any more. What is queued stays queued.
+    /// It is not needed any more. Queued runs stay queued.
     Ends,
 }
 
-/// Takes a session. While the store cannot write, which a full disk does, this waits instead of failing what is queued.
+/// Acquires the lease of a session. While the store cannot write, as with a full disk, this waits instead of failing
+/// queued runs.
 pub(super) async fn take(
     sessions: &Sessions,
     session: &str,
@@ -50,7 +51,7 @@ pub(super) async fn take(
     }
 }
 
-/// Waits until it is time to try again. Questions are refused at once. `false` if nobody needs the session any more.
+/// Waits until it is time to retry. Questions are refused at once. `false` if the session is not needed any more.
 async fn wait(
     sessions: &Sessions,
     commands: &mut mpsc::Receiver<Command>,
@@ -80,11 +81,11 @@ async fn wait(
 }
 
 fn cannot_write() -> ApiError {
-    ApiError::unavailable("store", "the server can keep nothing at the moment")
-        .hint("try again when its disk has room")
+    ApiError::unavailable("store", "the server cannot store anything at the moment")
+        .hint("try again when its disk has free space")
 }
 
-/// Keeps the session, and says when it is lost.
+/// Renews the lease, and notifies when it is lost.
 pub(super) async fn keep(
     writer: Writer,
     lasting: Duration,
@@ -103,8 +104,8 @@ pub(super) async fn keep(
     }
 }
 
-/// Renews; when it did. Tries again until a fifth of the lease is left, which is for ending what works: after the end of
-/// the lease another server may begin.
+/// Renews the lease; returns when. Retries until a fifth of the lease is left, which is needed to end active runs:
+/// after the end of the lease another server may begin.
 async fn renewed(writer: &Writer, lasting: Duration, since: Instant) -> Option<Instant> {
     let last = since + lasting * 4 / 5;
     let mut pause = lasting / 60;

@@ -1,4 +1,4 @@
-//! Watches what an engine says, and adds up what a run uses: tokens, dollars, the time of its tools.
+//! Adds up the usage of a run from the engine's messages: tokens, dollars, the time of its tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -12,20 +12,20 @@ use tokio::time::Instant;
 use super::edits::{Edits, FileChange};
 use crate::model::tally::{Context, ModelUsed, Spent, Tokens, ToolUsed};
 
-/// What a run used.
+/// The usage of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Used {
     pub(super) models: Vec<ModelUsed>,
     pub(super) tools: Vec<ToolUsed>,
     pub(super) context: Option<Context>,
-    /// What it changed in files.
+    /// The files that it changed.
     pub(super) files: Vec<FileChange>,
-    /// Whether there were more files.
+    /// Whether it changed more files.
     pub(super) more_files: bool,
 }
 
 impl Used {
-    /// All models together.
+    /// The usage of all models together.
     pub(super) fn spent(&self) -> Spent {
         let mut all = Spent::default();
         self.models.iter().for_each(|model| all.add(&model.spent));
@@ -33,7 +33,7 @@ impl Used {
     }
 }
 
-/// One per worker. Engines count from their start, so what a run used is a difference.
+/// One per worker. Engines count from their start, so the usage of a run is a difference.
 #[derive(Default)]
 pub(super) struct Meter {
     run: Option<String>,
@@ -41,14 +41,14 @@ pub(super) struct Meter {
     now: BTreeMap<String, Spent>,
     windows: HashMap<String, u64>,
     /// Responses that no result has counted yet, by their ids, with their models. A run that is cut off has only these;
-    /// what they cost is not known.
+    /// their cost is unknown.
     uncounted: HashMap<String, (String, Tokens)>,
-    /// The model that spoke last, and what it had before it with what it said.
+    /// The model of the last response, and the tokens in its context, including the response.
     last: Option<(String, u64)>,
     open: HashMap<String, Call>,
     tools: BTreeMap<String, ToolUsed>,
     edits: Edits,
-    /// How long people were waited for, and since when they are.
+    /// How long users have been waited for, and since when.
     waited: Duration,
     waits_since: Option<Instant>,
 }
@@ -57,12 +57,12 @@ pub(super) struct Meter {
 struct Call {
     name: String,
     begun: Instant,
-    /// How long people had been waited for by then.
+    /// The total waiting time when the call began.
     waited: Duration,
 }
 
 impl Meter {
-    /// Another engine, which counts from nothing.
+    /// Notes that another engine starts, which counts from zero.
     pub(super) fn engine_starts(&mut self) {
         self.before.clear();
         self.now.clear();
@@ -79,7 +79,7 @@ impl Meter {
         self.waits_since = None;
     }
 
-    /// Whether somebody is asked.
+    /// Notes whether a user is being asked.
     pub(super) fn stand(&mut self, stands: bool) {
         if stands {
             self.waits_since.get_or_insert_with(Instant::now);
@@ -120,7 +120,7 @@ impl Meter {
         if let Some(id) = &said.message.id {
             self.uncounted.insert(id.clone(), (model.clone(), tokens(usage)));
         }
-        // A subagent has a window of its own.
+        // A subagent has its own context window.
         if said.parent_tool_use_id.is_none() {
             self.last = Some((model, used));
         }
@@ -159,7 +159,7 @@ impl Meter {
         }
     }
 
-    /// What a run used, if it is the one that was watched. `clean` takes secrets out.
+    /// Returns the usage of a run, if it is the observed one. `clean` redacts.
     pub(super) fn finish(&mut self, run: &str, clean: impl Fn(&str) -> String) -> Used {
         if self.run.as_deref() != Some(run) {
             return Used::default();
@@ -180,7 +180,7 @@ impl Meter {
         }
         let size = |model: &str| {
             let exact = self.windows.get(model).copied();
-            // The only one there is goes by an alias, then.
+            // A single model may have an alias here.
             let only = (self.windows.len() == 1).then(|| self.windows.values().next().copied());
             exact.or_else(|| only.flatten())
         };
@@ -201,7 +201,7 @@ fn tokens(usage: &Usage) -> Tokens {
     }
 }
 
-/// How many tokens a response and all before it have.
+/// The tokens of a response and of everything before it.
 fn filled(usage: &Usage) -> u64 {
     let Tokens { input, output, cache_read, cache_creation } = tokens(usage);
     input + output + cache_read + cache_creation
@@ -241,9 +241,9 @@ mod tests {
             "modelUsage": {"big": used}, "permission_denials": []}))
     }
 
-    // Seen to fail when the time that somebody is asked counts for the tool.
+    // Seen to fail when the time of waiting for a user counts for the tool.
     #[tokio::test(start_paused = true)]
-    async fn time_that_people_take_is_not_a_tools() {
+    async fn time_spent_waiting_for_users_does_not_count_for_a_tool() {
         let mut meter = Meter::default();
         let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
         meter.begin("run");
@@ -265,7 +265,7 @@ mod tests {
 
     // Seen to fail when only results are counted.
     #[test]
-    fn a_run_that_is_cut_off_used_what_was_answered() {
+    fn a_run_that_is_cut_off_counts_the_responses_it_received() {
         let mut meter = Meter::default();
         meter.begin("run");
         meter.heard(&ends(100), Path::new("/"));
@@ -274,13 +274,13 @@ mod tests {
         meter.heard(&calls("b", None, 40), Path::new("/"));
         let used = meter.finish("run", str::to_owned);
         assert_eq!(used.spent().tokens.input, 140);
-        assert_eq!(used.spent().cost_usd, 100.0, "what the rest costs nobody has said");
+        assert_eq!(used.spent().cost_usd, 100.0, "the cost of the rest is unknown");
         meter.begin("next");
         assert_eq!(meter.finish("next", str::to_owned).models, []);
     }
 
     #[test]
-    fn a_run_used_what_came_since_the_one_before_it() {
+    fn the_usage_of_a_run_is_the_difference_to_the_run_before() {
         let mut meter = Meter::default();
         let root = Path::new("/");
         meter.engine_starts();
@@ -296,6 +296,6 @@ mod tests {
         let second = used("two", 130);
         assert_eq!((second.spent().tokens.input, second.spent().cost_usd), (30, 30.0));
         let window = Context { used: 41, size: Some(1000) };
-        assert_eq!(second.context, Some(window), "a subagent has a window of its own");
+        assert_eq!(second.context, Some(window), "a subagent has its own context window");
     }
 }

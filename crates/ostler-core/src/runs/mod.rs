@@ -1,4 +1,5 @@
-//! Sessions and their runs: one worker per session, one run at a time, all of it in the log before anybody sees it.
+//! Sessions and their runs: one worker per session, one run at a time, and everything is in the log before clients see
+//! it.
 
 pub mod about;
 pub mod ask;
@@ -51,11 +52,11 @@ use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState, Sessio
 use crate::model::tally::{Tally, place};
 use crate::records::{Kept as _, Records};
 
-/// How many commands a worker may be behind.
+/// How many commands may wait for a worker.
 const MAILBOX: usize = 64;
-/// How many ends of runs somebody may be behind who wants to know of them.
+/// How many notifications of ended runs a receiver may miss.
 const NEWS: usize = 1_024;
-/// How often a command is sent to a worker that is just ending.
+/// How often a command is sent again if the worker is just ending.
 const TRIES: usize = 10;
 
 /// Everything that sessions share.
@@ -69,57 +70,57 @@ pub struct Sessions {
     pub metrics: Arc<Metrics>,
     redactor: Redactor,
     permits: Arc<Semaphore>,
-    /// The engines of each user: those of runs, those that wait for people, those that are kept for the next prompt, and
-    /// those that were started to suggest files.
+    /// The engines of each user: those of active runs, those that wait for users, idle ones, and those started to
+    /// suggest files.
     engines: UserLimit,
     live: Mutex<HashMap<String, mpsc::Sender<Command>>>,
-    /// What the engines of sessions are given beside the usual, one after the other.
+    /// Extensions of the engine's options, applied in order.
     engine_setups: Vec<Arc<dyn EngineSetup>>,
-    /// Runs that are over.
+    /// Notifications of ended runs.
     news: broadcast::Sender<Arc<Run>>,
-    /// Runs that have come to a new state.
+    /// Notifications of changed runs.
     changes: broadcast::Sender<Arc<Run>>,
     tracker: TaskTracker,
     stopping: CancellationToken,
-    /// How runs ended that is not written down yet.
+    /// Outcomes of runs that are not stored yet.
     pending_outcomes: Mutex<HashMap<String, pending_outcomes::Ended>>,
-    /// Runs that a user has asked to end and that are not over.
+    /// Runs with a request to cancel that have not ended.
     cancelling: Mutex<HashSet<String>>,
-    /// Held while usage is added to the sums of days.
+    /// Locked while usage is added to the sums of days.
     counting: tokio::sync::Mutex<()>,
-    /// Runs that were interrupted while the server works, on their way to whoever resumes those that were answered.
+    /// Interrupted runs, for the task that resumes those that were answered.
     interrupted: (mpsc::UnboundedSender<String>, Mutex<Option<mpsc::UnboundedReceiver<String>>>),
 }
 
-/// What a run is asked for with.
+/// The parameters of a new run.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
     pub prompt: String,
-    /// All of it, where there is more than the text.
+    /// The whole prompt, if it has more than text.
     pub content: Option<Vec<ContentBlock>>,
-    /// The prompt as the client has it, where it has messages of its own.
+    /// The prompt as messages of the client, if it has its own.
     pub said: Vec<Value>,
-    /// Whether it is said in the run that works, if there is one.
+    /// Whether the prompt goes to the active run, if there is one.
     pub pushes: bool,
     pub begin: Begin,
-    /// Its name, if it is to be made once however often it is asked for.
+    /// The id of the run, if several requests must create it only once.
     pub id: Option<String>,
-    /// The client's own name for the prompt: a repetition gets the run of the first one.
+    /// The client's idempotency key: a repetition returns the run of the first request.
     pub key: Option<String>,
-    /// Whether it is an error if there is a run of that name: the first request wins.
+    /// Whether it is an error if a run with that id exists: the first request wins.
     pub is_first: bool,
     /// Whether a hook or a schedule starts it.
     pub unattended: bool,
 }
 
 impl NewRun {
-    /// For a prompt that is only text.
+    /// A prompt that is only text.
     pub fn text(prompt: impl Into<String>) -> Self {
         Self { prompt: prompt.into(), ..Self::default() }
     }
 }
 
-/// What [`Sessions`] is made of.
+/// The parts of [`Sessions`].
 pub struct Parts {
     pub config: Arc<Config>,
     pub records: Records,
@@ -174,22 +175,22 @@ impl Sessions {
         })
     }
 
-    /// Runs that are over from now on, of all users.
+    /// Notifications of runs of all users that end from now on.
     pub fn news(&self) -> broadcast::Receiver<Arc<Run>> {
         self.news.subscribe()
     }
 
-    /// Runs that come to a new state from now on, of all users.
+    /// Notifications of runs of all users that change from now on.
     pub fn changes(&self) -> broadcast::Receiver<Arc<Run>> {
         self.changes.subscribe()
     }
 
-    /// A text without the secrets that are known.
+    /// Redacts the known secrets in a text.
     pub fn redacted(&self, text: &str) -> String {
         self.redactor.text(text).into_owned()
     }
 
-    /// A run has come to a new state, which is on disk.
+    /// Notifies that the state of a run changed, and that this is on disk.
     fn changed(&self, run: &Run) {
         self.metrics.run_changed(run.state);
         self.tell_change(run);
@@ -198,20 +199,20 @@ impl Sessions {
         }
     }
 
-    /// Tells clients how a run stands.
+    /// Notifies clients of the state of a run.
     fn tell_change(&self, run: &Run) {
-        // Nobody may want to know.
+        // There may be no receivers.
         let _ = self.changes.send(Arc::new(run.clone()));
     }
 
-    /// A new session.
+    /// Creates a session.
     pub async fn create(&self, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
         let session = self.session(ids::new("session"), owner, title, setup)?;
         self.records.create(&session).await?;
         Ok(session)
     }
 
-    /// The session of a user that has this key, made if there is none. Two who ask at once get the same one.
+    /// The session of a user with this key, created if there is none. Two simultaneous calls get the same one.
     pub async fn by_key(
         &self,
         owner: &str,
@@ -237,14 +238,14 @@ impl Sessions {
         }
     }
 
-    /// The session of a user that has this key.
+    /// The session of a user with this key.
     pub async fn keyed(&self, owner: &str, key: &str) -> Fallible<Option<Session>> {
         Ok(self.records.find::<Session>(&keyed(owner, key)).await?.map(|(session, _)| session))
     }
 
-    /// The run of a session that is not over; where several wait in line, the first.
+    /// The active run of a session; if there are only queued ones, the first.
     pub async fn live_run(&self, session: &str) -> Fallible<Option<Run>> {
-        // All of them in one look: asked for by state, one that just changes could be missed in both.
+        // All states in one query: with one query per state, a run that just changes could be missed in both.
         let live = ["queued", "running", "waiting"].map(str::to_owned).to_vec();
         let filter = Filter {
             field: Some(("session".to_owned(), session.to_owned())),
@@ -257,7 +258,7 @@ impl Sessions {
         Ok(runs.find(|run| !run.state.is_over()))
     }
 
-    /// Runs of a session that were taken back before they began. What they were to say was never said.
+    /// Runs of a session that were withdrawn before they began. Their prompts were never sent to the engine.
     pub async fn unsaid(&self, session: &str) -> Fallible<HashSet<String>> {
         let filter = Filter {
             field: Some(("session".to_owned(), session.to_owned())),
@@ -273,7 +274,7 @@ impl Sessions {
         Ok(unsaid.map(|run| run.id).collect())
     }
 
-    /// How many sessions have somebody at work.
+    /// The number of sessions with a worker.
     pub fn working(&self) -> usize {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -303,18 +304,18 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Refuses what the operator does not let agents do.
+    /// Refuses a setup that the operator does not allow.
     pub(crate) fn check_setup(&self, setup: &Setup) -> Fallible<()> {
         let mode = setup.mode.clone().unwrap_or(PermissionMode::Default);
         if self.config.permits(&mode) {
             return Ok(());
         }
-        let message = "this server does not let agents work without any question";
+        let message = "this server does not allow bypassPermissions";
         Err(ApiError::forbidden("bypass_not_allowed", message)
             .hint("ask the operator for --allow-bypass, or use another permission mode"))
     }
 
-    /// A session that the caller may see.
+    /// The session with this id, if the caller may see it.
     pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Session> {
         match self.records.find::<Session>(id).await? {
             Some((session, _)) if caller.may_see(&session.owner) => Ok(session),
@@ -322,7 +323,7 @@ impl Sessions {
         }
     }
 
-    /// A run that the caller may see.
+    /// The run with this id, if the caller may see it.
     pub async fn find_run(&self, caller: &Caller, id: &str) -> Fallible<Run> {
         match self.records.find::<Run>(id).await? {
             Some((run, _)) if caller.may_see(&run.owner) => Ok(self.as_it_is(run)),
@@ -338,13 +339,13 @@ impl Sessions {
         Ok(runs.into_iter().map(|run| self.as_it_is(run)).collect())
     }
 
-    /// Has a prompt answered. When this returns, the run is kept, whatever happens next.
+    /// Submits a prompt. When this returns, the run is stored, whatever happens next.
     pub async fn submit(self: &Arc<Self>, session: &Session, new: NewRun) -> Fallible<Run> {
         if self.stopping.is_cancelled() {
-            return Err(ApiError::unavailable("stopping", "the server is about to end"));
+            return Err(ApiError::unavailable("stopping", "the server is stopping"));
         }
         if new.prompt.trim().is_empty() && new.content.is_none() {
-            return Err(ApiError::invalid("prompt", "a prompt says something"));
+            return Err(ApiError::invalid("prompt", "the prompt is empty"));
         }
         if let Some(key) = new.key.clone() {
             return self.submit_once(session, &key, NewRun { key: None, ..new }).await;
@@ -381,7 +382,7 @@ impl Sessions {
         Ok(run)
     }
 
-    /// Writes down a prompt, its run, and that something happened in the session: all of it or nothing.
+    /// Stores a prompt, its run, and the activity of the session, all or nothing.
     async fn enqueue(&self, run: &Run, new: &NewRun) -> Fallible<()> {
         let prompt = event::prompt(run, new.content.as_deref(), new.said.clone())?;
         let events = vec![prompt, event::state(run)?];
@@ -416,7 +417,7 @@ impl Sessions {
         }
     }
 
-    /// Refuses more than may wait.
+    /// Refuses a run if too many are queued.
     async fn room_for(&self, owner: &str) -> Fallible<()> {
         let queued = Filter {
             owner: Some(owner.to_owned()),
@@ -427,14 +428,14 @@ impl Sessions {
         if self.records.count::<Run>(&queued, limit).await? < limit {
             return Ok(());
         }
-        let message = format!("{limit} runs are waiting already, which is as many as may");
+        let message = format!("{limit} runs are queued already, which is the maximum");
         Err(ApiError::too_many(message, std::time::Duration::from_secs(5)))
     }
 
-    /// Asks a run to end; it is over when its log says so. A run that is over stays as it is.
+    /// Requests the end of a run. It has ended when its log says so. A run that has ended already does not change.
     ///
-    /// When this succeeds, the request is on disk, and the run does not end as interrupted. When the request cannot be written,
-    /// the run is stopped all the same, and the caller gets the error.
+    /// When this succeeds, the request is on disk, and the run does not end as interrupted. When the request cannot be
+    /// written, the run is stopped anyway, and the caller gets the error.
     pub async fn cancel(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
         let run = self.find_run(caller, id).await?;
         if run.state.is_over() {
@@ -462,7 +463,7 @@ impl Sessions {
         Ok(run)
     }
 
-    /// Ends what a session does, and its engine.
+    /// Ends everything in a session, and its engine.
     pub async fn close(&self, session: &str) {
         let Some(worker) = self.worker(session) else { return };
         let (closed, done) = oneshot::channel();
@@ -473,9 +474,9 @@ impl Sessions {
         self.gone(session);
     }
 
-    /// Removes a session: what it does ends, what waits in it is cancelled, and whoever follows it is notified.
+    /// Removes a session: its run ends, queued runs are cancelled, and clients that follow it are notified.
     pub async fn delete(&self, session: &str) -> Fallible<()> {
-        // First, so that nothing new comes. Should the rest fail, `sweep` finds it.
+        // First, so that nothing new begins. If the rest fails, `sweep` finds it.
         self.records.remove::<Session>(session).await?;
         self.close(session).await;
         for run in self.runs_of(session).await? {
@@ -491,7 +492,7 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
     }
 
-    /// Tells the worker of a session, which is started if there is none.
+    /// Sends a command to the worker of a session, which is started if there is none.
     async fn command(
         self: &Arc<Self>,
         session: &Session,
@@ -502,17 +503,17 @@ impl Sessions {
             if worker.send(command()).await.is_ok() {
                 return Ok(());
             }
-            // It has just ended; the next one will hear it.
+            // It has just ended; the next worker receives the command.
             self.gone_if(&session.id, &worker);
         }
-        Err(error::internal(format!("the worker of {} does not stay", session.id)))
+        Err(error::internal(format!("the worker of {} ends again and again", session.id)))
     }
 
     async fn worker_or_new(self: &Arc<Self>, session: &Session) -> Fallible<mpsc::Sender<Command>> {
         if let Some(worker) = self.worker(&session.id) {
             return Ok(worker);
         }
-        // It may know more by now, such as the engine's name for the conversation.
+        // The record may be newer, for example with the engine's id of the conversation.
         let found = self.records.find::<Session>(&session.id).await?;
         let session = found.map_or_else(|| session.clone(), |(session, _)| session);
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
@@ -536,7 +537,7 @@ impl Sessions {
         }
     }
 
-    /// A worker wants to end; not if something was just said to it.
+    /// Whether a worker may end; not if a command has just arrived.
     fn let_go(&self, session: &str, commands: &mut mpsc::Receiver<Command>) -> bool {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         if !commands.is_empty() {
@@ -544,11 +545,11 @@ impl Sessions {
         }
         live.remove(session);
         commands.close();
-        // Whoever had the sender before it was removed may have used it before it was closed.
+        // A command may have been sent between the removal and the closing of the sender.
         commands.is_empty()
     }
 
-    /// Another server has the session, so its runs fail.
+    /// Fails the queued runs, because another server has the session.
     async fn fail_queued(
         &self,
         session: &str,
@@ -584,13 +585,13 @@ impl Sessions {
     fn gone_closed(&self, session: &str, commands: &mut mpsc::Receiver<Command>) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         commands.close();
-        // Not one that has come after this one.
+        // Not a newer worker.
         if live.get(session).is_some_and(mpsc::Sender::is_closed) {
             live.remove(session);
         }
     }
 
-    /// Ends all engines. Runs that work are marked, and can be resumed.
+    /// Ends all engines. Active runs are marked as interrupted, and can be resumed.
     pub async fn shut_down(&self) {
         self.stopping.cancel();
         self.tracker.close();
@@ -598,7 +599,7 @@ impl Sessions {
     }
 }
 
-/// A name that nobody but this user's client comes to.
+/// An id that only this user's clients can produce.
 fn keyed(owner: &str, key: &str) -> String {
     let mut hash = Sha256::new();
     hash.update((owner.len() as u64).to_be_bytes());

@@ -1,4 +1,4 @@
-//! What an engine is started with.
+//! The options with which an engine starts.
 
 use std::any::Any;
 
@@ -15,14 +15,14 @@ use crate::confine::environment;
 use crate::confine::own_files::OWN;
 use crate::model::run::Session;
 
-/// Changes what the engine of a session is started with: a skill, or the tools of a page.
+/// Changes the options of a session's engine: for a skill, or the tools of a page.
 #[async_trait]
 pub trait EngineSetup: Send + Sync {
-    /// Changes the options; says what else the engine needs.
+    /// Changes the options, and adds what else the engine needs.
     async fn set_up(&self, session: &Session, engine_parts: &mut EngineParts) -> Fallible<()>;
 
-    /// Another word whenever an engine that runs no longer fits and has to be started again. An error says that the session
-    /// cannot go on at all.
+    /// A value that changes whenever a running engine no longer matches its setup and has to be restarted. An error
+    /// says that the session cannot continue at all.
     async fn stamp(&self, _: &Session) -> Fallible<String> {
         Ok(String::new())
     }
@@ -31,15 +31,15 @@ pub trait EngineSetup: Send + Sync {
 /// Options with what they need.
 pub struct EngineParts {
     pub options: Options,
-    /// Dropped when the engine has ended; a private folder, say.
+    /// Dropped when the engine has ended; for example a private folder.
     pub guards: Vec<Box<dyn Any + Send + Sync>>,
-    /// Why nobody can be asked, if so; everything that needs a yes is refused with it.
+    /// Why no user can be asked, if so; everything that requires approval is denied with this reason.
     pub nobody_asked: Option<String>,
-    /// Rules that a skill brings along as approved. A space narrows them.
+    /// Rules that a skill lists as approved. A space narrows them.
     pub(crate) skill_allowed: Vec<String>,
     /// Whether no granted rule may answer: the task asks before every tool.
     pub(crate) people_only: bool,
-    /// For whatever waits for people beside permission requests.
+    /// For waiting for users other than for permission requests.
     pub waiting: Waiters,
 }
 
@@ -56,7 +56,7 @@ impl EngineParts {
     }
 }
 
-/// Tells the agent more, behind what it is told already.
+/// Appends to the agent's system prompt.
 pub fn add_to_prompt(options: &mut Options, more: &str) {
     match &mut options.context.system_prompt {
         SystemPrompt::Text(text) | SystemPrompt::Preset { append: Some(text) } => {
@@ -68,8 +68,8 @@ pub fn add_to_prompt(options: &mut Options, more: &str) {
     }
 }
 
-/// What every engine of this server is started with.
-/// `behind` is a message of the conversation, if the engine is to go on behind it in a copy.
+/// The options of every engine of this server. `behind` is a message of the conversation, if the engine continues after
+/// it in a copy.
 pub fn of(config: &Config, session: &Session, behind: Option<String>) -> Options {
     let setup = &session.setup;
     let mut options = match &config.engine {
@@ -90,7 +90,7 @@ pub fn of(config: &Config, session: &Session, behind: Option<String>) -> Options
     options.output.partial_messages = true;
     options.output.subagent_text = true;
     options.engine.env = environment::of(config);
-    // Subagents work while the turn waits for them: a run ends with its turn, and has all of them in it.
+    // Subagents work while the turn waits for them, so a run that ends with its turn includes all of them.
     options = options.env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "0");
     options.tools.base = setup.tools.clone().map(ToolSet::Only);
     options.permissions.allowed.extend(setup.allowed.iter().cloned());
@@ -104,7 +104,7 @@ pub fn of(config: &Config, session: &Session, behind: Option<String>) -> Options
     let own = OWN.map(|name| config.data.join(name)).into_iter();
     let protected: Vec<_> = own.chain(config.key_file.clone()).collect();
     options.permissions.disallowed.extend(deny_rules(&protected));
-    // So that files can be put back to how they were before a prompt.
+    // So that files can be restored to their state before a prompt.
     options.session.file_checkpointing = true;
     let (earlier, behind) = match (&session.engine_session, &session.origin) {
         (Some(earlier), _) => (earlier, behind),

@@ -1,5 +1,5 @@
-//! Runs whose end could not be written down, because the disk is full or the store fails. What came of them is in memory,
-//! where whoever asks is told, until it can be written.
+//! Outcomes of runs that could not be stored, because the disk is full or the store fails. They stay in memory, and are
+//! reported from there, until they can be stored.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -19,17 +19,17 @@ use crate::model::run::{Attached, Outcome, Run, RunState, Session};
 use crate::model::tally::{self, RunUsage};
 use crate::records::Kept as _;
 
-/// How long until it is tried again.
+/// The delay before the next attempt.
 pub(super) const AGAIN: Duration = Duration::from_secs(1);
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) run: String,
     pub(super) state: RunState,
     pub(super) outcome: Outcome,
     pub(super) at: u64,
-    /// What it used.
+    /// Its usage.
     pub(super) used: Used,
 }
 
@@ -42,10 +42,10 @@ impl Ended {
 }
 
 impl Sessions {
-    /// A run as it is, whatever its record says.
+    /// Updates a run that was read from its record with a newer outcome, if there is one.
     pub fn as_it_is(&self, mut run: Run) -> Run {
         let pending_outcomes = self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-        // A record that says that the run is over is newer: an interrupted run may have been cancelled since.
+        // A record of an ended run is newer: an interrupted run may have been cancelled since.
         if !run.state.is_over()
             && let Some(ended) = pending_outcomes.get(&run.id)
         {
@@ -58,7 +58,7 @@ impl Sessions {
         run
     }
 
-    /// Runs that are over, although their records do not say so yet. None while the store can write.
+    /// Ended runs whose records do not say so yet. Empty while the store can write.
     pub fn over_but_not_written(&self) -> Vec<String> {
         self.pending_outcomes
             .lock()
@@ -68,7 +68,7 @@ impl Sessions {
             .collect()
     }
 
-    /// Writes down how runs of a session ended as soon as that works; then goes on with what was left to do.
+    /// Stores the outcomes of a session's runs as soon as that is possible; then continues with the remaining commands.
     pub(super) fn keep_later(
         self: &Arc<Self>,
         session: Session,
@@ -76,7 +76,7 @@ impl Sessions {
         mut left: VecDeque<String>,
         commands: mpsc::Receiver<Command>,
     ) {
-        // Before the worker is gone: a run must not look as if it worked when nobody works on it any more.
+        // Before the worker is gone: a run must not look active when no worker has it.
         let mut runs = self.remember(ended);
         let cancelled = self.leave(&session.id, commands, &mut left);
         runs.extend(self.remember(cancelled));
@@ -89,18 +89,18 @@ impl Sessions {
                 sessions.keep(&session, &run).await;
             }
             for run in left {
-                // What has not begun when the server ends stays in line.
+                // Runs that have not begun when the server stops stay queued.
                 if sessions.stopping.is_cancelled() {
                     return;
                 }
                 if let Err(error) = sessions.command(&session, || Command::Run(run.clone())).await {
-                    tracing::error!(run, %error, "a run that waits could not begin");
+                    tracing::error!(run, %error, "a queued run could not begin");
                 }
             }
         });
     }
 
-    /// Tells whoever asks that these runs are over. Returns which ones.
+    /// Makes the outcomes of these runs visible. Returns the ids of the runs.
     fn remember(&self, ended: Vec<Ended>) -> Vec<String> {
         let runs = ended.iter().map(|ended| ended.run.clone()).collect();
         let mut pending_outcomes =
@@ -109,7 +109,7 @@ impl Sessions {
         runs
     }
 
-    /// What a worker was told that it did not hear any more. Returns the runs that ended by that.
+    /// Handles the commands that a worker did not process any more. Returns the outcomes of runs that ended by that.
     fn leave(
         &self,
         session: &str,
@@ -127,26 +127,26 @@ impl Sessions {
                     let (at, used) = (self.clock.now(), Used::default());
                     ended.push(Ended { run, state, outcome, at, used });
                 }
-                // Nobody answers, which says enough. A cancel is kept as a request.
+                // The closed channel is the answer. A request to cancel is stored.
                 _ => {}
             }
         }
         ended
     }
 
-    /// Tries until it works, or until that is somebody else's business.
+    /// Retries until it works, or until another server is responsible.
     async fn keep(&self, session: &Session, run: &str) {
         let known = || self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ended) = known().get(run).cloned() else { return };
         let state = loop {
             match self.try_to_keep(session, &ended).await {
                 Ok(state) => break state,
-                // Another server has the session, and marks what it finds.
+                // Another server has the session, and marks the runs that it finds.
                 Err(Error::Held { .. }) => break Some(ended.state),
                 // It is marked when the server starts again.
                 Err(Error::Closed) => return,
                 Err(error) => {
-                    tracing::warn!(run, %error, "the end of a run cannot be kept yet");
+                    tracing::warn!(run, %error, "the end of a run cannot be stored yet");
                 }
             }
             tokio::select! {
@@ -159,29 +159,29 @@ impl Sessions {
         self.settle_end(run, state.unwrap_or(ended.state)).await;
     }
 
-    /// What is left to do when the end of a run is kept.
+    /// Cleans up after the end of a run was stored.
     pub(super) async fn settle_end(&self, run: &str, state: RunState) {
         if state == RunState::Interrupted {
             if self.is_cancel_requested(run).await {
                 return Box::pin(self.cancel_kept(run)).await;
             }
-            // Not here: to resume is to start a worker, and this may be one.
+            // Not here: resuming starts a worker, and this may be one.
             let _ = self.interrupted.0.send(run.to_owned());
             return;
         }
         self.approvals.withdraw_all(run).await;
-        // Most have none, and what stays behind is only in the way.
+        // Most runs have none, and one that stays does no harm.
         let _ = self.records.remove::<Attached>(run).await;
         self.forget_cancel(run).await;
     }
 
-    /// Writes down at once how a run ended, if that is not done yet.
+    /// Stores the outcome of a run at once, if that is not done yet.
     pub(super) async fn keep_now(&self, session: &Session, run: &str) -> Fallible<()> {
         let ended =
             self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned();
         match ended {
             Some(ended) => match self.try_to_keep(session, &ended).await {
-                // Somebody has done so at the same moment.
+                // Another task has done so at the same moment.
                 Err(Error::Conflict { .. }) => Ok(()),
                 kept => Ok(kept.map(drop)?),
             },
@@ -189,7 +189,7 @@ impl Sessions {
         }
     }
 
-    /// The state that the run has now; `None` if there is no such run.
+    /// The current state of the run; `None` if there is no such run.
     async fn try_to_keep(
         &self,
         session: &Session,
@@ -218,7 +218,7 @@ impl Sessions {
         Ok(Some(run.state))
     }
 
-    /// What is written down beside the run itself when it is over: what it used, and that in its session's record.
+    /// The further writes at the end of a run: its usage, and the totals in its session's record.
     pub(super) async fn end_puts(&self, ended: &Ended, run: &Run) -> Fallible<Vec<Put>> {
         let spent = ended.used.spent();
         let session = self.session_put(&run.session, |session| {

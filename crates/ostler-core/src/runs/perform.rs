@@ -18,16 +18,16 @@ use crate::model::run::{Attached, Begin, Failure, Outcome, Run, RunState};
 /// How a run ended.
 enum Ending {
     Over(RunState, Outcome),
-    /// The server stops, or cannot keep the session: nothing can be said in the log about the end.
+    /// The server stops, or loses the session: the end cannot be written to the log.
     Abandoned,
 }
 
 impl Worker {
-    /// Works on a run until it is over.
+    /// Performs a run until it ends.
     pub(super) async fn perform(&mut self, run: &str) -> Fallible<()> {
         let started = match self.start(run).await {
             Ok(Some(started)) => started,
-            // It was ended meanwhile, or begun by another worker.
+            // It has ended meanwhile, or another worker has begun it.
             Ok(None) => return Ok(()),
             Err(error) if error::is_of_store(&error) => {
                 tracing::warn!(run, %error, "a run cannot begin yet");
@@ -50,15 +50,15 @@ impl Worker {
         }
     }
 
-    /// Follows a run that the engine works on to its end. `first` is what the engine has sent already.
+    /// Follows a run of the engine to its end. `first` is a message that the engine has sent already.
     pub(super) async fn attend(&mut self, run: &str, first: Option<Message>) -> Fallible<()> {
         match self.follow(run, first).await? {
             Ending::Over(state, outcome) => self.end(run, state, outcome).await,
             Ending::Abandoned => {
                 self.leave_engine();
-                // A server that ends leaves the mark to the next one, which knows that no engine is left.
+                // A stopping server leaves the mark to the next one, which knows that no engine is left.
                 if !self.sessions.stopping.is_cancelled() {
-                    self.interrupt_later(run, "the server could not keep its hold on the session");
+                    self.interrupt_later(run, "the server lost its lease on the session");
                 }
             }
         }
@@ -82,13 +82,13 @@ impl Worker {
             Some((attached, _)) => User::prompt(Content::Blocks(attached.content)),
             None => User::from(run.prompt.as_str()),
         };
-        // By this name files are put back to how they were before it.
+        // This id is needed to restore files to their state before the prompt.
         prompt.uuid = Some(prompt_name(&run.id));
         let engine = self.connect().await?;
         engine.client.send(prompt).await.map_err(unstarted)
     }
 
-    /// Has the conversation be where the run begins.
+    /// Moves the conversation to the place where the run begins.
     async fn turn_to(&mut self, begin: &Begin) -> Fallible<()> {
         if *begin == Begin::Here {
             return Ok(());
@@ -104,7 +104,7 @@ impl Worker {
         }
     }
 
-    /// Reads what the engine says until the run is over, and does what it is told meanwhile.
+    /// Reads messages of the engine until the run ends, and processes commands meanwhile.
     async fn follow(&mut self, run: &str, first: Option<Message>) -> Fallible<Ending> {
         let mut waiting = self.askers.waiting();
         let mut times = Times::new(self.sessions.config.limits.clone());
@@ -141,18 +141,18 @@ impl Worker {
                         let _ = rewind.answer.try_send(Err(busy()));
                     }
                     Some(Command::Engine(wants)) => {
-                        // One that is to be started is not, in the middle of a run.
+                        // No engine is started in the middle of a run.
                         self.give_engine(WantsEngine { starts: false, ..wants }).await;
                     }
                     Some(Command::Cancel(other)) => self.cancel_queued(&other).await,
                     Some(Command::Run(next)) => self.enqueue(next),
                     Some(Command::Orphans(runs)) => self.adopt(runs).await,
-                    // Whoever could say something has gone; the server ends.
+                    // All senders are gone; the server stops.
                     None => return Ok(Ending::Abandoned),
                 },
                 changed = waiting.changed() => if changed.is_ok() {
                     let is_waiting = *waiting.borrow_and_update() > 0;
-                    // A second question beside the first changes nothing.
+                    // A second question in addition to the first changes nothing.
                     if is_waiting != times.stands() {
                         times.stand(is_waiting);
                         self.meter.stand(is_waiting);
@@ -162,7 +162,7 @@ impl Worker {
                     }
                 },
                 () = grace(cancelled) => {
-                    // It was asked to stop and did not: it is ended with everything it started.
+                    // The engine was asked to stop and did not: it is ended with everything it started.
                     return Ok(self.cut_off());
                 }
                 () = grace(self.stream_redactor.due()) => self.write_held(Some(run)).await?,
@@ -188,8 +188,8 @@ impl Worker {
         self.said(run, said, self.is_cancelling).await
     }
 
-    /// A run that waits for people does not keep others from working. When it goes on it does so at once, also where
-    /// others have taken its place meanwhile: who answers is not to wait in line.
+    /// A run that waits for users releases its permit. When it continues, it does so at once, also if other runs have
+    /// taken its place meanwhile: a user who answers must not wait.
     fn make_way(&mut self, is_waiting: bool) {
         self.permit = match is_waiting {
             true => None,
@@ -197,7 +197,7 @@ impl Worker {
         };
     }
 
-    /// Writes down what the engine said. The ending, if that was the end.
+    /// Stores a message of the engine. Returns the ending, if that was the last message.
     async fn said(
         &mut self,
         run: &str,
@@ -230,7 +230,7 @@ impl Worker {
         Ok(ending)
     }
 
-    /// Writes the deltas that were collected.
+    /// Writes the collected deltas.
     pub(super) async fn write_held(&mut self, run: Option<&str>) -> Fallible<()> {
         let told = self.stream_redactor.release(run)?;
         if !told.is_empty() {
@@ -239,7 +239,7 @@ impl Worker {
         Ok(())
     }
 
-    /// So that the conversation can be taken up again, whatever happens to this server.
+    /// Stores the engine's id of the conversation, so that it can be resumed whatever happens to this server.
     async fn remember_engine_session(&mut self, message: &Message) -> Fallible<()> {
         let Some(id) = message.session_id().filter(|id| !id.as_str().is_empty()) else {
             return Ok(());
@@ -268,7 +268,7 @@ impl Worker {
     async fn interrupt(&mut self) {
         if let Some(engine) = &self.engine {
             let handle = engine.client.handle();
-            // The answer comes by itself, or the time of grace ends.
+            // The result follows, or the grace period ends.
             tokio::spawn(async move { handle.interrupt_all().await });
         }
     }
@@ -305,13 +305,13 @@ async fn grace(until: Option<Instant>) {
     }
 }
 
-/// Whether subagents work in the background, where a message says so.
+/// Whether subagents work in the background, if a message reports it.
 fn agents_work(message: &Message) -> Option<bool> {
     let Message::System(System::BackgroundTasksChanged(changed)) = message else { return None };
     Some(changed.tasks.iter().any(|task| task.task_type.as_str() == "local_agent"))
 }
 
-/// What a result says about the run; `None` when more is to come: something else was said meanwhile, or a subagent
+/// The ending according to a result; `None` if the run continues: another prompt was sent meanwhile, or a subagent
 /// works in the background and will report.
 fn over(result: &TurnResult, is_cancelled: bool, agents_work: bool) -> Option<Ending> {
     let is_queued = result.queued_turn_count.is_some_and(|queued| queued > 0);
@@ -359,7 +359,7 @@ fn failure(error: &Error) -> Failure {
         ErrorKind::Timeout => "timeout",
         _ => "turn",
     };
-    // The error may have it already, without the end of the last line.
+    // The error may contain it already, without the end of the last line.
     let message = match error.stderr().map(str::trim) {
         Some(stderr) if !stderr.is_empty() && !error.to_string().contains(stderr) => {
             format!("{error}\n\nStderr output:\n{stderr}")

@@ -1,4 +1,4 @@
-//! After a crash: what was at work is marked, what waited goes on.
+//! After a crash: marks active runs as interrupted, and continues queued ones.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -16,12 +16,12 @@ use crate::model::event;
 use crate::model::run::{Attached, Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
 
-/// What an engine is told that takes up where another one was cut off.
-const GO_ON: &str = "You were interrupted. Go on where you stopped.";
+/// The prompt for an engine that continues an interrupted turn.
+const GO_ON: &str = "You were interrupted. Continue where you stopped.";
 
 impl Sessions {
-    /// Looks at all runs that are not over. Those of an earlier server were interrupted; those that waited wait again.
-    /// Runs that another server works on are left alone.
+    /// Looks at all runs that have not ended. Active runs of an earlier server were interrupted; queued ones are queued
+    /// again. Runs of other servers are left alone.
     pub async fn recover(self: &Arc<Self>) -> Fallible<()> {
         self.settle_requests().await?;
         for (state, word) in [(RunState::Running, "running"), (RunState::Waiting, "waiting")] {
@@ -38,8 +38,8 @@ impl Sessions {
         Ok(())
     }
 
-    /// Looks after runs that nobody works on, once per lease: those whose server has died, and those that this server lost
-    /// while it could not write. Also makes the store write again after a failure.
+    /// Once per lease, looks for runs without a worker: those whose server has died, and those that this server lost
+    /// while it could not write. Also reopens the store after a failure.
     pub fn look_after_runs(self: &Arc<Self>) {
         let (sessions, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
         let interrupted = self.interrupted.1.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -53,10 +53,10 @@ impl Sessions {
         self.tracker.spawn(async move {
             while sessions.pause(sessions.log_writers.lease).await {
                 if let Err(error) = sessions.sweep().await {
-                    tracing::warn!(%error, "runs that nobody works on could not be looked for");
+                    tracing::warn!(%error, "runs without a worker could not be looked for");
                 }
                 if let Err(error) = sessions.count_usage().await {
-                    tracing::warn!(%error, "what runs used could not be added up");
+                    tracing::warn!(%error, "the usage of runs could not be added up");
                 }
             }
         });
@@ -69,7 +69,7 @@ impl Sessions {
         });
     }
 
-    /// Waits; `false` if the server ends meanwhile.
+    /// Waits; `false` if the server stops meanwhile.
     async fn pause(&self, time: Duration) -> bool {
         tokio::select! {
             () = tokio::time::sleep(time) => true,
@@ -79,7 +79,7 @@ impl Sessions {
 
     async fn sweep(self: &Arc<Self>) -> Fallible<()> {
         self.settle_requests().await?;
-        // What has just been written is about to be told to a worker.
+        // A run that was just stored is about to be sent to a worker.
         let lease = u64::try_from(self.log_writers.lease.as_millis()).unwrap_or(u64::MAX);
         let settled = self.clock.now().saturating_sub(lease);
         let mut by_session: BTreeMap<String, Vec<Run>> = BTreeMap::new();
@@ -96,11 +96,11 @@ impl Sessions {
         Ok(())
     }
 
-    /// A worker looks for itself whether the runs are among those it knows.
+    /// The worker itself checks whether it knows the runs.
     async fn adopt(self: &Arc<Self>, session: &str, runs: Vec<Run>) -> Fallible<()> {
         let names: Vec<String> = runs.iter().map(|run| run.id.clone()).collect();
         if let Some(worker) = self.worker(session).filter(|worker| !worker.is_closed()) {
-            // One that has no time for this is asked again.
+            // If its queue is full, it is asked again later.
             let _ = worker.try_send(Command::Orphans(names));
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// A run that was interrupted goes on if it was answered meanwhile.
+    /// Resumes an interrupted run if its request was answered meanwhile.
     async fn apply_answer(self: &Arc<Self>, run: &str) {
         let resuming = async {
             if !self.approvals.has_undelivered(run).await? {
@@ -136,11 +136,11 @@ impl Sessions {
         if let Err(error) = resumed
             && error.detail().code != "already_resumed"
         {
-            tracing::warn!(run, %error, "a run that was answered could not be resumed");
+            tracing::warn!(run, %error, "a run whose request was answered could not be resumed");
         }
     }
 
-    /// Cancels a run that nobody works on, unless it is over.
+    /// Cancels a run without a worker, unless it has ended.
     pub(super) async fn cancel_rest(&self, run: &Run) -> Fallible<()> {
         let found = self.records.find::<Run>(&run.id).await?;
         let Some((mut run, version)) = found.filter(|(run, _)| !run.state.is_over()) else {
@@ -156,7 +156,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Nobody wants to resume a run that was interrupted: it is cancelled, and what it asked is taken back.
+    /// Cancels an interrupted run, and withdraws its requests.
     pub(super) async fn cancel_interrupted(&self, run: Run) -> Fallible<Run> {
         if let Some((session, _)) = self.records.find::<Session>(&run.session).await? {
             self.keep_now(&session, &run.id).await?;
@@ -181,7 +181,8 @@ impl Sessions {
         Ok(runs)
     }
 
-    /// Marks a run as interrupted, unless it is over. One that a user wanted to end is cancelled instead: `true`.
+    /// Marks a run as interrupted, unless it has ended. Returns `true` if it was cancelled instead, because a user
+    /// requested that.
     async fn mark_interrupted(&self, run: Run) -> Fallible<bool> {
         let Some((mut run, version)) = self.records.find::<Run>(&run.id).await? else {
             return Ok(false);
@@ -189,10 +190,8 @@ impl Sessions {
         if run.state.is_over() {
             return Ok(false);
         }
-        let failure = Failure::new(
-            "interrupted",
-            "the server ended while this run was at work; it can be resumed",
-        );
+        let failure =
+            Failure::new("interrupted", "the server stopped during this run; it can be resumed");
         let interrupted = Outcome { error: Some(failure), ..Outcome::default() };
         let (state, outcome) = match self.is_cancel_requested(&run.id).await {
             true => (RunState::Cancelled, cancelled_outcome()),
@@ -210,13 +209,13 @@ impl Sessions {
                 }
                 Ok(state == RunState::Cancelled)
             }
-            // Another server is at it.
+            // Another server is handling it.
             Err(Error::Held { .. } | Error::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Takes up a run that was interrupted, in a run of its own.
+    /// Resumes an interrupted run, as a new run.
     pub async fn resume(self: &Arc<Self>, caller: &Caller, id: &str) -> Fallible<Run> {
         let run = self.find_run(caller, id).await?;
         if run.state != RunState::Interrupted {
@@ -233,7 +232,7 @@ impl Sessions {
         let unattended = run.unattended;
         let new = match session.engine_session {
             Some(_) => NewRun::text(GO_ON),
-            // An engine that never said anything has nothing to go on with.
+            // An engine without any message has no conversation to continue.
             None => {
                 let attached = self.records.find::<Attached>(&run.id).await?;
                 let content = attached.map(|(attached, _)| attached.content);

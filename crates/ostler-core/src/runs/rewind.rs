@@ -1,4 +1,4 @@
-//! Putting the files of a session back to how they were before one of its prompts.
+//! Restores the files of a session to their state before one of its prompts.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use crate::model::run::{Run, Session};
 /// How long an engine may take for it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What was put back, or would be.
+/// The restored files, or those that would be restored.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rewound {
-    /// Whether nothing was done yet.
+    /// Whether nothing was changed.
     pub dry_run: bool,
-    /// The files, with their whole paths.
+    /// The files, with absolute paths.
     pub files: Vec<String>,
-    /// Lines that come back.
+    /// Lines that are added.
     pub(crate) insertions: u64,
-    /// Lines that go.
+    /// Lines that are removed.
     pub(crate) deletions: u64,
 }
 
-/// Which prompt, and whether it is only asked what would happen.
+/// Which prompt, and whether it is a dry run.
 #[derive(Clone, Debug)]
 pub(super) struct Rewind {
     pub(super) run: String,
@@ -40,7 +40,7 @@ pub(super) struct Rewind {
 }
 
 impl Sessions {
-    /// Puts files back to how they were before the prompt of a run.
+    /// Restores files to their state before the prompt of a run.
     pub async fn rewind(
         self: &std::sync::Arc<Self>,
         session: &Session,
@@ -60,7 +60,7 @@ impl Sessions {
         drop(rewind);
         match answered.recv().await {
             Some(answer) => answer,
-            None => Err(ApiError::unavailable("stopping", "the session is about to end")),
+            None => Err(ApiError::unavailable("stopping", "the session is ending")),
         }
     }
 }
@@ -71,7 +71,7 @@ impl Worker {
             Some(_) => Err(error::not_found("session", &self.session.id)),
             None => self.put_back(&rewind).await,
         };
-        // Whoever asked may have gone; what was done is in the log.
+        // The caller may have gone; the log has the result.
         let _ = rewind.answer.try_send(done);
     }
 
@@ -103,7 +103,7 @@ impl Worker {
 
 type Reply = ostler::proto::control::RewindFilesReply;
 
-/// What the engine says, if it says yes.
+/// The reply of the engine, if it succeeded.
 fn reply(answered: Result<Result<Reply, Error>, tokio::time::error::Elapsed>) -> Fallible<Reply> {
     match answered {
         Ok(Ok(reply)) if reply.can_rewind => Ok(reply),
@@ -114,23 +114,23 @@ fn reply(answered: Result<Result<Reply, Error>, tokio::time::error::Elapsed>) ->
 }
 
 fn cannot(why: &str) -> ApiError {
-    let message = format!("the files cannot be put back: {why}");
+    let message = format!("the files cannot be restored: {why}");
     ApiError::conflict("cannot_rewind", message)
-        .hint("only what file tools changed since this server keeps checkpoints can be put back")
+        .hint("only changes by file tools, made since this server has checkpoints, can be restored")
 }
 
-/// The session is there, so what is wrong is the name of the run.
+/// The session exists, so the id of the run is wrong.
 pub(super) fn no_run() -> ApiError {
     ApiError::invalid("before", "there is no such run in this session")
 }
 
-/// Files are not put back under the hands of an agent.
+/// Files are not restored while an agent works.
 pub(super) fn busy() -> ApiError {
-    ApiError::conflict("run_in_progress", "a run is under way in this session")
+    ApiError::conflict("run_in_progress", "a run is in progress in this session")
         .hint("wait for it, or cancel it")
 }
 
-/// What the engine calls the prompt of a run.
+/// The engine's id of the prompt of a run.
 pub(super) fn prompt_name(run: &str) -> Uuid {
     let digits = run.rsplit('_').next().unwrap_or_default();
     let parsed = uuid::Uuid::try_parse(digits).ok();

@@ -1,5 +1,5 @@
-//! What the runs of a session used and changed together, kept as sums: a question about a session reads one record and a
-//! page of the newest runs, however many runs it had.
+//! The totals of a session's runs, stored as sums: a query about a session reads one record and a page of the newest
+//! runs, however many runs it had.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use crate::model::tally::{Context, RunUsage, Spent, ToolUsed};
 use crate::records::{Kept as _, kept};
 use ostler_base::error::Fallible;
 
-/// How many tools have sums of their own. Models can make up names.
+/// How many tools have separate sums. Models can make up names.
 const MOST_TOOLS: usize = 1_000;
-/// The name of the sum of all others.
+/// The name of the sum of all other tools.
 const OTHER_TOOLS: &str = "other tools";
 
 /// The sums of a session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionTotals {
-    /// The session.
+    /// The id of the session.
     pub id: String,
     pub owner: String,
-    /// That of the session. Another one with the same key, which was deleted, had sums of its own.
+    /// When the session was created. A deleted session with the same key had other sums.
     created: u64,
-    /// Runs that used something.
+    /// Runs with usage.
     pub runs: u64,
     pub spent: Spent,
     tools: BTreeMap<String, ToolUsed>,
-    /// How full the window was at the end of the last run.
+    /// How full the context window was at the end of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// Lines.
+    /// Added lines.
     pub added: u64,
-    /// Lines.
+    /// Removed lines.
     pub removed: u64,
 }
 
@@ -66,33 +66,33 @@ impl SessionTotals {
     }
 }
 
-/// The sums as they are now.
+/// The current sums.
 struct Totals {
     sums: SessionTotals,
-    /// What has to be stored for a change of them to be right.
+    /// The version that must be stored for an update to be valid.
     expected: Expected,
-    /// They were read, and not just added up.
+    /// Whether they were read from the store, and not just added up.
     are_kept: bool,
 }
 
 impl Sessions {
-    /// The sums of a session, with all runs that are over.
+    /// The sums of a session, with all ended runs.
     pub async fn session_totals(&self, session: &Session) -> Fallible<SessionTotals> {
         let Totals { sums, expected, are_kept } = self.totals(session).await?;
         if !are_kept && sums.runs > 0 {
             match self.records.exchange(vec![sums.put(expected)?], Vec::new()).await {
                 // A run has just ended, and has written them.
                 Ok(()) | Err(Error::Conflict { .. }) => {}
-                // They are added up again when somebody asks again.
+                // They are added up again with the next query.
                 Err(error) => {
-                    tracing::warn!(session = session.id, %error, "the sums of a session could not be kept");
+                    tracing::warn!(session = session.id, %error, "the sums of a session could not be stored");
                 }
             }
         }
         Ok(sums)
     }
 
-    /// The sums of a session with one more run, to be written along with its end; `None` if the session is gone.
+    /// A write of the sums of a session with one more run, for the commit of its end; `None` if the session is gone.
     pub(super) async fn totals_put(
         &self,
         session: &str,
@@ -119,7 +119,7 @@ impl Sessions {
         })
     }
 
-    /// The sums of a session from before they were kept: all of its runs are read, once.
+    /// The sums of a session of an earlier version, which stored none: reads all of its runs, once.
     async fn added_up(&self, session: &Session) -> Fallible<SessionTotals> {
         let field = Some(("session".to_owned(), session.id.clone()));
         let filter = Filter { field, ..Filter::default() };
@@ -128,7 +128,7 @@ impl Sessions {
         usage.sort_by_key(|usage| usage.ended);
         let (id, owner, created) = (session.id.clone(), session.owner.clone(), session.created);
         let mut totals = SessionTotals { id, owner, created, ..SessionTotals::default() };
-        // What is older is of a session with the same key that was deleted.
+        // Older runs belong to a deleted session with the same key.
         usage.iter().filter(|run| run.ended >= created).for_each(|run| totals.add_usage(run));
         changes.iter().filter(|run| run.at >= created).for_each(|run| totals.add_changes(run));
         Ok(totals)

@@ -1,4 +1,4 @@
-//! What an engine says, without secrets: also without those that come in pieces, of which none looks like one.
+//! Redacts the messages of an engine, including secrets that are split over several deltas.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use tokio::time::Instant;
 use crate::confine::redact::{Pieces, Redactor};
 use crate::model::event;
 
-/// A block of a response: the subagent whose it is, and its number.
+/// A block of a response: the subagent to which it belongs, and its number.
 type Place = (String, u64);
 
 /// How long the deltas of a block are collected before they are written. The first one is written at once.
 const COLLECTED: Duration = Duration::from_millis(50);
 
-/// One per engine.
+/// Redacts the messages of one engine.
 pub(super) struct StreamRedactor {
     redactor: Redactor,
     open: HashMap<Place, Block>,
-    /// Deltas of one block that are not written yet, as one.
+    /// Deltas of one block that are not written yet, merged into one.
     held: Option<Value>,
-    /// When deltas were written last.
+    /// When deltas were last written.
     written: Option<Instant>,
 }
 
-/// A block that is being said.
+/// A block that is being streamed.
 struct Block {
     pieces: Pieces,
-    /// The last piece, without its text; if some of it is held back.
+    /// The last delta, without its text; if some of it is held back.
     last: Option<Value>,
 }
 
@@ -40,7 +40,7 @@ impl StreamRedactor {
         Self { redactor, open: HashMap::new(), held: None, written: None }
     }
 
-    /// What to write down of a message: mostly one event; none while all of it waits for what follows.
+    /// The events for a message: usually one; none while all of it is held back.
     pub(super) fn events(
         &mut self,
         run: Option<&str>,
@@ -55,19 +55,19 @@ impl StreamRedactor {
         frames.iter().map(|frame| event::message(run, frame)).collect()
     }
 
-    /// When what is held has waited long enough.
+    /// When the collected deltas have to be written.
     pub(super) fn due(&self) -> Option<Instant> {
         self.held.as_ref()?;
         Some(self.written? + COLLECTED)
     }
 
-    /// Gives out what is held.
+    /// Returns the collected deltas.
     pub(super) fn release(&mut self, run: Option<&str>) -> Fallible<Vec<NewEvent>> {
         self.written = Some(Instant::now());
         self.held.take().iter().map(|frame| event::message(run, frame)).collect()
     }
 
-    /// Puts deltas of one block together; whatever else comes is written behind them.
+    /// Merges deltas of one block; other messages are written after them.
     fn collect(&mut self, frame: Value, out: &mut Vec<Value>) {
         let Some(field) = text_field(&frame) else {
             out.extend(self.held.take());
@@ -98,7 +98,7 @@ impl StreamRedactor {
                     let rest = self.rest(&place(&frame));
                     return rest.into_iter().chain([frame]).collect();
                 }
-                // What an earlier response left open was never finished.
+                // An incomplete block of an earlier response is dropped.
                 Some("message_start") => {
                     let (agent, _) = place(&frame);
                     self.open.retain(|(whose, _), _| *whose != agent);
@@ -106,7 +106,7 @@ impl StreamRedactor {
                 _ => {}
             }
         }
-        // The whole of a block comes before its end is told.
+        // The complete block comes before its end.
         let is_whole = !is_piece && frame["type"] == "assistant";
         let mut frames = if is_whole { self.rests(&place(&frame).0) } else { Vec::new() };
         self.redactor.value(&mut frame);
@@ -114,7 +114,7 @@ impl StreamRedactor {
         frames
     }
 
-    /// A piece of a text. Beside the text there are only names that the engine gave.
+    /// Redacts a delta. Apart from the text it has only ids of the engine.
     fn piece(&mut self, mut frame: Value, field: &'static str) -> Option<Value> {
         let new = || Block { pieces: self.redactor.pieces(), last: None };
         let block = self.open.entry(place(&frame)).or_insert_with(new);
@@ -128,7 +128,7 @@ impl StreamRedactor {
         Some(frame)
     }
 
-    /// What was held back of all that an agent has said so far.
+    /// The text that was held back of all blocks of an agent.
     fn rests(&mut self, agent: &str) -> Vec<Value> {
         let mut places: Vec<Place> =
             self.open.keys().filter(|(whose, _)| whose == agent).cloned().collect();
@@ -136,13 +136,13 @@ impl StreamRedactor {
         places.iter().filter_map(|place| self.rest(place)).collect()
     }
 
-    /// What was held back of a block that is over.
+    /// The text that was held back of a finished block.
     fn rest(&mut self, place: &Place) -> Option<Value> {
         let Block { pieces, last } = self.open.remove(place)?;
         let mut frame = last?;
         let field = text_field(&frame)?;
         frame["event"]["delta"][field] = pieces.finish().into();
-        // It is a message of its own.
+        // It is a separate message.
         frame["uuid"] = uuid::Uuid::new_v4().to_string().into();
         Some(frame)
     }
@@ -153,7 +153,7 @@ fn place(frame: &Value) -> Place {
     (agent.to_owned(), frame["event"]["index"].as_u64().unwrap_or_default())
 }
 
-/// Where the text of a piece is, if it has one.
+/// The field with the text of a delta, if it has one.
 fn text_field(frame: &Value) -> Option<&'static str> {
     match frame["event"]["delta"]["type"].as_str()? {
         "text_delta" => Some("text"),
@@ -192,9 +192,9 @@ mod tests {
         frames.iter().filter_map(|frame| frame["event"]["delta"]["text"].as_str()).collect()
     }
 
-    // Seen to fail when pieces are looked at one by one, and when what is held is lost at the end of a block.
+    // Seen to fail when deltas are redacted one by one, and when held text is lost at the end of a block.
     #[test]
-    fn a_secret_in_two_pieces_is_gone_and_nothing_else() {
+    fn a_secret_split_over_deltas_is_redacted_and_nothing_else() {
         let mut stream_redactor = stream_redactor();
         let mut said = Vec::new();
         for text in ["It is canary", "-7-va", "lue, can", " you see, can"] {
@@ -205,11 +205,11 @@ mod tests {
         assert_eq!(said.last().unwrap()["event"]["type"], "content_block_stop");
         let names: std::collections::HashSet<&str> =
             said.iter().map(|frame| frame["uuid"].as_str().unwrap()).collect();
-        assert_eq!(names.len(), said.len(), "every message has a name of its own");
+        assert_eq!(names.len(), said.len(), "every message has its own id");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deltas_of_a_block_are_collected_for_a_moment() {
+    async fn deltas_of_a_block_are_merged_for_a_short_time() {
         let mut stream_redactor = stream_redactor();
         let mut out = Vec::new();
         let said = |stream_redactor: &mut StreamRedactor, frame: Value, out: &mut Vec<Value>| {
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             said(&mut stream_redactor, piece(None, 0, "a"), &mut out),
             "a",
-            "the first at once"
+            "the first is written at once"
         );
         assert_eq!(said(&mut stream_redactor, piece(None, 0, "b"), &mut out), "");
         assert_eq!(said(&mut stream_redactor, piece(None, 0, "c"), &mut out), "");
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(
             said(&mut stream_redactor, piece(None, 2, "e"), &mut out),
             "e",
-            "it is long ago"
+            "the last write is long ago"
         );
         assert_eq!(said(&mut stream_redactor, piece(None, 2, "f"), &mut out), "");
         assert_eq!(stream_redactor.release(None).unwrap().len(), 1);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_apart_and_so_are_agents() {
+    fn blocks_and_agents_are_redacted_separately() {
         let mut stream_redactor = stream_redactor();
         assert_eq!(texts(&stream_redactor.frames(piece(None, 0, "x canary"), true)), "x ");
         assert_eq!(texts(&stream_redactor.frames(piece(None, 1, "-7-value"), true)), "-7-value");
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_messages_are_clean_too_and_come_after_their_pieces() {
+    fn complete_messages_are_redacted_and_come_after_their_deltas() {
         let whole = json!({"type": "assistant", "message": {"content": [{"type": "text", "text": SECRET}]}});
         let mut stream_redactor = stream_redactor();
         stream_redactor.frames(piece(None, 0, "can"), true);

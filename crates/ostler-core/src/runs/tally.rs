@@ -1,4 +1,4 @@
-//! What happens in a session, added to its record in the same commit.
+//! The totals of a session, updated in its record in the same commit.
 
 use ostler_base::error::Fallible;
 
@@ -8,7 +8,7 @@ use crate::model::run::Session;
 use crate::records::Kept as _;
 
 impl Sessions {
-    /// A session as it is to be after something has happened, to be written along with that; `None` if it is gone.
+    /// A write of the changed session, for the commit of what happened; `None` if the session is gone.
     pub(super) async fn session_put(
         &self,
         id: &str,
@@ -21,14 +21,14 @@ impl Sessions {
         session.put(ostler_store::Expected::Version(version)).map(Some)
     }
 
-    /// A prompt was said in a session.
+    /// Adds a prompt to a session.
     pub(super) fn prompted(&self, session: &mut Session, new: &NewRun) {
         session.touch(self.clock.now());
         session.tally.runs += 1;
         session.said(&new.prompt);
     }
 
-    /// More was said in a run that works. It is in the log; that it is not found by a search is no reason to fail.
+    /// Adds a prompt that was sent to an active run. It is in the log; if it is missing in the search, nothing fails.
     pub(super) async fn steered(&self, session: &str, text: &str) {
         let now = self.clock.now();
         let noted = self.records.update::<Session, ()>(session, |session| {
@@ -37,12 +37,12 @@ impl Sessions {
             Ok(())
         });
         if let Err(error) = noted.await {
-            tracing::warn!(session, %error, "what was said is not in the session's record");
+            tracing::warn!(session, %error, "a prompt could not be added to the session's record");
         }
     }
 }
 
-/// Whether a session's record or its sums were changed by somebody else in between, so that they have to be read again.
+/// Whether a concurrent change of a session's record or sums requires reading them again.
 pub(super) fn is_behind(error: &ostler_store::Error) -> bool {
     let of_session = [Session::KIND, SessionTotals::KIND];
     matches!(error, ostler_store::Error::Conflict { kind, .. } if of_session.contains(&kind.as_str()))

@@ -1,4 +1,4 @@
-//! How long things may take: a run, the silence of its engine, one tool. Time stands still while somebody is asked.
+//! Time limits of a run, of the engine's silence, and of one tool call. The time stops while a user is asked.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio::time::Instant;
 use crate::config::Limits;
 use crate::model::run::Failure;
 
-/// Calls that work by calling others; each of those has its own time.
+/// Tools that work by calling others; each of those calls has its own time.
 const AGENTS: [&str; 2] = ["Agent", "Task"];
 
-/// The longest that Bash lets a command take, and what it takes without a limit of the call's own.
+/// The maximum time of a Bash command, and the time of one without its own limit.
 const BASH_MOST: Duration = Duration::from_secs(600);
-/// The longest that a tool of an MCP server is counted as working, where nothing else limits it: the time of the run.
+/// How long a tool of an MCP server counts as active if nothing else limits it: the time of the run.
 const OTHER_MOST: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The longest that a call may take by its own tool's limit. It sends nothing meanwhile, and is alive all the same.
+/// How long a call may take by its tool's own limit. It sends nothing meanwhile, but is alive.
 fn own_limit(call: &ToolUseBlock) -> Duration {
     match call.name.as_str() {
         "Bash" => {
@@ -29,10 +29,10 @@ fn own_limit(call: &ToolUseBlock) -> Duration {
     }
 }
 
-/// The time that is left for something.
+/// The time that is left.
 struct Budget {
     left: Option<Duration>,
-    /// Since when it is spent; `None` while it stands still.
+    /// Since when the time runs; `None` while it is stopped.
     since: Option<Instant>,
 }
 
@@ -57,16 +57,16 @@ impl Budget {
 /// A call that has no result yet.
 struct Call {
     id: String,
-    /// The call that started the subagent whose it is.
+    /// The call that started the subagent that made this call.
     parent: Option<String>,
     name: String,
-    /// What the operator gives it, if anything.
+    /// The operator's limit, if there is one.
     time: Budget,
-    /// What its own tool gives it.
+    /// The tool's own limit.
     alive: Budget,
 }
 
-/// What a run may still take.
+/// The remaining times of a run.
 pub(super) struct Times {
     limits: Limits,
     run: Budget,
@@ -81,12 +81,12 @@ impl Times {
         Self { limits, run, silence, calls: Vec::new(), stands: false }
     }
 
-    /// Whether time stands still.
+    /// Whether the time is stopped.
     pub(super) fn stands(&self) -> bool {
         self.stands
     }
 
-    /// Whether somebody is asked.
+    /// Stops or continues the time, while a user is asked.
     pub(super) fn stand(&mut self, stands: bool) {
         self.stands = stands;
         self.run.stand(stands);
@@ -97,7 +97,7 @@ impl Times {
         }
     }
 
-    /// The engine has said something.
+    /// Notes a message of the engine.
     pub(super) fn heard(&mut self, message: &Message) {
         self.silence = Budget::new(self.limits.stale, self.stands);
         match message {
@@ -109,13 +109,13 @@ impl Times {
                 let Some(Content::Blocks(blocks)) = &said.message.content else { return };
                 for block in blocks {
                     let ContentBlock::ToolResult(result) = block else { continue };
-                    // With a subagent end its calls, whether or not it told of their results.
+                    // The calls of a subagent end with it, with or without results.
                     let ended = result.tool_use_id.as_str();
                     self.calls
                         .retain(|call| call.id != ended && call.parent.as_deref() != Some(ended));
                 }
             }
-            // Whatever it left open, it does not wait for it any more.
+            // The engine does not wait for open calls any more.
             Message::Result(_) => self.calls.clear(),
             _ => {}
         }
@@ -132,7 +132,7 @@ impl Times {
         self.calls.push(Call { id, parent, name: call.name.clone(), time, alive });
     }
 
-    /// When silence has lasted too long: it is counted from the last message, or from when the last call under way should
+    /// When the silence is too long: counted from the last message, or from the time at which the last open call should
     /// have ended by its own limit.
     fn stale_at(&self) -> Option<Instant> {
         let stale = self.limits.stale?;
@@ -141,7 +141,7 @@ impl Times {
         Some(working.map_or(silent, |working| silent.max(working + stale)))
     }
 
-    /// Waits until something has taken too long, and says what.
+    /// Waits until a limit is exceeded, and returns which.
     pub(super) async fn spent(&self) -> Failure {
         let fixed = [
             (self.run.end(), "run_timeout", "the run".to_owned(), self.limits.run),
@@ -187,7 +187,7 @@ mod tests {
         message(json!({"type": "user", "parent_tool_use_id": null, "message": said}))
     }
 
-    // Seen to fail when only a result of its own ends a call.
+    // Seen to fail when only its own result ends a call.
     #[test]
     fn a_call_ends_with_its_result_or_with_the_subagent_that_made_it() {
         let mut times =
@@ -197,7 +197,7 @@ mod tests {
         times.heard(&calls(None, "agent", "Agent"));
         times.heard(&calls(Some("agent"), "inner", "Bash"));
         times.heard(&calls(None, "outer", "Bash"));
-        assert_eq!(open(&times), ["inner", "outer"], "subagents are no one call");
+        assert_eq!(open(&times), ["inner", "outer"], "the calls of a subagent count separately");
         times.heard(&answers("agent"));
         assert_eq!(open(&times), ["outer"]);
         times.heard(&answers("outer"));
@@ -206,7 +206,7 @@ mod tests {
 
     // Mutant: `stale_at` that looks at the silence only.
     #[tokio::test(start_paused = true)]
-    async fn a_tool_at_work_is_not_taken_for_a_silent_engine() {
+    async fn a_running_tool_does_not_count_as_a_silent_engine() {
         let minutes = |n: u64| Duration::from_secs(60 * n);
         let limits = Limits { stale: Some(minutes(10)), run: None, ..Limits::default() };
         let mut times = Times::new(limits);
@@ -219,10 +219,10 @@ mod tests {
         times.heard(&answers("long"));
         let failure = tokio::time::timeout(minutes(11), times.spent()).await.expect("silence");
         assert_eq!(failure.code, "stale");
-        // A command that does not end by its own limit is not waited for for ever.
+        // A command that does not end by its own limit ends after a time limit anyway.
         times.heard(&calls(None, "hung", "Bash"));
         let failure =
-            tokio::time::timeout(minutes(21), times.spent()).await.expect("it is bounded");
+            tokio::time::timeout(minutes(21), times.spent()).await.expect("the time is limited");
         assert_eq!(failure.code, "stale");
     }
 }

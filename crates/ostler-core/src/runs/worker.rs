@@ -1,4 +1,4 @@
-//! The worker of a session: one at a time, runs what is queued, and ends when there was nothing to do for a while.
+//! The worker of a session: performs queued runs one at a time, and ends when there was nothing to do for a while.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -26,21 +26,21 @@ use crate::model::event;
 use crate::model::run::{Failure, Outcome, Run, RunState, Session};
 use crate::records::Kept as _;
 
-/// What a worker is told.
+/// A command for a worker.
 pub(super) enum Command {
     /// A run has been queued.
     Run(String),
-    /// More is said in the run that works; the answer is that run, or `None` if there is none.
+    /// Sends another prompt to the active run; the reply is that run, or `None` if there is none.
     Push { text: String, taken: oneshot::Sender<Option<String>> },
-    /// A run is to end.
+    /// Cancels a run.
     Cancel(String),
-    /// Runs that are not over by their records, and that perhaps nobody works on.
+    /// Runs that have not ended according to their records, and that may have no worker.
     Orphans(Vec<String>),
-    /// Files are to be put back.
+    /// Restores files.
     Rewind(Rewind),
-    /// Somebody wants to ask the engine something.
+    /// Requests the engine.
     Engine(WantsEngine),
-    /// Everything is to end, and the session is to be forgotten.
+    /// Ends everything, because the session is being deleted.
     Close(oneshot::Sender<()>),
 }
 
@@ -50,39 +50,39 @@ pub(super) struct Worker {
     pub(super) writer: Writer,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) queue: VecDeque<String>,
-    /// The run that works, or is about to.
+    /// The active run, or the next one.
     current: Option<String>,
-    /// Somebody wants it to end.
+    /// Whether a user has requested its end.
     pub(super) is_cancelling: bool,
     pub(super) askers: Askers,
     pub(super) stream_redactor: StreamRedactor,
     pub(super) meter: Meter,
-    /// What the engine last said about itself.
+    /// The last report of the engine about itself.
     pub(super) about: About,
     pub(super) engine: Option<Engine>,
-    /// The message behind which the next engine goes on, if not at the end.
+    /// The message after which the next engine continues, if not at the end.
     pub(super) behind: Option<String>,
-    /// Subagents work in the background, and will report.
+    /// Whether subagents work in the background, and will report.
     pub(super) agents_work: bool,
     /// `false` when the lease is lost: nothing may be written or done any more.
     pub(super) holds: watch::Receiver<bool>,
     pub(super) closed: Option<oneshot::Sender<()>>,
-    /// The place among the runs that may work at the same time. A run that waits for people gives it up.
+    /// The permit among the runs that may work at the same time. A run that waits for users releases it.
     pub(super) permit: Option<OwnedSemaphorePermit>,
-    /// Taken for an engine that is about to be started.
+    /// Acquired for an engine that is about to start.
     engine_permit: Option<UserPermit>,
-    /// How runs ended that could not be written down. Then nothing else can be done either.
+    /// Outcomes of runs that could not be stored. Then nothing else can be done either.
     pub(super) pending_outcomes: Vec<Ended>,
-    /// A run could not begin because nothing can be written. It is still queued.
+    /// Whether a run could not begin because nothing can be written. It is still queued.
     is_stuck: bool,
-    /// There was nothing to do for so long that the worker ends.
+    /// Whether there was nothing to do for so long that the worker ends.
     was_idle: bool,
 }
 
 /// A running engine with what it needs.
 pub(super) struct Engine {
     pub(super) client: Client,
-    /// What it was fitted for.
+    /// The stamp of the setup with which it was started.
     stamp: String,
     permit: UserPermit,
     /// Dropped after the client, because fields are dropped in their order.
@@ -140,7 +140,7 @@ pub(super) async fn run(
         worker.cancel_rest().await;
     }
     if let Some(engine) = worker.engine.take() {
-        // What it still had to say nobody waits for.
+        // Its remaining messages are not needed.
         let _ = engine.client.close().await;
     }
     renewing.abort();
@@ -179,7 +179,7 @@ impl Worker {
         self.askers.run_ended();
     }
 
-    /// Nothing more can be done in this session by this worker.
+    /// Whether this worker can do nothing more in the session.
     fn ends(&self) -> bool {
         self.closed.is_some()
             || !self.pending_outcomes.is_empty()
@@ -187,13 +187,13 @@ impl Worker {
             || !*self.holds.borrow()
     }
 
-    /// What a run does cannot be written down. It is interrupted rather than failed: it can be resumed.
+    /// Ends a run whose events cannot be stored. It is interrupted rather than failed: it can be resumed.
     pub(super) async fn not_kept(&mut self, run: &str, error: &ApiError) {
-        tracing::error!(run, %error, "a run could not be kept");
+        tracing::error!(run, %error, "a run could not be stored");
         self.leave_engine();
         let message = &error.detail().message;
         if error::is_of_store(error) && self.is_cancelling {
-            // Whoever wanted it to end gets that, and not a run to resume.
+            // A run with a request to cancel is cancelled, and not resumed.
             return self.end(run, RunState::Cancelled, cancelled_outcome()).await;
         }
         if error::is_of_store(error) {
@@ -205,13 +205,13 @@ impl Worker {
         self.end(run, RunState::Failed, outcome).await;
     }
 
-    /// Ends the engine without taking back what it asks: that can be answered when the run is resumed.
+    /// Ends the engine without withdrawing its requests: they can be answered when the run is resumed.
     pub(super) fn leave_engine(&mut self) {
         self.askers.abandon();
         self.engine = None;
     }
 
-    /// The run is over for this worker, which cannot say so in the log.
+    /// Marks a run as interrupted that has ended for this worker, which cannot write to the log.
     pub(super) fn interrupt_later(&mut self, run: &str, why: &str) {
         let failure = Failure::new("interrupted", format!("{why}; it can be resumed"));
         let outcome = Outcome { error: Some(failure), ..Outcome::default() };
@@ -219,7 +219,7 @@ impl Worker {
         self.pending_outcomes.push(ended);
     }
 
-    /// A run could not begin; somebody will begin it when the store can write.
+    /// Leaves a run that could not begin; it begins when the store can write.
     pub(super) fn begin_later(&mut self, run: &str) {
         self.queue.push_front(run.to_owned());
         self.is_stuck = true;
@@ -236,7 +236,7 @@ impl Worker {
             if let Some(run) = self.queue.pop_front() {
                 return Some(run);
             }
-            // An engine that nobody needs makes way for a run of the same user that waits for one.
+            // An idle engine ends for a run of the same user that waits for a permit.
             let permit = self.engine.as_ref().map(|engine| &engine.permit);
             let wanted = UserPermit::wanted(permit.filter(|_| !self.agents_work));
             let is_unneeded = tokio::select! {
@@ -257,7 +257,7 @@ impl Worker {
         }
     }
 
-    /// Between two runs.
+    /// Processes a command between two runs.
     async fn take(&mut self, command: Command) {
         match command {
             Command::Run(run) => self.enqueue(run),
@@ -270,7 +270,7 @@ impl Worker {
             Command::Engine(wants) => {
                 self.give_engine(wants).await;
                 if self.current.is_none() {
-                    // One that could not be started keeps nobody waiting.
+                    // An engine that could not be started must not hold a permit.
                     self.engine_permit = None;
                 }
             }
@@ -278,13 +278,13 @@ impl Worker {
         }
     }
 
-    /// Waits in line with all other sessions, and for an engine if the user has as many as one may; meanwhile the run is
+    /// Waits for a permit among all sessions, and for an engine if the user has reached the limit; meanwhile the run is
     /// queued and can be cancelled.
     async fn permit(&mut self, run: &str) -> Option<OwnedSemaphorePermit> {
         let (sessions, owner) = (Arc::clone(&self.sessions), self.session.owner.clone());
         let needs_engine = self.engine.is_none();
         let acquired = async move {
-            // First, so that whoever waits for it does not keep other users from working.
+            // First, so that a run that waits for an engine does not block other users.
             let engine =
                 if needs_engine { Some(sessions.engines.wait(&owner).await) } else { None };
             (engine, Arc::clone(&sessions.permits).acquire_owned().await.ok())
@@ -293,10 +293,10 @@ impl Worker {
         loop {
             tokio::select! {
                 biased;
-                // What has not begun when the server ends stays in line.
+                // A run that has not begun when the server stops stays queued.
                 () = self.sessions.stopping.cancelled() => return None,
                 (engine, permit) = &mut acquired => {
-                    // One may have been started for something else meanwhile.
+                    // An engine may have been started for something else meanwhile.
                     self.engine_permit = engine.filter(|_| self.engine.is_none());
                     return permit;
                 }
@@ -318,7 +318,7 @@ impl Worker {
         }
     }
 
-    /// Nothing that waits in a session that is closed will ever begin.
+    /// Cancels the queued runs of a session that is closed.
     async fn cancel_rest(&mut self) {
         self.sessions.gone_closed(&self.session.id, &mut self.commands);
         while let Ok(command) = self.commands.try_recv() {
@@ -329,7 +329,7 @@ impl Worker {
         }
     }
 
-    /// Ends a run that is not the one at work: one that waits, or one that nobody works on any more.
+    /// Ends a run that is not the active one: a queued one, or one without a worker.
     pub(super) async fn cancel_queued(&mut self, run: &str) {
         self.queue.retain(|queued| queued != run);
         if self.is_live(run).await.is_some() {
@@ -343,7 +343,7 @@ impl Worker {
         }
     }
 
-    /// Takes care of runs of this session that nobody works on: those that wait are queued, others were interrupted.
+    /// Handles runs of this session without a worker: queued ones are queued again, others were interrupted.
     pub(super) async fn adopt(&mut self, runs: Vec<String>) {
         for run in runs {
             if self.current.as_ref() == Some(&run) {
@@ -352,7 +352,7 @@ impl Worker {
             match self.is_live(&run).await {
                 Some(RunState::Queued) => self.enqueue(run),
                 Some(_) => {
-                    let why = "nobody works on this run any more; it can be resumed";
+                    let why = "the server no longer works on this run; it can be resumed";
                     let error = Some(Failure::new("interrupted", why));
                     let outcome = Outcome { error, ..Outcome::default() };
                     self.end(&run, RunState::Interrupted, outcome).await;
@@ -362,20 +362,20 @@ impl Worker {
         }
     }
 
-    /// The state of a run of this session, unless it is over.
+    /// The state of a run of this session, unless it has ended.
     async fn is_live(&self, run: &str) -> Option<RunState> {
         let (run, _) = self.find(run).await.ok()?;
         let run = self.sessions.as_it_is(run);
         (run.session == self.session.id && !run.state.is_over()).then_some(run.state)
     }
 
-    /// Writes to the log. While there is no room, waits for it as long as the session is held.
+    /// Writes to the log. While the disk is full, retries as long as the lease is held.
     pub(super) async fn write(
         &mut self,
         events: Vec<NewEvent>,
         puts: Vec<Put>,
     ) -> Result<(), Error> {
-        // Renewing may work where adding does not. Nobody waits longer for a cancelled run than for a lost lease.
+        // Renewing may succeed where appending fails. A cancelled run must not wait longer than for a lost lease.
         let last = Instant::now() + self.sessions.log_writers.lease * 4 / 5;
         loop {
             let error = match self.writer.append(events.clone(), puts.clone()).await {
@@ -387,7 +387,7 @@ impl Worker {
             }
             tokio::select! {
                 () = tokio::time::sleep(AGAIN) => {}
-                // Looked at in the next round.
+                // Checked in the next iteration.
                 _ = self.holds.changed() => {}
                 () = self.sessions.stopping.cancelled() => return Err(error),
             }
@@ -396,7 +396,7 @@ impl Worker {
 
     /// The engine, started if there is none.
     pub(super) async fn connect(&mut self) -> Fallible<&mut Engine> {
-        // Somebody may have sent the agent to another folder.
+        // A user may have changed the folder of the session.
         if let Some((session, _)) = self.sessions.records.find::<Session>(&self.session.id).await? {
             self.session.setup = session.setup;
         }
@@ -432,15 +432,15 @@ impl Worker {
         self.engine.as_mut().ok_or_else(ApiError::internal)
     }
 
-    /// Ends the engine so that another one can be started in its place, for which its permit is kept.
+    /// Ends the engine so that another one can be started in its place, with the same permit.
     pub(super) async fn end_engine(&mut self) {
         let Some(Engine { client, permit, _guards, _end, .. }) = self.engine.take() else { return };
-        // What cannot be ended well is ended all the same.
+        // An engine that cannot be closed cleanly is ended anyway.
         let _ = client.close().await;
         self.engine_permit = Some(permit);
     }
 
-    /// Changes the run's record and says so in the log, in one step.
+    /// Changes the run's record and writes the event to the log, in one step.
     pub(super) async fn note(&mut self, run: &str, change: impl Fn(&mut Run)) -> Fallible<Run> {
         let (mut run, version) = self.find(run).await?;
         change(&mut run);
@@ -455,8 +455,7 @@ impl Worker {
         found.ok_or_else(|| error::not_found("run", run))
     }
 
-    /// The same for a run that is over, with what it used.
-    /// Returns the state that was written.
+    /// The same for a run that has ended, with its usage. Returns the state that was written.
     async fn note_end(&mut self, ended: &Ended) -> Fallible<RunState> {
         let ended = &self.sessions.unless_cancelled(ended).await;
         for _ in 0..TRIES {
@@ -478,36 +477,36 @@ impl Worker {
         Err(error::internal(format!("the record of {} changes too fast", self.session.id)))
     }
 
-    /// How a run ended, with what it used.
+    /// The outcome of a run, with its usage.
     fn ended(&mut self, run: &str, state: RunState, mut outcome: Outcome) -> Ended {
-        // The last words are words of the agent like all before them.
+        // The final text is redacted like every text of the agent.
         let said = outcome.error.as_mut().map(|error| &mut error.message);
         for text in outcome.result.as_mut().into_iter().chain(said) {
             *text = self.sessions.redactor.text(text).into_owned();
         }
         let used = self.meter.finish(run, |text| self.sessions.redacted(text));
-        // Engines tell what they have used since they started.
+        // Engines report the total since their start.
         outcome.cost_usd = used.spent().cost_usd;
         Ended { run: run.to_owned(), state, outcome, at: self.sessions.clock.now(), used }
     }
 
-    /// A run is over.
+    /// Ends a run.
     pub(super) async fn end(&mut self, run: &str, state: RunState, outcome: Outcome) {
         if let Err(error) = self.write_held(Some(run)).await {
-            tracing::warn!(run, %error, "the last deltas of a run could not be kept");
+            tracing::warn!(run, %error, "the last deltas of a run could not be stored");
         }
         let ended = self.ended(run, state, outcome);
         match self.note_end(&ended).await {
             Ok(state) => self.sessions.settle_end(run, state).await,
             Err(error) => {
-                tracing::error!(run, %error, "the end of a run could not be kept");
+                tracing::error!(run, %error, "the end of a run could not be stored");
                 self.pending_outcomes.push(ended);
             }
         }
     }
 }
 
-/// The next message of an engine; never if there is none.
+/// The next message of an engine; never returns without an engine.
 pub(super) async fn next_message(
     engine: &mut Option<Engine>,
 ) -> Option<Result<Message, ostler::Error>> {

@@ -1,25 +1,25 @@
-//! What is to be done when a schedule is due, and perhaps long overdue.
+//! Decides what to start when a schedule is due, or long overdue.
 
 use super::plan::Plan;
 use super::record::CatchUp;
 
-/// So late is still in time: a machine may be busy.
+/// A start with this delay still counts as on time, in milliseconds: a machine may be busy.
 const GRACE: u64 = 60_000;
-/// The most missed times that are made up for.
+/// The maximum number of missed times that are caught up.
 const MOST: usize = 24;
 
-/// What is to be done now.
+/// What to do now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Now {
-    /// The planned times to start something for.
+    /// The planned times for which to start something.
     pub(super) starts: Vec<u64>,
-    /// The first and the last of the times that are left out.
+    /// The first and the last of the times that are skipped.
     pub(super) missed: Option<(u64, u64)>,
     /// When it is due again.
     pub(super) next: Option<u64>,
 }
 
-/// It was due at `due` for the first time since it was looked at.
+/// `due` is the first due time since the schedule was last checked.
 pub(super) fn now(plan: &Plan, policy: CatchUp, due: u64, now: u64) -> Now {
     let most = if policy == CatchUp::All { MOST } else { 1 };
     let is_wanted = |time: &u64| policy != CatchUp::Skip || now.saturating_sub(*time) <= GRACE;
@@ -39,7 +39,7 @@ mod tests {
 
     const MINUTE: u64 = 60_000;
 
-    /// Every ten minutes from 0 on; times in minutes.
+    /// A schedule for every ten minutes from 0; times in minutes.
     fn check(policy: CatchUp, due: u64, at: u64, starts: &[u64], missed: Option<(u64, u64)>) {
         let when = When { every: Some("10m".to_owned()), ..When::default() };
         let found = now(&when.plan(0).unwrap(), policy, due * MINUTE, at * MINUTE + 1);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_time_starts_whatever_the_policy() {
+    fn a_start_on_time_does_not_depend_on_the_policy() {
         for policy in [CatchUp::Skip, CatchUp::Latest, CatchUp::All] {
             check(policy, 30, 30, &[30], None);
         }
@@ -60,7 +60,7 @@ mod tests {
 
     // Seen to fail when `is_wanted` looks at no policy.
     #[test]
-    fn what_was_missed_is_skipped_made_up_for_once_or_every_time() {
+    fn missed_times_are_skipped_or_started_once_or_all_started() {
         check(CatchUp::Skip, 30, 57, &[], Some((30, 50)));
         check(CatchUp::Skip, 30, 60, &[60], Some((30, 50)));
         check(CatchUp::Skip, 30, 35, &[], Some((30, 30)));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_made_up_for_than_makes_sense() {
+    fn the_number_of_missed_times_that_start_is_limited() {
         let last: Vec<u64> = (9_977..=10_000).map(|n| n * 10).collect();
         check(CatchUp::All, 10, 100_005, &last, Some((10, 99_760)));
     }

@@ -1,4 +1,4 @@
-//! The command that decides whether an agent is woken.
+//! The check command of a schedule, which decides whether the agent starts.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,23 +10,23 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::record::Check;
 
-/// How much of what it prints is kept.
+/// How many bytes of its output are used.
 const LONGEST: u64 = 16 * 1024;
-/// What it sees of the server's own variables: none of them is a secret.
+/// The variables of the server that it gets: none of them is a secret.
 const VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "USER"];
 
-/// What it came to.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
-    /// The agent is woken; what was printed.
+pub(super) enum CheckOutcome {
+    /// The agent starts; with the output.
     Wake(String),
-    /// It is not, for this reason.
+    /// The agent does not start; with the reason.
     Sleep(String),
 }
 
 impl Check {
     /// # Errors
-    /// When there is no command, or it takes too long.
+    /// When there is no command, or its time limit is invalid.
     pub(super) fn validate(&self) -> Fallible<()> {
         let example =
             "such as {\"command\": [\"/usr/local/bin/changed.sh\", \"src\"], \"seconds\": 60}";
@@ -34,21 +34,26 @@ impl Check {
             Err(ApiError::invalid(format!("check.{field}"), what).hint(example))
         };
         if self.command.first().is_none_or(|program| program.trim().is_empty()) {
-            return wrong("command", "a command has a program, and then its arguments");
+            return wrong("command", "the command needs a program, followed by its arguments");
         }
         if self.command.len() > 100 || self.command.iter().any(|word| word.contains('\0')) {
-            return wrong("command", "a command has at most 100 words, and no zero bytes");
+            return wrong(
+                "command",
+                "the command can have at most 100 arguments, and no zero bytes",
+            );
         }
         if !(1..=300).contains(&self.seconds) {
-            return wrong("seconds", "a check takes between 1 and 300 seconds");
+            return wrong("seconds", "the time limit of a check must be between 1 and 300 seconds");
         }
         Ok(())
     }
 
-    /// The program with links resolved, which must lie where no agent writes: it runs without approval, as the server's user.
+    /// The program with links resolved. It must lie where no agent can write, because it runs without approval, as the
+    /// server's user.
     ///
     /// # Errors
-    /// When it is not an absolute path, not there, an interpreter that would run another file, or in one of `writable`.
+    /// When the path is not absolute or does not exist, the program is an interpreter that would run another file, or
+    /// it is in one of `writable`.
     pub(super) fn resolve(&self, writable: &[PathBuf]) -> Fallible<PathBuf> {
         let said = self.command.first().map(PathBuf::from).unwrap_or_default();
         let refused = |why: &str| {
@@ -60,35 +65,35 @@ impl Check {
         if !said.is_absolute() {
             return refused("is not an absolute path");
         }
-        let Ok(real) = said.canonicalize() else { return refused("is not there") };
+        let Ok(real) = said.canonicalize() else { return refused("does not exist") };
         let touches = |folder: &PathBuf| {
             let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
             real.starts_with(&folder) || said.starts_with(&folder)
         };
         if writable.iter().any(touches) {
-            return refused("lies where agents can write");
+            return refused("is in a folder where agents can write");
         }
         let names =
             [&said, &real].map(|path| path.file_name().unwrap_or_default().to_string_lossy());
         if names.iter().any(|name| is_interpreter(name)) {
-            return refused("runs other files, which may lie where agents can write");
+            return refused("runs other files, which agents may be able to write");
         }
         Ok(real)
     }
 
-    /// Runs it in a folder. Whatever goes wrong lets the agent sleep.
-    pub(super) async fn run(&self, folder: &Path, about: &[(&str, String)]) -> Said {
+    /// Runs the command in a folder. After an error the agent does not start.
+    pub(super) async fn run(&self, folder: &Path, about: &[(&str, String)]) -> CheckOutcome {
         let limit = Duration::from_secs(self.seconds);
-        // When the time is over it is dropped, and takes along all it started.
+        // On timeout the process is dropped, with everything it started.
         match tokio::time::timeout(limit, self.ask(folder, about)).await {
             Ok(said) => said,
-            Err(_) => Said::Sleep(format!("the check took longer than {} s", self.seconds)),
+            Err(_) => CheckOutcome::Sleep(format!("the check took longer than {} s", self.seconds)),
         }
     }
 
-    async fn ask(&self, folder: &Path, about: &[(&str, String)]) -> Said {
+    async fn ask(&self, folder: &Path, about: &[(&str, String)]) -> CheckOutcome {
         let Some((program, arguments)) = self.command.split_first() else {
-            return Said::Sleep("the check has no command".to_owned());
+            return CheckOutcome::Sleep("the check has no command".to_owned());
         };
         let mut command = ostler_process::command(program);
         command.args(arguments).current_dir(folder).env_clear();
@@ -98,26 +103,28 @@ impl Check {
         let mut group = match Group::spawn(command) {
             Ok(group) => group,
             Err(error) => {
-                return Said::Sleep(format!("the check {program} does not start: {error}"));
+                return CheckOutcome::Sleep(format!("the check {program} does not start: {error}"));
             }
         };
         let (stdout, stderr) = (group.stdout(), group.stderr());
         let (printed, complained, ended) =
             tokio::join!(beginning(stdout), beginning(stderr), group.wait());
         match ended {
-            Ok(status) if status.success() => Said::Wake(printed),
+            Ok(status) if status.success() => CheckOutcome::Wake(printed),
             Ok(status) => {
                 let said = if complained.trim().is_empty() { printed } else { complained };
                 let said: String = said.trim().chars().take(300).collect();
                 let colon = if said.is_empty() { "" } else { ": " };
-                Said::Sleep(format!("the check said no ({status}){colon}{said}"))
+                CheckOutcome::Sleep(format!("the check failed ({status}){colon}{said}"))
             }
-            Err(error) => Said::Sleep(format!("the check {program} cannot be waited for: {error}")),
+            Err(error) => {
+                CheckOutcome::Sleep(format!("the check {program} cannot be waited for: {error}"))
+            }
         }
     }
 }
 
-/// Programs that run what their arguments name.
+/// Whether a program runs files named in its arguments.
 fn is_interpreter(name: &str) -> bool {
     const KNOWN: [&str; 26] = [
         "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "env", "xargs", "nice", "nohup",
@@ -128,12 +135,12 @@ fn is_interpreter(name: &str) -> bool {
     KNOWN.contains(&plain) || plain == "python" || plain == "pypy" || plain.ends_with("awk")
 }
 
-/// The beginning of what is printed; the rest is read too, so that nobody waits.
+/// The beginning of the output; the rest is read too, so that the program does not block.
 async fn beginning(from: Option<impl AsyncRead + Unpin>) -> String {
     let Some(from) = from else { return String::new() };
     let mut from = from.take(LONGEST);
     let mut bytes = Vec::new();
-    // What came before an error is what there is.
+    // After a read error, the bytes read so far are used.
     let _ = from.read_to_end(&mut bytes).await;
     let _ = tokio::io::copy(&mut from.into_inner(), &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&bytes).into_owned()
@@ -143,7 +150,7 @@ async fn beginning(from: Option<impl AsyncRead + Unpin>) -> String {
 mod tests {
     use super::*;
 
-    async fn said(words: &[&str]) -> Said {
+    async fn said(words: &[&str]) -> CheckOutcome {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("here"), "").unwrap();
         let command = words.iter().map(|word| (*word).to_owned()).collect();
@@ -152,52 +159,56 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_zero_wakes_the_agent_and_what_was_printed_is_kept() {
-        assert_eq!(said(&["ls"]).await, Said::Wake("here\n".to_owned()));
+    async fn only_exit_code_zero_starts_the_agent_and_the_output_is_returned() {
+        assert_eq!(said(&["ls"]).await, CheckOutcome::Wake("here\n".to_owned()));
         assert_eq!(
             said(&["sh", "-c", "echo $OSTLER_SCHEDULE"]).await,
-            Said::Wake("s1\n".to_owned())
+            CheckOutcome::Wake("s1\n".to_owned())
         );
-        let Said::Sleep(why) = said(&["sh", "-c", "echo nothing new; exit 3"]).await else {
-            panic!("it said no")
+        let CheckOutcome::Sleep(why) = said(&["sh", "-c", "echo nothing new; exit 3"]).await else {
+            panic!("the check must fail")
         };
         assert!(why.contains("nothing new") && why.contains('3'), "{why}");
-        let Said::Sleep(why) = said(&["/no/such/program"]).await else { panic!("it cannot start") };
+        let CheckOutcome::Sleep(why) = said(&["/no/such/program"]).await else {
+            panic!("it must not start")
+        };
         assert!(why.contains("/no/such/program"), "{why}");
-        let Said::Sleep(why) = said(&["sh", "-c", "kill -9 $$"]).await else {
+        let CheckOutcome::Sleep(why) = said(&["sh", "-c", "kill -9 $$"]).await else {
             panic!("it was killed")
         };
         assert!(why.contains("signal"), "{why}");
     }
 
     #[tokio::test]
-    async fn no_shell_reads_the_arguments() {
+    async fn no_shell_interprets_the_arguments() {
         let spoken = said(&["echo", "$(id)", ";", "`id`", "$HOME"]).await;
-        assert_eq!(spoken, Said::Wake("$(id) ; `id` $HOME\n".to_owned()));
+        assert_eq!(spoken, CheckOutcome::Wake("$(id) ; `id` $HOME\n".to_owned()));
     }
 
     // Seen to fail without `env_clear`.
     #[tokio::test]
-    async fn the_servers_variables_are_not_its_business() {
-        let Said::Wake(seen) = said(&["env"]).await else { panic!("env ends well") };
+    async fn a_check_does_not_get_the_servers_variables() {
+        let CheckOutcome::Wake(seen) = said(&["env"]).await else { panic!("env succeeds") };
         assert!(!seen.contains("CARGO"), "{seen}");
         assert!(seen.contains("PATH="), "{seen}");
     }
 
     #[tokio::test]
-    async fn much_output_is_cut_and_nobody_waits_for_it() {
-        let Said::Wake(printed) = said(&["sh", "-c", "yes | head -n 100000"]).await else {
-            panic!("it ends well")
+    async fn long_output_is_cut_and_does_not_block() {
+        let CheckOutcome::Wake(printed) = said(&["sh", "-c", "yes | head -n 100000"]).await else {
+            panic!("it succeeds")
         };
         assert_eq!(printed.len() as u64, LONGEST);
     }
 
     #[tokio::test]
-    async fn a_check_that_does_not_end_is_ended() {
+    async fn a_check_that_does_not_end_is_killed() {
         let folder = tempfile::tempdir().unwrap();
         let command = vec!["sleep".to_owned(), "600".to_owned()];
         let check = Check { command, seconds: 1, tell: false };
-        let Said::Sleep(why) = check.run(folder.path(), &[]).await else { panic!("too long") };
+        let CheckOutcome::Sleep(why) = check.run(folder.path(), &[]).await else {
+            panic!("the check must time out")
+        };
         assert!(why.contains("longer than 1 s"), "{why}");
     }
 }

@@ -1,25 +1,25 @@
-//! One firing: whether it starts something, what, and what came of it.
+//! One firing of a schedule: whether it starts a run, which one, and the result.
 
 use std::sync::PoisonError;
 
 use ostler_base::error::{ApiError, Fallible};
 
 use super::Schedules;
-use super::check::Said;
+use super::check::CheckOutcome;
 use super::record::{Firing, FiringState, Schedule, ScheduleState};
 use crate::model::run::{Failure, Run, RunState};
 use crate::start::Occasion;
 
-/// How long is waited before the first time that something is tried again; then twice as long each time.
+/// The delay before the first retry, in milliseconds; it doubles with each retry.
 const FIRST_WAIT: u64 = 5_000;
 
 /// Why nothing was started.
 enum Refusal {
-    /// There is nothing wrong: it is not wanted now.
+    /// Not an error: no start is wanted now.
     Skipped(String),
-    /// It may be better in a while.
+    /// A retry may succeed.
     Passing(String),
-    /// It will not be better.
+    /// A retry would fail too.
     Final(String),
 }
 
@@ -31,7 +31,7 @@ impl From<ApiError> for Refusal {
 }
 
 impl Schedules {
-    /// Starts what is to be started. Says when it is to be tried again.
+    /// Starts the run of a firing. Returns the time of a retry.
     pub(super) async fn fire(&self, id: &str) -> Fallible<Option<u64>> {
         let Some((firing, _)) = self.records.find::<Firing>(id).await? else { return Ok(None) };
         let Some((schedule, _)) = self.records.find::<Schedule>(&firing.schedule).await? else {
@@ -43,7 +43,7 @@ impl Schedules {
         }
         if self.users.role(&schedule.owner).is_none() {
             self.stop_for_good(&schedule).await?;
-            let gone = Refusal::Final(format!("there is no user {} any more", schedule.owner));
+            let gone = Refusal::Final(format!("the user {} no longer exists", schedule.owner));
             return self.refused(&schedule, firing, gone).await;
         }
         match self.start(&schedule, &firing).await {
@@ -71,29 +71,29 @@ impl Schedules {
         let Schedule { owner, start, .. } = schedule;
         let folder = self.starter.folder(owner, start).await?;
         let said = match &schedule.check {
-            // It is asked once; a yes counts for further tries too.
+            // The check runs once; its approval also counts for retries.
             Some(_) if firing.check_said.is_some() => firing.check_said.clone(),
             Some(check) => {
                 let about = [
                     ("OSTLER_SCHEDULE", schedule.id.clone()),
                     ("OSTLER_PLANNED", firing.planned.to_string()),
                 ];
-                // Looked at again each time: what lay elsewhere may lead into a folder of an agent now.
+                // Resolved again each time: the path may lead into a folder of an agent by now.
                 if let Err(error) = check.resolve(&self.writable().await?) {
                     return Err(Refusal::Final(error.detail().message.clone()));
                 }
                 match check.run(&folder, &about).await {
-                    Said::Wake(output) => Some(self.remember(firing, output).await?),
-                    Said::Sleep(why) => return Err(Refusal::Skipped(why)),
+                    CheckOutcome::Wake(output) => Some(self.remember(firing, output).await?),
+                    CheckOutcome::Sleep(why) => return Err(Refusal::Skipped(why)),
                 }
             }
             None => None,
         };
         let is_told = schedule.check.as_ref().is_some_and(|check| check.tell);
-        let more = said.filter(|said| is_told && !said.trim().is_empty()).map(|said| {
-            format!("The command that was run before this printed:\n\n{}", said.trim_end())
-        });
-        // The same try has the same name, so it is made once.
+        let more = said
+            .filter(|said| is_told && !said.trim().is_empty())
+            .map(|said| format!("A command that ran before this printed:\n\n{}", said.trim_end()));
+        // The same attempt has the same key, so it is made once.
         let key = format!("{}/{}", firing.id, firing.retries);
         let occasion = Occasion { owner, title: &schedule.name, key: &key, more };
         Ok(self.starter.start(start, occasion).await?)
@@ -136,7 +136,7 @@ impl Schedules {
         Ok(None)
     }
 
-    /// Notes when it is tried again, or that it is given up.
+    /// Stores the time of the next attempt, or that the firing is given up.
     async fn try_again(&self, most: u32, id: &str, why: String) -> Fallible<Option<u64>> {
         let now = self.clock.now();
         let (firing, ()) = self
@@ -155,12 +155,12 @@ impl Schedules {
             })
             .await?;
         if firing.state == FiringState::GivenUp {
-            tracing::error!(firing = id, why, "a schedule is given up this time");
+            tracing::error!(firing = id, why, "a start of a schedule is given up");
         }
         Ok(firing.retry_at)
     }
 
-    /// Waits for the end of a firing's run, which may have come.
+    /// Waits for the end of a firing's run, which may have ended already.
     pub(super) async fn follow(&self, firing: &Firing) -> Fallible<()> {
         let Some(run) = &firing.run else { return Ok(()) };
         self.at_work
@@ -173,7 +173,7 @@ impl Schedules {
         }
     }
 
-    /// The run of a firing is over.
+    /// Stores the result of a firing's run.
     pub(super) async fn settle(&self, id: &str, run: &Run) -> Fallible<()> {
         self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&run.id);
         let Some((firing, _)) = self.records.find::<Firing>(id).await? else { return Ok(()) };
@@ -208,7 +208,7 @@ impl Schedules {
         settled.await.map(drop)
     }
 
-    /// Nobody is there for whom it could be followed.
+    /// Stops a schedule whose user was removed.
     async fn stop_for_good(&self, schedule: &Schedule) -> Fallible<()> {
         let stopped = self.records.update::<Schedule, ()>(&schedule.id, |schedule| {
             schedule.state = ScheduleState::Paused;
@@ -219,8 +219,8 @@ impl Schedules {
     }
 }
 
-/// Whether a run that failed so may do better in a while: the model or the engine could not be reached. What the agent
-/// itself did not manage it does not manage a second time, and its time and money are spent.
+/// Whether a retry may succeed: the model or the engine could not be reached. If the agent itself failed, it would fail
+/// again, and its time and money are spent.
 fn is_passing(failure: &Failure) -> bool {
     matches!(
         failure.code.as_str(),

@@ -1,8 +1,8 @@
-//! Schedules: what is started at certain times, once for each time, whatever happens to the server.
+//! Schedules: runs that start at certain times, once for each time, whatever happens to the server.
 //!
-//! A schedule's record says when it is due next, and a timer of the store wakes whichever server is there. Each planned
-//! time has a record of its own, a *firing*, whose name is made of the schedule and the time: it is made once, and so
-//! is the run that it starts. Everything that is done may be done again after a crash, and then finds it done.
+//! A schedule's record has the time when it is due next, and a timer of the store wakes any running server. Each
+//! planned time has its own record, a *firing*, whose id consists of the schedule and the time: it is created once, and
+//! so is the run that it starts. After a crash every step can be repeated, and then finds that it was done.
 
 mod catch_up;
 mod check;
@@ -38,7 +38,7 @@ use crate::start::{Start, Starter};
 
 /// How many schedules one user may have.
 const MOST: usize = 1_000;
-/// How many firings of a schedule are kept.
+/// How many firings of a schedule stay.
 const KEPT: usize = 500;
 /// How often a start is tried again.
 pub const MOST_RETRIES: u32 = 5;
@@ -54,17 +54,17 @@ pub struct Schedules {
     store: Arc<dyn Store>,
     records: Records,
     clock: Clock,
-    /// This server, among those that share the store.
+    /// The id of this server among those that share the store.
     node: String,
-    /// Something is due that was not.
+    /// Notified when something new is due.
     wake: Notify,
-    /// Runs that were started here, and the firings they belong to.
+    /// Runs that were started here, and their firings.
     at_work: Mutex<HashMap<String, String>>,
     stopping: CancellationToken,
     ended: CancellationToken,
 }
 
-/// What a schedule is made of.
+/// The fields of a new schedule.
 pub struct NewSchedule {
     pub name: String,
     pub start: Start,
@@ -74,7 +74,7 @@ pub struct NewSchedule {
     pub retries: u32,
 }
 
-/// What is to be different; what is absent stays.
+/// The fields to change; absent ones stay.
 #[derive(Default)]
 pub struct Changes {
     pub name: Option<String>,
@@ -85,15 +85,15 @@ pub struct Changes {
     pub retries: Option<u32>,
 }
 
-/// A schedule with what is to come.
+/// A schedule with its next times.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleView {
     #[serde(flatten)]
     pub schedule: Schedule,
-    /// The next times, in milliseconds since 1970; none while it is paused.
+    /// The next times, in milliseconds since 1970; empty while it is paused.
     pub(crate) next_runs: Vec<u64>,
-    /// What came of the last time.
+    /// The result of the last firing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<Firing>,
 }
@@ -122,7 +122,7 @@ impl Schedules {
         })
     }
 
-    /// Keeps a schedule and follows it.
+    /// Creates a schedule.
     pub async fn create(&self, caller: &Caller, new: NewSchedule) -> Fallible<ScheduleView> {
         let created = self.clock.now();
         let mut schedule = Schedule {
@@ -151,18 +151,18 @@ impl Schedules {
     async fn validate(&self, caller: &Caller, schedule: &Schedule) -> Fallible<()> {
         let name = schedule.name.trim();
         if name.is_empty() || name.chars().count() > LONGEST_NAME {
-            return Err(ApiError::invalid("name", "a name has 1 to 200 characters"));
+            return Err(ApiError::invalid("name", "the name must have 1 to 200 characters"));
         }
         if schedule.retries > MOST_RETRIES {
             let message = format!("a start is tried again at most {MOST_RETRIES} times");
             return Err(ApiError::invalid("retries", message));
         }
         if let Some(check) = &schedule.check {
-            // It runs without approval, with all that the server may.
+            // It runs without approval, with all permissions of the server.
             caller.require(Role::Owner).map_err(|error| {
                 error
                     .field("check")
-                    .hint("only the owner of the server gives a schedule a check command")
+                    .hint("only the owner of the server can give a schedule a check command")
             })?;
             check.validate()?;
             check.resolve(&self.writable().await?)?;
@@ -182,8 +182,8 @@ impl Schedules {
         Ok(folders)
     }
 
-    /// Writes down the zone that is meant where none is named: that of the space, or else the server's. It does not move
-    /// when they do.
+    /// Stores the default zone, if none is named: that of the space, or else the server's. It does not change when they
+    /// do.
     async fn pin_zone(&self, schedule: &mut Schedule) -> Fallible<()> {
         if let Start::Prompt { setup, .. } = &schedule.start
             && let Some(space) = &setup.space
@@ -202,11 +202,11 @@ impl Schedules {
         if self.records.list::<Schedule>(&filter, &page).await?.len() < MOST {
             return Ok(());
         }
-        let message = format!("there are {MOST} schedules already, which is as many as may be");
+        let message = format!("you have {MOST} schedules already, which is the maximum");
         Err(ApiError::conflict("too_many_schedules", message).hint("remove some"))
     }
 
-    /// A schedule that the caller may see.
+    /// The schedule with this id, if the caller may see it.
     pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Schedule> {
         match self.records.find::<Schedule>(id).await? {
             Some((schedule, _)) if caller.may_see(&schedule.owner) => Ok(schedule),
@@ -237,13 +237,13 @@ impl Schedules {
         Ok(ScheduleView { schedule, next_runs, last })
     }
 
-    /// What came of a schedule, newest first.
+    /// The firings of a schedule, newest first.
     pub async fn log(&self, schedule: &str, limit: usize) -> Fallible<Vec<Firing>> {
         let filter = Filter { prefix: Some(firings_of(schedule)), ..Filter::default() };
         self.records.list(&filter, &Page { limit, descending: true, ..Page::default() }).await
     }
 
-    /// Changes a schedule. A new plan counts from now on.
+    /// Changes a schedule. A new plan applies from now on.
     pub async fn change(
         &self,
         caller: &Caller,
@@ -259,7 +259,7 @@ impl Schedules {
             self.pin_zone(&mut wanted).await?;
             wanted.next = Some(first_time(&wanted, now)?);
         }
-        // A member may not even rename what an administrator has given a check: it would run in his name.
+        // A member may not even rename a schedule with a check of an administrator: it would run in the member's name.
         self.validate(caller, &wanted).await?;
         let changed = self.records.update::<Schedule, ()>(id, |schedule| {
             if schedule.state != ScheduleState::Paused && is_new_plan {
@@ -275,7 +275,7 @@ impl Schedules {
         self.view(schedule).await
     }
 
-    /// Does not follow it until it is resumed. What is at work goes on.
+    /// Pauses a schedule until it is resumed. An active run continues.
     pub async fn pause(&self, caller: &Caller, id: &str) -> Fallible<ScheduleView> {
         self.find(caller, id).await?;
         let (schedule, ()) = self
@@ -291,7 +291,7 @@ impl Schedules {
         self.view(schedule).await
     }
 
-    /// Follows it again, from now on: what came by meanwhile was not wanted.
+    /// Resumes a schedule from now on: times during the pause are skipped.
     pub async fn resume(&self, caller: &Caller, id: &str) -> Fallible<ScheduleView> {
         self.find(caller, id).await?;
         let now = self.clock.now();
@@ -312,7 +312,7 @@ impl Schedules {
         self.view(schedule).await
     }
 
-    /// Starts it now, out of turn; its check is asked as always. Once for each key of the client, if it has one.
+    /// Starts a schedule now, independent of its plan, with its check. Once for each key of the client, if it has one.
     pub async fn run_now(&self, caller: &Caller, id: &str, key: Option<&str>) -> Fallible<Firing> {
         let schedule = self.find(caller, id).await?;
         let planned = self.clock.now();
@@ -331,7 +331,7 @@ impl Schedules {
         }
         match self.records.exchange(puts, Vec::new()).await {
             Ok(()) => {}
-            // The same request has come at the same moment.
+            // The same request arrived at the same moment.
             Err(error @ ostler_store::Error::Conflict { .. }) => {
                 let id = key_id(&schedule.id, key.unwrap_or_default());
                 return self.started_with(&id).await?.ok_or_else(|| error.into());
@@ -355,7 +355,7 @@ impl Schedules {
         self.records.remove::<Firing>(&firing.id).await
     }
 
-    /// Forgets a schedule and what came of it. Its sessions and runs stay.
+    /// Deletes a schedule and its firings. Its sessions and runs stay.
     pub async fn remove(&self, caller: &Caller, id: &str) -> Fallible<()> {
         self.find(caller, id).await?;
         self.records.remove::<Schedule>(id).await?;
@@ -368,7 +368,7 @@ impl Schedules {
         Ok(())
     }
 
-    /// Ends the schedules that would prompt a session which is deleted.
+    /// Ends the schedules whose prompts go to a deleted session.
     pub(crate) async fn session_deleted(&self, session: &str) -> Fallible<()> {
         let field = Some(("start.session".to_owned(), session.to_owned()));
         let filter = Filter { field, ..Filter::default() };
@@ -382,7 +382,7 @@ impl Schedules {
         Ok(())
     }
 
-    /// Has the store's timer say what the record says.
+    /// Sets the store's timer according to the record.
     async fn set_timer(&self, schedule: &Schedule) -> Fallible<()> {
         match schedule.next {
             Some(next) if schedule.state == ScheduleState::Active => {
@@ -404,10 +404,10 @@ impl Schedules {
         Ok(())
     }
 
-    /// Forgets the oldest firings of a schedule that has very many.
+    /// Deletes the oldest firings of a schedule that has very many.
     async fn prune(&self, schedule: &str) -> Fallible<()> {
         let filter = Filter { prefix: Some(firings_of(schedule)), ..Filter::default() };
-        // One is pruned whenever one is added. Those that are open stay, which are few.
+        // One is deleted whenever one is added. Open ones stay, which are few.
         let n_old = self.records.count::<Firing>(&filter, 2 * KEPT).await?.saturating_sub(KEPT);
         if n_old == 0 {
             return Ok(());
@@ -448,14 +448,14 @@ impl Changes {
 fn first_time(schedule: &Schedule, now: u64) -> Fallible<u64> {
     schedule.when.plan(schedule.anchor)?.next(now).ok_or_else(|| {
         let (field, what) = match &schedule.when.at {
-            Some(at) => ("when.at", format!("{at} is over")),
-            None => ("when.cron", "this never comes".to_owned()),
+            Some(at) => ("when.at", format!("{at} is in the past")),
+            None => ("when.cron", "this time never occurs".to_owned()),
         };
-        ApiError::invalid(field, what).hint("name a time that is still to come")
+        ApiError::invalid(field, what).hint("name a time in the future")
     })
 }
 
-/// The name of a timer.
+/// The id of a timer.
 fn timer_of(what: &str) -> String {
     format!("schedules/{what}")
 }

@@ -1,7 +1,7 @@
-//! When a schedule is due: times worked out from what was written down, without a clock.
+//! When a schedule is due: computes times from its definition, without a clock.
 //!
-//! A time of day that a zone leaves out (the night the clocks go forward) comes once, as much later as was left out; one
-//! that comes twice is taken once, the first time. Only "every hour" and the like go by hours as they pass.
+//! A time of day that a zone skips (the night the clocks go forward) occurs once, later by the skipped time. A time of
+//! day that occurs twice counts once, the first time. Only "every hour" and the like follow elapsed hours.
 
 use std::str::FromStr as _;
 
@@ -14,23 +14,23 @@ use ostler_base::error::{ApiError, Fallible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The shortest interval.
+/// The shortest interval, in seconds.
 const SHORTEST: u64 = 60;
-/// The longest one.
+/// The longest interval, in seconds.
 const LONGEST: u64 = 366 * 24 * 60 * 60;
-/// More than any zone ever leaves out or repeats.
+/// More than any zone ever skips or repeats.
 const SHIFT: SignedDuration = SignedDuration::from_hours(3);
 /// An hour, in milliseconds.
 const HOUR: u64 = 60 * 60 * 1_000;
 
-/// When something is to be done: one of `cron`, `every` and `at`.
+/// When something starts: one of `cron`, `every` and `at`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct When {
     /// Minute, hour, day of the month, month, day of the week: `0 9 * * 1-5` is nine o'clock on working days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cron: Option<String>,
-    /// From the time it was planned on, whatever a run takes: `90s`, `15m`, `2h`, `1d`.
+    /// An interval, counted from the planned time, however long a run takes: `90s`, `15m`, `2h`, `1d`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) every: Option<String>,
     /// Once: `2026-12-24T18:00` in the zone, or `2026-12-24T18:00:00Z`.
@@ -41,13 +41,13 @@ pub struct When {
     pub(crate) zone: Option<String>,
 }
 
-/// The same, understood.
+/// A parsed [`When`].
 #[derive(Debug)]
 pub enum Plan {
     Cron {
         cron: Box<Cron>,
         zone: TimeZone,
-        /// It names hours of the day, and not "every hour".
+        /// Whether it names hours of the day, and not "every hour".
         is_by_the_clock: bool,
     },
     Every {
@@ -58,35 +58,37 @@ pub enum Plan {
 }
 
 impl When {
-    /// Understands it. Intervals are counted from `anchor`, in milliseconds since 1970.
+    /// Parses it. Intervals are counted from `anchor`, in milliseconds since 1970.
     ///
     /// # Errors
-    /// With the field, what is wrong, and how it could be written.
+    /// A refusal with the field, the reason and an example.
     pub fn plan(&self, anchor: u64) -> Fallible<Plan> {
         match (&self.cron, &self.every, &self.at) {
             (Some(cron), None, None) => self.cron(cron),
             (None, Some(every), None) => {
                 let example = "an interval is a number with s, m, h or d, such as `15m`";
                 match &self.zone {
-                    Some(_) => Err(invalid("zone", "an interval has no zone", "leave it out")),
+                    Some(_) => {
+                        Err(invalid("zone", "an interval cannot have a zone", "leave it out"))
+                    }
                     None => Ok(Plan::Every { anchor, step: interval(every, example)? * 1_000 }),
                 }
             }
             (None, None, Some(at)) => self.once(at),
             _ => Err(invalid(
                 "cron",
-                "a schedule has exactly one of cron, every and at",
+                "a schedule needs exactly one of cron, every and at",
                 "such as {\"cron\": \"0 9 * * 1-5\", \"zone\": \"Europe/Berlin\"}",
             )),
         }
     }
 
-    /// Whether it is meant in a zone, and none is named.
+    /// Whether it needs a zone, and none is named.
     pub(crate) fn is_zoneless(&self) -> bool {
         self.every.is_none() && self.zone.is_none()
     }
 
-    /// Writes down the zone of this machine, where one is meant and none is named.
+    /// Stores the zone of this machine, if a zone is needed and none is named.
     pub(crate) fn pin_zone(&mut self) {
         if self.is_zoneless() {
             let here = TimeZone::system();
@@ -97,7 +99,7 @@ impl When {
     fn zone(&self) -> Fallible<TimeZone> {
         let Some(name) = &self.zone else { return Ok(TimeZone::system()) };
         TimeZone::get(name).map_err(|_| {
-            let what = format!("{name:?} is no zone that this machine knows");
+            let what = format!("{name:?} is not a time zone that this machine knows");
             invalid("zone", what, "use a name of the IANA list, such as `Europe/Berlin` or `UTC`")
         })
     }
@@ -108,9 +110,9 @@ impl When {
             "five fields: minute, hour, day, month, day of the week, such as `0 9 * * 1-5`";
         let parser =
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-        let cron = parser
-            .parse(text)
-            .map_err(|error| invalid("cron", format!("{text:?} is no plan: {error}"), example))?;
+        let cron = parser.parse(text).map_err(|error| {
+            invalid("cron", format!("{text:?} is not a valid cron expression: {error}"), example)
+        })?;
         let hours = text.split_whitespace().nth(1);
         let is_by_the_clock = match hours {
             Some(hours) => !hours.contains(['*', '?']),
@@ -127,14 +129,14 @@ impl When {
         });
         let time = time.and_then(|time| u64::try_from(time.as_millisecond()).ok());
         time.map(Plan::Once).ok_or_else(|| {
-            let what = format!("{text:?} is no time");
+            let what = format!("{text:?} is not a valid time");
             invalid("at", what, "such as `2026-12-24T18:00` or `2026-12-24T18:00:00Z`")
         })
     }
 }
 
 impl Plan {
-    /// The first time after another one.
+    /// The first time after `after`.
     pub fn next(&self, after: u64) -> Option<u64> {
         match self {
             Self::Once(at) => (*at > after).then_some(*at),
@@ -155,7 +157,7 @@ impl Plan {
         }
     }
 
-    /// The first times after another one.
+    /// The first times after `after`.
     pub(crate) fn upcoming(&self, after: u64, most: usize) -> Vec<u64> {
         std::iter::successors(self.next(after), |last| self.next(*last)).take(most).collect()
     }
@@ -164,7 +166,7 @@ impl Plan {
     pub(crate) fn recent(&self, from: u64, now: u64, most: usize) -> Vec<u64> {
         let mut window = HOUR;
         loop {
-            // Looked for in ever longer spans before now: after a year of silence there may be very many.
+            // Searched in ever longer spans before now: after a year without a server there may be very many.
             let begin = from.max(now.saturating_sub(window));
             let times =
                 std::iter::successors(self.next(begin.saturating_sub(1)), |last| self.next(*last));
@@ -177,16 +179,16 @@ impl Plan {
     }
 }
 
-/// The first time of day that fits, as the zone's clocks show it.
+/// The first matching time of day, by the clocks of the zone.
 fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
     let shown = zone.to_datetime(after).checked_sub(SHIFT).ok()?;
-    // The times of day themselves know no zone.
+    // The times of day themselves have no zone.
     let mut time = shown.to_zoned(TimeZone::UTC).ok()?;
     let mut first: Option<Timestamp> = None;
     loop {
         time = match cron.find_next_occurrence(&time, false) {
             Ok(next) => next,
-            // There is no further one.
+            // There is no later one.
             Err(_) => return first,
         };
         let told = time.datetime();
@@ -196,7 +198,7 @@ fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timest
             return Some(first);
         }
         let happens = zone.to_ambiguous_timestamp(told).compatible().ok()?;
-        // What a zone leaves out comes later, so a later time of day may come first.
+        // A skipped time occurs later, so a later time of day may come first.
         if happens > after && first.is_none_or(|first| happens < first) {
             first = Some(happens);
         }
@@ -210,17 +212,17 @@ fn interval(text: &str, example: &'static str) -> Fallible<u64> {
         "m" => 60,
         "h" => 60 * 60,
         "d" => 24 * 60 * 60,
-        _ => return Err(invalid("every", format!("{text:?} is no interval"), example)),
+        _ => return Err(invalid("every", format!("{text:?} is not a valid interval"), example)),
     };
     let seconds = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     match seconds {
         Some(seconds @ SHORTEST..=LONGEST) => Ok(seconds),
         Some(0..SHORTEST) => {
-            let what = format!("{text} is shorter than the {SHORTEST} s that an interval takes");
+            let what = format!("{text} is shorter than the minimum of {SHORTEST} s");
             Err(invalid("every", what, example))
         }
         Some(_) => Err(invalid("every", format!("{text} is longer than a year"), example)),
-        None => Err(invalid("every", format!("{text:?} is no interval"), example)),
+        None => Err(invalid("every", format!("{text:?} is not a valid interval"), example)),
     }
 }
 

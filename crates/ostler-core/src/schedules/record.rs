@@ -1,4 +1,4 @@
-//! Schedules and what came of them, as they are kept.
+//! The records of schedules and firings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::records::kept;
 use crate::start::Start;
 use ostler_base::ids;
 
-/// Something that is started at certain times.
+/// A run that starts at certain times.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Schedule {
@@ -20,32 +20,32 @@ pub struct Schedule {
     pub catch_up: CatchUp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<Check>,
-    /// How often a start that failed for a passing reason is tried again.
+    /// How often a start is tried again that failed for a temporary reason.
     pub retries: u32,
     pub state: ScheduleState,
     /// Milliseconds since 1970.
     pub created: u64,
-    /// What intervals are counted from.
+    /// The time from which intervals are counted.
     pub(crate) anchor: u64,
     /// When it is due next; never if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<u64>,
 }
 
-/// What becomes of times at which the server was not running.
+/// What happens to times at which the server was not running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CatchUp {
-    /// Nothing; the next one is in the future.
+    /// They are skipped; the next one is in the future.
     Skip,
-    /// The last of them is made up for.
+    /// The last of them is started.
     #[default]
     Latest,
-    /// All of them are, up to a number.
+    /// All of them are started, up to a limit.
     All,
 }
 
-/// Whether a schedule is followed.
+/// Whether a schedule is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ScheduleState {
@@ -55,18 +55,18 @@ pub enum ScheduleState {
     Ended,
 }
 
-/// A command that decides whether the agent is woken: it is when the command ends with 0.
+/// A command that decides whether the agent starts: it starts if the exit code is 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Check {
-    /// The program and its arguments. No shell reads them.
+    /// The program and its arguments. No shell interprets them.
     #[schemars(length(min = 1, max = 100))]
     pub command: Vec<String>,
-    /// The longest it may take, in seconds.
+    /// The time limit, in seconds.
     #[serde(default = "check_seconds")]
     #[schemars(range(min = 1, max = 300))]
     pub(crate) seconds: u64,
-    /// Whether the agent is told what it printed.
+    /// Whether the output is added to the agent's prompt.
     #[serde(default)]
     pub tell: bool,
 }
@@ -75,21 +75,21 @@ fn check_seconds() -> u64 {
     60
 }
 
-/// One time that a schedule was due, and what came of it.
+/// One time at which a schedule was due, and the result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Firing {
     pub id: String,
     pub schedule: String,
     pub owner: String,
-    /// The time it was meant for, in milliseconds since 1970.
+    /// The planned time, in milliseconds since 1970.
     pub(crate) planned: u64,
-    /// The last time it stands for, if it stands for several that were missed.
+    /// The last of the missed times that it represents, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) until: Option<u64>,
-    /// Whether somebody asked for it, out of turn.
+    /// Whether a user started it, independent of the plan.
     pub(crate) by_hand: bool,
-    /// The idempotency key with which that was.
+    /// The idempotency key of that request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     pub state: FiringState,
@@ -103,10 +103,10 @@ pub struct Firing {
     pub session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// Why it was skipped, or what went wrong.
+    /// Why it was skipped, or the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What the check printed that woke the agent.
+    /// The output of the check that started the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) check_said: Option<String>,
     /// When it is tried again.
@@ -114,24 +114,24 @@ pub struct Firing {
     pub(crate) retry_at: Option<u64>,
 }
 
-/// Where a firing stands.
+/// The state of a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FiringState {
     /// Its time has come.
     Due,
-    /// Its run is at work.
+    /// Its run is in progress.
     Started,
-    /// It failed for a reason that may pass, and is tried again.
+    /// It failed for a temporary reason, and is tried again.
     Retrying,
     /// Nothing was started; `note` says why.
     Skipped,
     Completed,
     Failed,
     Cancelled,
-    /// The server ended while its run was at work, which can be resumed.
+    /// The server stopped during its run, which can be resumed.
     Interrupted,
-    /// It failed as often as it was to be tried.
+    /// All attempts failed.
     GivenUp,
 }
 
@@ -157,18 +157,18 @@ impl Firing {
         }
     }
 
-    /// Whether something is still to come.
+    /// Whether it has not ended.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, FiringState::Due | FiringState::Started | FiringState::Retrying)
     }
 }
 
-/// How the names of a schedule's firings begin; behind it comes the time, so that they are ordered by it.
+/// The prefix of the ids of a schedule's firings; the time follows, so that they sort by time.
 pub(crate) fn firings_of(schedule: &str) -> String {
     format!("firing_{}_", schedule.trim_start_matches("schedule_"))
 }
 
-/// An idempotency key with which a schedule was started by hand. It is kept as long as the firing.
+/// An idempotency key with which a user started a schedule. It is stored as long as the firing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct FiringKey {
     pub(crate) id: String,
@@ -176,7 +176,7 @@ pub(crate) struct FiringKey {
     pub(crate) firing: String,
 }
 
-/// The id of the record of a key. Those of a schedule begin like its firings.
+/// The id of the record of a key. Those of a schedule have the same prefix as its firings.
 pub(crate) fn key_id(schedule: &str, key: &str) -> String {
     ids::of(firings_of(schedule).trim_end_matches('_'), key)
 }

@@ -1,4 +1,4 @@
-//! The clockwork: takes what is due, one server at a time, and sees to it.
+//! The timer loop: claims what is due, one server at a time, and handles it.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -15,19 +15,19 @@ use crate::model::run::Run;
 
 /// How often the store is asked what is due.
 const TICK: Duration = Duration::from_secs(1);
-/// After an error nothing is asked for so long.
+/// The pause after an error.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How long something due is in the hands of one server; a check may take a while.
+/// How long one server has a due item; a check may take a while.
 const LEASE: Duration = Duration::from_secs(10 * 60);
-/// How many things are seen to at the same time.
+/// How many due items are handled at the same time.
 const AT_ONCE: usize = 16;
 
 impl Schedules {
-    /// Takes up what an earlier server has left, and then follows all schedules until [`Schedules::shut_down`].
+    /// Continues the work of an earlier server, and then follows all schedules until [`Schedules::shut_down`].
     pub async fn keep_time(self: Arc<Self>) {
         let news = self.sessions.news();
         if let Err(error) = self.take_up().await {
-            tracing::error!(%error, "schedules of an earlier server could not be taken up");
+            tracing::error!(%error, "schedules of an earlier server could not be continued");
         }
         tokio::select! {
             () = self.work(news) => {}
@@ -36,13 +36,13 @@ impl Schedules {
         self.ended.cancel();
     }
 
-    /// Ends the clockwork. What was due and not done is done when a server starts again.
+    /// Stops the loop. Due items that were not handled are handled when a server starts again.
     pub async fn shut_down(&self) {
         self.stopping.cancel();
         self.ended.cancelled().await;
     }
 
-    /// The timers may not say what the records say, if a server was killed in between; and runs may have ended.
+    /// Timers and records may differ if a server was killed in between, and runs may have ended.
     async fn take_up(&self) -> Fallible<()> {
         for schedule in self.records.all::<Schedule>(in_state("active")).await? {
             self.set_timer(&schedule).await?;
@@ -75,7 +75,7 @@ impl Schedules {
                 }
                 Err(Error::Closed) => return,
                 Err(error) => {
-                    tracing::error!(%error, "what is due cannot be found out");
+                    tracing::error!(%error, "due schedules cannot be read");
                     pause = PAUSE;
                 }
             }
@@ -88,7 +88,7 @@ impl Schedules {
         }
     }
 
-    /// A run is over.
+    /// Handles the end of a run.
     async fn heard(&self, ended: Result<Arc<Run>, RecvError>) {
         let looked = match ended {
             Ok(run) => {
@@ -104,7 +104,7 @@ impl Schedules {
             Err(RecvError::Closed) => Ok(()),
         };
         if let Err(error) = looked {
-            tracing::error!(%error, "what came of a schedule could not be kept");
+            tracing::error!(%error, "the result of a schedule could not be stored");
         }
     }
 
@@ -118,7 +118,7 @@ impl Schedules {
         let next = match done {
             Ok(next) => next,
             Err(error) => {
-                tracing::error!(due = what, %error, "what is due could not be done");
+                tracing::error!(due = what, %error, "a due schedule could not be handled");
                 Some(self.clock.now() + u64::try_from(PAUSE.as_millis()).unwrap_or(u64::MAX))
             }
         };
@@ -130,7 +130,7 @@ impl Schedules {
         }
     }
 
-    /// A schedule's time has come: its firings are made, and its next time is set. Says when that is.
+    /// Creates the firings of a due schedule, and sets its next time. Returns that time.
     async fn come_due(&self, id: &str) -> Fallible<Option<u64>> {
         let Some((schedule, _)) = self.records.find::<Schedule>(id).await? else {
             return Ok(None);
@@ -164,7 +164,7 @@ impl Schedules {
         let (schedule, ()) = self
             .records
             .update::<Schedule, ()>(id, |schedule| {
-                // Somebody may have given it another plan in this moment.
+                // The schedule may have got another plan at this moment.
                 if schedule.next == Some(due) && schedule.state == ScheduleState::Active {
                     schedule.next = to_do.next;
                     if to_do.next.is_none() {
@@ -177,7 +177,7 @@ impl Schedules {
         Ok(schedule.next.filter(|_| schedule.state == ScheduleState::Active))
     }
 
-    /// Makes a firing, unless it is there.
+    /// Creates a firing, unless it exists.
     async fn make(&self, firing: &Firing) -> Fallible<()> {
         match self.records.create(firing).await {
             Err(error) if error.detail().code == "changed" => Ok(()),

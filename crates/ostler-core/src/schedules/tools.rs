@@ -1,7 +1,7 @@
-//! Schedules as tools of an agent: it makes and sees those of its user, if its session was set up so.
+//! Schedules as tools of an agent: it creates and sees those of its user, if its session was set up for that.
 //!
-//! They are tools like any other: whether a call may run is asked as always. What an agent plans runs with the strictest
-//! permissions, in the folder it works in, and without a check command.
+//! They are tools like any other, and calls require approval as usual. A run that an agent plans has the strictest
+//! permissions, works in the agent's folder, and has no check command.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -19,19 +19,19 @@ use crate::model::run::{Session, Setup};
 use crate::runs::options::{EngineParts, EngineSetup};
 use crate::start::Start;
 
-/// The name of the server.
+/// The name of the MCP server.
 const SERVER: &str = "schedules";
 
-/// The tools that the server itself gives to agents.
+/// The tools that the server itself provides to agents.
 #[derive(Default)]
 pub struct OwnTools {
-    /// Told later: schedules need the sessions, and those need this.
+    /// Set later: schedules need the sessions, and those need this.
     schedules: OnceLock<Weak<Schedules>>,
 }
 
 impl OwnTools {
     pub fn reach(&self, schedules: &Arc<Schedules>) {
-        // A second time it is the same.
+        // A second call sets the same value.
         let _ = self.schedules.set(Arc::downgrade(schedules));
     }
 }
@@ -49,19 +49,19 @@ impl EngineSetup for OwnTools {
     }
 }
 
-/// What one agent can reach.
+/// The access of one agent.
 #[derive(Clone)]
 struct Hand {
     schedules: Weak<Schedules>,
     session: Arc<Session>,
 }
 
-/// What is to be planned.
+/// The arguments of a new schedule.
 #[derive(Deserialize)]
 struct Wanted {
     name: String,
     prompt: String,
-    /// The rest says when.
+    /// The remaining fields say when.
     #[serde(flatten)]
     when: serde_json::Map<String, Value>,
 }
@@ -72,11 +72,11 @@ impl Hand {
         let new = json!({
             "type": "object",
             "properties": {
-                "name": text("What the schedule is called."),
-                "prompt": text("What the agent is told each time, in a new conversation: it must say everything."),
+                "name": text("The name of the schedule."),
+                "prompt": text("The prompt for the agent each time, in a new conversation: it must say everything."),
                 "cron": text("Minute, hour, day of the month, month, day of the week, such as `0 9 * * 1-5`."),
-                "every": text("An interval instead, such as `15m`, `2h` or `1d`."),
-                "at": text("One time instead, such as `2026-12-24T18:00`."),
+                "every": text("Or an interval, such as `15m`, `2h` or `1d`."),
+                "at": text("Or one time, such as `2026-12-24T18:00`."),
                 "zone": text("The zone of `cron` and `at`, such as `Europe/Berlin`."),
             },
             "required": ["name", "prompt"],
@@ -89,7 +89,7 @@ impl Hand {
             "additionalProperties": false,
         });
         let none = json!({"type": "object", "properties": {}, "additionalProperties": false});
-        let words = "Has an agent started with a prompt at certain times: by `cron`, `every` or `at`, exactly one of them.";
+        let words = "Starts an agent with a prompt at certain times: give exactly one of `cron`, `every` and `at`.";
         Server::new(SERVER, env!("CARGO_PKG_VERSION"))
             .tool(self.tool("schedule", words, new, Kind::Make))
             .tool(self.tool("list", "Lists the user's schedules.", none, Kind::List).read_only())
@@ -111,7 +111,7 @@ impl Hand {
 
     async fn call(&self, kind: Kind, arguments: Value) -> Fallible<Value> {
         let Some(schedules) = self.schedules.upgrade() else {
-            return Err(ApiError::unavailable("stopping", "the server is about to end"));
+            return Err(ApiError::unavailable("stopping", "the server is stopping"));
         };
         let caller = Caller::on_behalf(&self.session.owner);
         let id = arguments.get("id").and_then(Value::as_str).unwrap_or_default();
@@ -140,7 +140,7 @@ impl Hand {
             serde_json::from_value(arguments).map_err(unreadable)?;
         let when: When = serde_json::from_value(Value::Object(when)).map_err(unreadable)?;
         let now = &self.session.setup;
-        // In the space of the session, if it is in one: what holds there holds then, too.
+        // In the space of the session, if it has one: its policy applies then, too.
         let (cwd, model, space) = (now.cwd.clone(), now.model.clone(), now.space.clone());
         let setup = Setup { cwd, model, space, ..Setup::default() };
         let start = Start::Prompt { prompt, setup: Box::new(setup) };
@@ -158,7 +158,7 @@ enum Kind {
     Cancel,
 }
 
-/// What an agent is told about a schedule.
+/// A schedule as the agent sees it.
 fn shown(view: &ScheduleView) -> Value {
     let schedule = &view.schedule;
     json!({
@@ -171,7 +171,7 @@ fn shown(view: &ScheduleView) -> Value {
     })
 }
 
-/// A time as the schedule's zone has it.
+/// A time in the schedule's zone.
 fn in_zone(time: u64, when: &When) -> Option<String> {
     let zone = when.zone.as_deref().unwrap_or("UTC");
     let time = jiff::Timestamp::from_millisecond(i64::try_from(time).ok()?).ok()?;

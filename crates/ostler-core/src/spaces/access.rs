@@ -1,19 +1,19 @@
-//! Who may do what in a space. Everything that asks asks here.
+//! Roles in a space. All checks of permissions in spaces are here.
 //!
 //! - A *member* sees the space, has sessions in it, and reads and writes its memory.
-//! - An *admin* also changes its title, zone, policy and mounts, adds and removes members, and sees everybody's sessions
-//!   there. To see is to read: what is said in a session and what it is allowed to do stays with whoever began it.
-//! - The *owner* also makes admins, and ends the space. Admins of the server may do all of this in every space; only they
-//!   say which secrets it has, and whether its folder is one of the operator's.
+//! - An *admin* also changes its title, zone, policy and mounts, adds and removes members, and can read all sessions
+//!   there. Prompts and permissions of a session stay with the user who began it.
+//! - The *owner* also adds admins, and deletes the space. Admins of the server may do all of this in every space; only
+//!   they choose its secrets, and whether its folder is one of the operator's.
 //!
-//! To everybody else a space looks as if it were not there. None of this can be reached by an agent's tools.
+//! To all other users a space looks as if it did not exist. An agent's tools cannot reach any of this.
 
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_door::users::{Caller, Role};
 
 use crate::model::space::{MemberRole, Space};
 
-/// What somebody may do in a space; each may do all that those before it may.
+/// The role of a user in a space. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpaceRole {
     Member,
@@ -31,7 +31,7 @@ impl From<MemberRole> for SpaceRole {
 }
 
 impl Space {
-    /// What a user of the server may do here.
+    /// The role of a user of the server in this space.
     pub(crate) fn role_of(&self, user: &str, on_server: Role) -> Option<SpaceRole> {
         if self.owner == user || on_server >= Role::Admin {
             return Some(SpaceRole::Owner);
@@ -39,25 +39,26 @@ impl Space {
         self.members.get(user).map(|role| (*role).into())
     }
 
-    /// What the caller may do here.
+    /// The role of the caller in this space.
     pub fn role(&self, caller: &Caller) -> Option<SpaceRole> {
         self.role_of(&caller.user, caller.role)
     }
 
-    /// Refuses whoever may do less. Who has nothing to do with the space does not learn of it.
+    /// Refuses a caller with a lower role. A caller without any role does not learn that the space exists.
     pub fn require(&self, caller: &Caller, least: SpaceRole) -> Fallible<()> {
         match self.role(caller) {
             None => Err(error::not_found("space", &self.id)),
             Some(role) if role >= least => Ok(()),
             Some(role) => {
-                let message = format!("this needs the role {least:?} in the space, and you are ");
+                let message =
+                    format!("this needs the role {least:?} in the space, and your role is ");
                 let message = format!("{message}{role:?}").to_lowercase();
                 Err(ApiError::forbidden("role_too_low", message))
             }
         }
     }
 
-    /// Gives somebody a role, or another one. Only the owner makes and unmakes admins.
+    /// Gives a user a role, or another one. Only the owner adds and removes admins.
     pub fn set_member(&mut self, caller: &Caller, user: &str, role: MemberRole) -> Fallible<()> {
         let now = self.members.get(user).copied();
         self.require(caller, least_for(role.max(now.unwrap_or(role))))?;
@@ -69,7 +70,7 @@ impl Space {
         Ok(())
     }
 
-    /// Removes somebody. Everybody may leave.
+    /// Removes a user. Every member may leave.
     pub fn remove_member(&mut self, caller: &Caller, user: &str) -> Fallible<()> {
         self.require(caller, SpaceRole::Member)?;
         let known = self.members.get(user).copied();
@@ -83,7 +84,7 @@ impl Space {
     }
 }
 
-/// What it takes to make or unmake somebody of this role.
+/// The role that is required to add or remove a user of this role.
 fn least_for(role: MemberRole) -> SpaceRole {
     match role {
         MemberRole::Member => SpaceRole::Admin,
@@ -123,7 +124,7 @@ pub(super) mod tests {
 
     // Seen to fail with `least_for` that lets admins make admins, and with `set_member` that looks at the new role only.
     #[test]
-    fn nobody_makes_himself_more_than_he_is() {
+    fn no_member_can_raise_their_own_role() {
         let [olga, ada, mia, eve] =
             ["olga", "ada", "mia", "eve"].map(|name| caller(name, Role::Member));
         let set = |by: &Caller, user: &str, role| {
@@ -136,12 +137,12 @@ pub(super) mod tests {
         assert_eq!(
             set(&ada, "ada", MemberRole::Member),
             Err(403),
-            "an admin is the owner's affair"
+            "only the owner changes an admin"
         );
         assert_eq!(
             set(&eve, "eve", MemberRole::Member),
             Err(404),
-            "there is no such space for her"
+            "the space does not exist for her"
         );
         assert_eq!(set(&ada, "cy", MemberRole::Member), Ok(()));
         assert_eq!(set(&olga, "mia", MemberRole::Admin), Ok(()));
@@ -151,7 +152,7 @@ pub(super) mod tests {
 
     // Seen to fail with `remove_member` that does not ask what the other one is.
     #[test]
-    fn people_leave_and_are_removed() {
+    fn members_can_leave_and_be_removed() {
         let remove = |by: &str, user: &str| {
             let removed = space().remove_member(&caller(by, Role::Member), user);
             removed.map_err(|error| error.status().as_u16())

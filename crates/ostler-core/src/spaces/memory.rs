@@ -1,8 +1,9 @@
-//! Memory: what agents are told at the beginning of every session. A space has a file of its own, `CLAUDE.md` in its
-//! folder, which its agents can read and write like any other; the server has one for all spaces, which they cannot.
+//! Memory: text that agents get at the beginning of every session. A space has its own file, `CLAUDE.md` in its folder,
+//! which its agents can read and write like any other. The server has one file for all spaces, which agents cannot
+//! change.
 //!
-//! It is read here and handed over as text, not by the engine as a project's file: an agent writes it, and must not be
-//! able to import the server's own files with it, or to bring rules and hooks along.
+//! The server reads it and passes it as text, instead of having the engine read it as a project's file: agents write
+//! it, and must not be able to import the server's own files, or to add rules and hooks.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -17,23 +18,23 @@ use crate::records::kept;
 
 /// The name of a space's memory in its folder.
 pub(crate) const NAME: &str = "CLAUDE.md";
-/// The longest memory in bytes: it is a part of every request to the model.
+/// The size limit of a memory, in bytes: it is a part of every request to the model.
 pub const LONGEST: usize = 64 * 1024;
 
-/// What is remembered.
+/// The content of a memory.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Memory {
     pub text: String,
-    /// Another one whenever the text is; also the `ETag`.
+    /// Changes with the text; also the `ETag`.
     pub version: String,
-    /// Whether the file is longer than what is read of it.
+    /// Whether the file is longer than the text.
     pub(crate) truncated: bool,
 }
 
-/// The memory of a space as it was when somebody was last told of a change.
+/// The memory of a space at the last audit entry about a change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SeenMemory {
-    /// The space.
+    /// The id of the space.
     pub id: String,
     pub owner: String,
     pub version: String,
@@ -41,8 +42,8 @@ pub(crate) struct SeenMemory {
 
 kept!(SeenMemory, "seen_memory");
 
-/// A memory for the prompt of an agent. Agents write it, so it is quoted line by line: nothing in it can end the quotation
-/// or look like a part of the prompt.
+/// A memory for the prompt of an agent. Agents write it, so it is quoted line by line: nothing in it can end the
+/// quotation or look like a part of the prompt.
 pub(crate) fn quoted(title: &str, text: &str) -> String {
     let lines: Vec<String> = text.lines().map(|line| format!("> {line}")).collect();
     format!(
@@ -52,7 +53,7 @@ pub(crate) fn quoted(title: &str, text: &str) -> String {
     )
 }
 
-/// Reads it; empty if there is none. What leads out of the folder is not read.
+/// Reads a memory; empty if there is none. A link that leads out of the folder is not read.
 pub fn read(folder: &Path, name: &str) -> Fallible<Memory> {
     let mut bytes = Vec::new();
     match open_beneath(folder, Path::new(name)) {
@@ -64,29 +65,30 @@ pub fn read(folder: &Path, name: &str) -> Fallible<Memory> {
         Err(error) => {
             let message = format!("the memory cannot be read: {error}");
             return Err(ApiError::conflict("unreadable_memory", message)
-                .hint(format!("put a file in the place of {name}")));
+                .hint(format!("replace {name} by a regular file")));
         }
     }
     let truncated = bytes.len() > LONGEST;
     bytes.truncate(LONGEST);
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        // A character may have been cut, and an agent may have written anything.
+        // A character may have been cut, and an agent may have written invalid text.
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     };
     let version = version(&text);
     Ok(Memory { text, version, truncated })
 }
 
-/// Writes it, if it is still what the writer has seen.
+/// Writes a memory, if it has not changed since the caller read it.
 pub fn write(folder: &Path, name: &str, text: &str, seen: Option<&str>) -> Fallible<Memory> {
     if text.len() > LONGEST {
-        let message = format!("a memory has at most {LONGEST} bytes, and this has {}", text.len());
+        let message =
+            format!("a memory can have at most {LONGEST} bytes, and this has {}", text.len());
         return Err(ApiError::invalid("text", message));
     }
     let now = read(folder, name)?;
     if seen.is_some_and(|seen| seen != now.version) {
-        let message = "the memory is not what you have seen; somebody has changed it";
+        let message = "the memory has changed since you read it";
         let status = axum::http::StatusCode::PRECONDITION_FAILED;
         return Err(ApiError::new(status, "changed", message).hint("read it again"));
     }
@@ -94,7 +96,7 @@ pub fn write(folder: &Path, name: &str, text: &str, seen: Option<&str>) -> Falli
     Ok(Memory { text: text.to_owned(), version: version(text), truncated: false })
 }
 
-/// Puts a file in the place of what is there, also of a link, whose end is left alone.
+/// Replaces a file, or a link, whose target does not change.
 fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     ostler_files::replace_with(&folder.join(name), 0o666, |file| {
         file.write_all(bytes)?;
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_memory_is_written_by_whoever_has_seen_the_last_one() {
+    fn a_memory_is_written_only_if_the_caller_read_the_last_version() {
         let folder = tempfile::tempdir().unwrap();
         let none = read(folder.path(), NAME).unwrap();
         assert_eq!((none.text.as_str(), none.truncated), ("", false));
@@ -128,11 +130,11 @@ mod tests {
             write(folder.path(), NAME, &"x".repeat(LONGEST + 1), None).unwrap_err().status(),
             422
         );
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing lies about");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file stays");
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_says_so() {
+    fn a_memory_that_is_too_long_is_cut_and_marked() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join(NAME), "ä".repeat(LONGEST)).unwrap();
         let memory = read(folder.path(), NAME).unwrap();
@@ -142,7 +144,7 @@ mod tests {
 
     // Seen to fail with `read` that opens the path, and with `write` that does.
     #[test]
-    fn a_memory_that_leads_elsewhere_is_neither_read_nor_written_there() {
+    fn a_memory_that_is_a_link_is_neither_read_nor_written_through() {
         let house = tempfile::tempdir().unwrap();
         let (folder, secret) = (house.path().join("space"), house.path().join("token"));
         std::fs::create_dir(&folder).unwrap();

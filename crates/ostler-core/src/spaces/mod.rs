@@ -1,8 +1,8 @@
-//! Spaces: named workspaces with people, a folder, a memory, a policy, mounts and secrets of their own.
+//! Spaces: named workspaces with members, a folder, a memory, a policy, mounts and secrets.
 //!
-//! Sessions begin in a space or outside of all. One that belongs to a space works in its folder, begins with its policy
-//! and cannot get more than that; what it is started with is worked out again for every run (`space_setup`). A session stays
-//! with whoever began it; admins of the space can read it. What agents can reach is one value,
+//! A session begins in a space or outside of all spaces. In a space it works in the space's folder and has at most the
+//! permissions of its policy; its setup is computed again for every run (`space_setup`). A session belongs to the user
+//! who began it; admins of the space can read it. What agents can reach is one value,
 //! `confine::access_boundary::AccessBoundary`.
 
 pub mod access;
@@ -36,7 +36,7 @@ use crate::model::run::{Session, Setup};
 use crate::model::space::{MemberRole, Mount, Space, check_name};
 use crate::records::Records;
 
-/// Where spaces without a folder of the operator's have theirs, in the server's folder.
+/// The parent of the private folders of spaces, in the server's folder.
 pub(crate) const FOLDER: &str = "spaces";
 
 const MOST_SPACES: usize = 1_000;
@@ -55,11 +55,11 @@ pub struct Spaces {
     users: Arc<Users>,
     clock: Clock,
     redactor: Redactor,
-    /// Held while something is made that must not lie in something else that is being made.
+    /// Locked while a folder is added, because no two folders may overlap.
     making: tokio::sync::Mutex<()>,
 }
 
-/// What they are made of.
+/// The parts of [`Spaces`].
 pub struct Parts {
     pub config: Arc<Config>,
     pub records: Records,
@@ -68,7 +68,7 @@ pub struct Parts {
     pub redactor: Redactor,
 }
 
-/// What a space is made with.
+/// The fields of a new space.
 pub struct NewSpace {
     pub id: String,
     pub title: Option<String>,
@@ -77,7 +77,7 @@ pub struct NewSpace {
     pub policy: Policy,
 }
 
-/// What is changed about one; what is not said stays.
+/// The fields to change; absent ones stay.
 #[derive(Default)]
 pub struct Change {
     pub title: Option<String>,
@@ -86,7 +86,7 @@ pub struct Change {
     pub secrets: Option<Vec<String>>,
 }
 
-/// What somebody asks for who begins a session in a space.
+/// The requested setup of a session in a space.
 #[derive(Default)]
 pub struct Asked {
     pub cwd: Option<PathBuf>,
@@ -100,7 +100,7 @@ impl Spaces {
         Self { config, records, users, clock, redactor, making: tokio::sync::Mutex::default() }
     }
 
-    /// A new one, which belongs to the caller.
+    /// Creates a space, which belongs to the caller.
     pub async fn create(&self, caller: &Caller, new: NewSpace) -> Fallible<Space> {
         check_name("id", &new.id)?;
         let title = new.title.unwrap_or_else(|| new.id.clone());
@@ -142,33 +142,32 @@ impl Spaces {
         Ok(space)
     }
 
-    /// Refuses rules for whole tools, unless the operator lets agents work without questions or the caller runs the server.
+    /// Refuses rules for whole tools, unless the operator allows `bypassPermissions` or the caller is an administrator
+    /// of the server.
     fn check_widening(&self, caller: &Caller, policy: &Policy) -> Fallible<()> {
         let whole = policy.whole_tools();
         if whole.is_empty() || self.config.allow_bypass || caller.role >= Role::Admin {
             return Ok(());
         }
-        let message = format!(
-            "the rule {} lets agents use a tool for everything, without a question",
-            shown(whole[0])
-        );
+        let message =
+            format!("the rule {} lets agents use a whole tool without approval", shown(whole[0]));
         Err(ApiError::forbidden("whole_tool_not_allowed", message).field("policy.allowed").hint(
             "name what is allowed, such as Bash(git log:*), or ask an administrator of the server",
         ))
     }
 
-    /// Writes down who let agents of a space use whole tools.
+    /// Writes an audit entry if a user lets agents of a space use whole tools.
     async fn note_widening(&self, caller: &Caller, space: &Space) -> Fallible<()> {
         let whole = space.policy.whole_tools();
         if whole.is_empty() {
             return Ok(());
         }
-        let subject = format!("space {}: {} without a question", space.id, whole.join(", "));
+        let subject = format!("space {}: {} without approval", space.id, whole.join(", "));
         let at = self.clock.now();
         self.records.create(&Audited::of_space(space, "widened", &caller.user, subject, at)).await
     }
 
-    /// Says in the audit when the memory of a space is not what it was, since agents write it too.
+    /// Writes an audit entry if the memory of a space has changed, since agents write it too.
     async fn note_memory(&self, space: &Space, memory: &Memory, by: &str) -> Fallible<()> {
         let seen = SeenMemory {
             id: space.id.clone(),
@@ -187,7 +186,8 @@ impl Spaces {
         self.records.create(&Audited::of_space(space, "memory", by, subject, at)).await
     }
 
-    /// A folder for a space alone. One that is there must be empty: what an earlier space left is not the new one's.
+    /// Creates the private folder of a space. An existing one must be empty: files of an earlier space do not belong to
+    /// the new one.
     fn own_folder(&self, id: &str) -> Fallible<PathBuf> {
         let made = || -> std::io::Result<Option<PathBuf>> {
             let spaces = self.config.data.join(FOLDER);
@@ -201,24 +201,24 @@ impl Spaces {
         made().map_err(error::internal)?.ok_or_else(|| {
             let message = format!("a folder of an earlier space {id} is still there");
             ApiError::conflict("folder_exists", message)
-                .hint("take another name, or ask the operator to move the folder away")
+                .hint("use another name, or ask the operator to move the folder away")
         })
     }
 
-    /// A folder in one of the operator's roots. It is taken away from everybody else, so not everybody may.
+    /// A folder in one of the operator's roots. No other user can use it then, so this needs an administrator.
     fn folder_of_operator(&self, caller: &Caller, said: &Path, all: &[Space]) -> Fallible<PathBuf> {
         caller.require(Role::Admin)?;
         let refused = |why: &str| ApiError::invalid("folder", format!("{} {why}", said.display()));
         let folder = self.config.workspace.join(said).canonicalize();
         let folder = folder.ok().filter(|folder| folder.is_dir());
-        let folder = folder.ok_or_else(|| refused("is no folder here"))?;
+        let folder = folder.ok_or_else(|| refused("cannot be found"))?;
         if !self.is_in_roots(&folder) {
-            return Err(refused("is not in a folder where agents may work")
+            return Err(refused("is not inside a folder in which agents may work")
                 .hint("the operator names such folders with --root"));
         }
         let workspace = self.config.workspace.canonicalize().unwrap_or_default();
         if workspace.starts_with(&folder) {
-            return Err(refused("is where agents work that belong to no space"));
+            return Err(refused("is used by agents outside of all spaces"));
         }
         self.check_apart("folder", &folder, all, None)?;
         Ok(folder)
@@ -230,7 +230,7 @@ impl Spaces {
         roots.any(|root| folder.starts_with(root))
     }
 
-    /// Refuses a place that touches the server's own folder, or that of a space other than `own`.
+    /// Refuses a path that overlaps with the server's own folder, or with that of a space other than `own`.
     fn check_apart(
         &self,
         field: &str,
@@ -242,27 +242,27 @@ impl Spaces {
         let data = self.config.data.canonicalize().unwrap_or_else(|_| self.config.data.clone());
         let others = all.iter().filter(|space| own != Some(space.id.as_str()));
         if touches(&data) || others.into_iter().any(|space| touches(&space.folder)) {
-            // Whose it is is nobody else's business.
-            let message = format!("{} belongs to somebody else here", place.display());
+            // The message does not say to whom it belongs.
+            let message = format!("{} is used by another space or by the server", place.display());
             return Err(ApiError::forbidden("folder_taken", message).field(field));
         }
         Ok(())
     }
 
-    /// The folder must be what it was when the space was made.
+    /// Refuses a space whose folder has been moved or replaced.
     fn check_folder(&self, space: &Space) -> Fallible<()> {
         let is_same = space.folder.canonicalize().is_ok_and(|real| real == space.folder);
         if is_same && (space.private || self.is_in_roots(&space.folder)) {
             return Ok(());
         }
-        let message = format!("the folder of the space {} is not where it was", space.id);
+        let message = format!("the folder of the space {} was moved or replaced", space.id);
         Err(ApiError::conflict("folder_moved", message)
-            .hint("put it back, or make another space for where it is now"))
+            .hint("move it back, or create another space for the new place"))
     }
 
-    /// A space in which the caller has this role, or more.
+    /// A space in which the caller has at least this role.
     pub async fn find(&self, caller: &Caller, id: &str, least: SpaceRole) -> Fallible<Space> {
-        // What cannot be a name is no name of a space, and need not be looked for.
+        // An invalid name cannot be the name of a space.
         let none = |_| error::not_found("space", id);
         check_name("id", id).map_err(none)?;
         let found = self.records.find::<Space>(id).await?;
@@ -271,12 +271,13 @@ impl Spaces {
         Ok(space)
     }
 
-    /// Every space: its folder must be apart from all others. There are at most [`MOST_SPACES`].
+    /// Every space: its folder must not overlap with any other. There are at most [`MOST_SPACES`].
     async fn all(&self) -> Fallible<Vec<Space>> {
         self.records.all(Filter::default()).await
     }
 
-    /// A part of those that the caller has to do with. Reads as many as are listed, and those of others between them.
+    /// A page of the spaces in which the caller has a role. Reads as many as are listed, and those of others between
+    /// them.
     pub async fn list(&self, caller: &Caller, page: &Page) -> Fallible<Vec<Space>> {
         let (mut found, mut after) = (Vec::new(), page.after.clone());
         while found.len() < page.limit {
@@ -306,7 +307,7 @@ impl Spaces {
         Ok(changed.await?.0)
     }
 
-    /// Changes what it is like. What was running goes on as it began; the next run is as this says.
+    /// Changes the fields of a space. Active runs continue unchanged; the next run uses the new values.
     pub async fn change(&self, caller: &Caller, id: &str, change: Change) -> Fallible<Space> {
         let Change { title, zone, policy, secrets } = change;
         self.find(caller, id, SpaceRole::Admin).await?;
@@ -315,10 +316,10 @@ impl Spaces {
         policy.as_ref().map(|policy| policy.check(&self.config)).transpose()?;
         policy.as_ref().map(|policy| self.check_widening(caller, policy)).transpose()?;
         if let Some(names) = &secrets {
-            // They are the operator's, not the space's.
+            // They belong to the operator, not to the space.
             caller.require(Role::Admin)?;
             if names.len() > MOST_SECRETS {
-                let message = format!("a space has at most {MOST_SECRETS} secrets");
+                let message = format!("a space can have at most {MOST_SECRETS} secrets");
                 return Err(ApiError::invalid("secrets", message));
             }
             secrets::chosen(&secrets::load(&self.config.data, &self.redactor)?, names)?;
@@ -362,7 +363,10 @@ impl Spaces {
         }
         self.update(caller, id, SpaceRole::Admin, |space| {
             if space.members.len() >= MOST_MEMBERS && !space.members.contains_key(user) {
-                return Err(ApiError::conflict("too_many_members", "the space is full"));
+                return Err(ApiError::conflict(
+                    "too_many_members",
+                    "the space has too many members",
+                ));
             }
             space.set_member(caller, user, role)
         })
@@ -374,7 +378,7 @@ impl Spaces {
         self.update(caller, id, SpaceRole::Member, remove).await
     }
 
-    /// What the operator lets spaces mount.
+    /// The folders that the operator lets spaces mount.
     pub fn mount_rules(&self) -> Fallible<MountRules> {
         MountRules::load(&self.config.data)
     }
@@ -422,7 +426,7 @@ impl Spaces {
         .await
     }
 
-    /// Ends a space. A folder of its own is put aside, where the operator finds it.
+    /// Deletes a space. Its private folder is moved aside, where the operator finds it.
     pub async fn remove(&self, caller: &Caller, id: &str) -> Fallible<Space> {
         let space = self.find(caller, id, SpaceRole::Owner).await?;
         let _making = self.making.lock().await;
@@ -432,13 +436,13 @@ impl Spaces {
             let aside = gone.join(format!("{id}-{}", random_text(6)));
             let moved = private::folder(&gone).and_then(|()| std::fs::rename(&space.folder, aside));
             if let Err(error) = moved {
-                tracing::warn!(space = id, %error, "the folder of a space that is gone stays where it was");
+                tracing::warn!(space = id, %error, "the folder of a deleted space could not be moved aside");
             }
         }
         Ok(space)
     }
 
-    /// What a session in a space begins with.
+    /// The setup of a new session in a space.
     pub async fn begin(&self, caller: &Caller, id: &str, asked: Asked) -> Fallible<Setup> {
         let space = self.find(caller, id, SpaceRole::Member).await?;
         Ok(Setup {
@@ -450,7 +454,7 @@ impl Spaces {
         })
     }
 
-    /// Another folder for a session that is in a space.
+    /// Checks another folder for a session in a space.
     pub async fn go_to(&self, caller: &Caller, id: &str, to: PathBuf) -> Fallible<PathBuf> {
         let space = self.find(caller, id, SpaceRole::Member).await?;
         self.folder_in(&space, Some(to))
@@ -460,33 +464,34 @@ impl Spaces {
         self.check_folder(space)?;
         let folder = space.folder.join(said.unwrap_or_default());
         let folder = folder.canonicalize().map_err(|_| {
-            ApiError::invalid("cwd", format!("{} is no folder of the space", folder.display()))
+            ApiError::invalid("cwd", format!("{} is not a folder of the space", folder.display()))
         })?;
         space_setup::inside(&space.folder, &folder)?;
         Ok(folder)
     }
 
-    /// Refuses a folder that belongs to a space, for a session that belongs to none: it would work there without the
-    /// space's policy.
+    /// Refuses a folder of a space for a session outside of all spaces, which would work there without the space's
+    /// policy.
     pub async fn check_free(&self, cwd: &Path) -> Fallible<()> {
         let real = cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned());
         if self.all().await?.iter().any(|space| real.starts_with(&space.folder)) {
-            let message = format!("{} is not in a folder where agents may work", cwd.display());
+            let message =
+                format!("{} is not inside a folder in which agents may work", cwd.display());
             return Err(ApiError::invalid("cwd", message)
-                .hint("if it belongs to a space of yours, begin the session in that space"));
+                .hint("if it belongs to one of your spaces, begin the session in that space"));
         }
         Ok(())
     }
 
-    /// Whether the caller may read a session of somebody else because it is in a space of his.
+    /// Whether the caller may read a session of another user because it is in the caller's space.
     pub async fn oversees(&self, caller: &Caller, session: &Session) -> Fallible<bool> {
         let Some(id) = &session.setup.space else { return Ok(false) };
         let found = self.records.find::<Space>(id).await?;
         Ok(found.is_some_and(|(space, _)| space.role(caller) >= Some(SpaceRole::Admin)))
     }
 
-    /// Sessions in a space that the caller may read: everybody's for its admins, otherwise one's own. In the order in which
-    /// they began; `page.after` is the id of one of them.
+    /// Sessions in a space that the caller may read: all for its admins, otherwise the caller's own. Oldest first;
+    /// `page.after` is the id of one of them.
     pub async fn sessions(&self, caller: &Caller, id: &str, page: &Page) -> Fallible<Vec<Session>> {
         let space = self.find(caller, id, SpaceRole::Member).await?;
         let reads_all = space.role(caller) >= Some(SpaceRole::Admin);
@@ -506,12 +511,12 @@ impl Spaces {
         self.in_order(&filter, after, page.limit, is_shown).await
     }
 
-    /// Somebody's sessions in a space.
+    /// The sessions of a user in a space.
     pub async fn sessions_of(&self, id: &str, owner: String) -> Fallible<Vec<Session>> {
         self.in_order(&in_space(id, Some(owner)), None, usize::MAX, |_| true).await
     }
 
-    /// At most so many sessions of a space, in the order in which they began.
+    /// At most this many sessions of a space, oldest first.
     async fn in_order(
         &self,
         filter: &Filter,
@@ -526,13 +531,13 @@ impl Spaces {
             let sessions: Vec<Session> = self.records.list(filter, &page).await?;
             let Some(last) = sessions.last() else { break };
             after = Some(last.begun.clone());
-            // Those of users who are members no longer are left out.
+            // Sessions of former members are left out.
             found.extend(sessions.into_iter().filter(|session| is_shown(session)));
         }
         Ok(found)
     }
 
-    /// What a space remembers.
+    /// The memory of a space.
     pub async fn memory(&self, caller: &Caller, id: &str) -> Fallible<Memory> {
         let space = self.find(caller, id, SpaceRole::Member).await?;
         self.check_folder(&space)?;
@@ -552,7 +557,7 @@ impl Spaces {
         memory::write(&space.folder, memory::NAME, text, seen)
     }
 
-    /// What all spaces remember.
+    /// The memory of all spaces.
     pub fn shared_memory(&self) -> Fallible<Memory> {
         memory::read(&self.config.data, SHARED_MEMORY)
     }
@@ -569,7 +574,7 @@ impl Spaces {
     }
 }
 
-/// The sessions of a space: all, or those of a user.
+/// Selects the sessions of a space: all, or those of a user.
 fn in_space(id: &str, owner: Option<String>) -> Filter {
     let field = Some(("setup.space".to_owned(), id.to_owned()));
     Filter { owner, field, ..Filter::default() }
@@ -582,10 +587,10 @@ fn check_title(title: &str) -> Fallible<()> {
     if is_fine {
         return Ok(());
     }
-    Err(ApiError::invalid("title", "a title has 1 to 200 characters, on one line"))
+    Err(ApiError::invalid("title", "the title must have 1 to 200 characters, on one line"))
 }
 
-/// Who answers for the whole tools that a policy allows, if it allows any.
+/// The user who allows whole tools with this policy, if it allows any.
 fn widened_by(caller: &Caller, policy: &Policy) -> Option<String> {
     (!policy.whole_tools().is_empty()).then(|| caller.user.clone())
 }

@@ -1,4 +1,4 @@
-//! Which folders of this machine spaces may show to their agents: the operator's file `mounts.json` says so, and without
+//! Which folders of this machine spaces may show to their agents: those in the operator's file `mounts.json`; without
 //! it there are none.
 //!
 //! ```json
@@ -6,8 +6,8 @@
 //!  "blocked": ["*.bak"], "membersReadOnly": true}
 //! ```
 //!
-//! The file lies in the server's own folder, which agents are kept out of, and is read every time it is needed. Paths are
-//! judged where they really lead, when a mount is added and again whenever a session begins.
+//! The file is in the server's own folder, which agents cannot read, and is read every time it is needed. Paths are
+//! checked with links resolved, when a mount is added and again whenever a session begins.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -21,7 +21,7 @@ use super::access::SpaceRole;
 use crate::confine::own_files::MOUNTS;
 use crate::model::space::Mount;
 
-/// What nobody means to show to an agent, wherever it lies.
+/// Names that must not be shown to an agent, in any folder.
 const BLOCKED: [&str; 24] = [
     ".ssh",
     ".gnupg",
@@ -49,16 +49,16 @@ const BLOCKED: [&str; 24] = [
     "*.key",
 ];
 
-/// What the operator allows.
+/// The content of the operator's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MountRules {
-    /// Folders that may be shown, with all below them.
+    /// Folders that may be shown, with everything below them.
     pub roots: Vec<Root>,
-    /// More names that are never shown, beside the usual ones.
+    /// Further names that are never shown, in addition to the usual ones.
     #[serde(default)]
     pub blocked: Vec<String>,
-    /// Whether sessions of plain members only read.
+    /// Whether sessions of plain members can only read.
     #[serde(default = "yes")]
     pub members_read_only: bool,
 }
@@ -68,7 +68,7 @@ pub struct MountRules {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Root {
     pub path: PathBuf,
-    /// Whether agents may be let change what is in it.
+    /// Whether agents may be allowed to write in it.
     #[serde(default)]
     pub(crate) read_write: bool,
 }
@@ -81,7 +81,7 @@ impl MountRules {
     /// Reads the operator's file.
     ///
     /// # Errors
-    /// When it is not there or cannot be used; then nothing can be mounted, and the error says so.
+    /// When the file does not exist or is invalid; then nothing can be mounted, and the error says why.
     pub(crate) fn load(data: &Path) -> Fallible<Self> {
         let file = data.join(MOUNTS);
         let blocks = |why: String| {
@@ -89,17 +89,16 @@ impl MountRules {
         };
         let text = private::read(&file).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                blocks(format!("the operator has not said which ({MOUNTS} is not there)"))
+                blocks(format!("the operator has not allowed any ({MOUNTS} does not exist)"))
             }
             _ => blocks(error.to_string()),
         })?;
         let rules: Self = serde_json::from_str(&text)
-            .map_err(|error| blocks(format!("{MOUNTS} cannot be understood: {error}")))?;
+            .map_err(|error| blocks(format!("{MOUNTS} is invalid: {error}")))?;
         match rules.roots.iter().find(|root| !root.path.is_absolute()) {
-            Some(root) => Err(blocks(format!(
-                "{} in {MOUNTS} does not begin at the root",
-                root.path.display()
-            ))),
+            Some(root) => {
+                Err(blocks(format!("{} in {MOUNTS} is not an absolute path", root.path.display())))
+            }
             None => Ok(rules),
         }
     }
@@ -110,21 +109,21 @@ impl MountRules {
         usual.chain(self.blocked.iter().cloned()).collect()
     }
 
-    /// Where a path leads and whether that may be shown; the root it lies in.
+    /// Checks whether a path may be shown. Returns the real path, and the root that contains it.
     pub(super) fn check(&self, path: &Path) -> Fallible<(PathBuf, &Root)> {
         let refused =
             |why: String| ApiError::forbidden("mount_refused", format!("{} {why}", path.display()));
         let is_plain = path.is_absolute()
             && path.components().all(|part| !matches!(part, Component::ParentDir));
         if !is_plain {
-            return Err(refused("does not begin at the root, or goes up".to_owned()));
+            return Err(refused("is not absolute, or contains `..`".to_owned()));
         }
-        let real = path.canonicalize().map_err(|_| refused("is not there".to_owned()))?;
+        let real = path.canonicalize().map_err(|_| refused("does not exist".to_owned()))?;
         if !real.is_dir() {
-            return Err(refused("is no folder".to_owned()));
+            return Err(refused("is not a folder".to_owned()));
         }
         let blocked = self.blocked();
-        // As it was named, too: a name that is blocked is blocked whatever it leads to.
+        // The given path is checked, too: a blocked name is blocked whatever its target is.
         if let Some(name) = [path, &*real].into_iter().find_map(|path| blocked_by(path, &blocked)) {
             return Err(refused(format!("has a name that is never shown to agents ({name})")));
         }
@@ -134,13 +133,13 @@ impl MountRules {
             .find(|root| root.path.canonicalize().is_ok_and(|allowed| real.starts_with(allowed)));
         match root {
             Some(root) => Ok((real, root)),
-            None => Err(refused(format!("is in no folder that the operator lists in {MOUNTS}"))
+            None => Err(refused(format!("is not in a folder that the operator lists in {MOUNTS}"))
                 .hint("ask the operator to add it to the roots there")),
         }
     }
 
-    /// A mount as a session has it: where it is, and whether it may be written. Checked again, because whoever can write
-    /// on the way to it can lead it elsewhere.
+    /// A mount for a session: its path, and whether it may be written. Checked again, because a user who can write to a
+    /// parent folder can redirect it.
     pub(super) fn open(&self, mount: &Mount, role: SpaceRole) -> Fallible<(PathBuf, bool)> {
         let (real, root) = self.check(&mount.path)?;
         if real != mount.real {
@@ -158,7 +157,7 @@ impl MountRules {
     }
 }
 
-/// The pattern that one of the names in a path fits.
+/// The pattern that matches one of the names in a path.
 fn blocked_by<'a>(path: &Path, blocked: &'a [String]) -> Option<&'a str> {
     let names: Vec<String> = path
         .components()
@@ -177,14 +176,14 @@ fn blocked_by<'a>(path: &Path, blocked: &'a [String]) -> Option<&'a str> {
     blocked.iter().find(is_in).map(String::as_str)
 }
 
-/// Whether a name fits a pattern in which a star stands for anything.
+/// Whether a name matches a pattern in which `*` stands for any text.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.split_first(), name.split_first()) {
         (None, None) => true,
         (Some((b'*', rest)), _) => {
             fits(rest, name) || name.split_first().is_some_and(|(_, name)| fits(pattern, name))
         }
-        (Some((wanted, rest)), Some((letter, name))) if wanted == letter => fits(rest, name),
+        (Some((wanted, rest)), Some((byte, name))) if wanted == byte => fits(rest, name),
         _ => false,
     }
 }
@@ -212,10 +211,10 @@ mod tests {
         (house, rules)
     }
 
-    // Seen to fail with a check of the written path alone (keys, out), of the real path alone, and with one that compares
-    // texts (docs-old).
+    // Seen to fail with a check of the given path only (keys, out), of the real path only, and with one that compares
+    // text (docs-old).
     #[test]
-    fn only_what_the_operator_lists_can_be_mounted() {
+    fn only_folders_that_the_operator_lists_can_be_mounted() {
         let (house, rules) = house();
         let check = |path: &str| rules.check(&house.path().join(path)).map(|(real, _)| real);
         let real = house.path().canonicalize().unwrap();
@@ -242,12 +241,15 @@ mod tests {
         for path in refused {
             assert_eq!(check(path).unwrap_err().status(), 403, "{path}");
         }
-        assert!(rules.check(Path::new("docs")).is_err(), "not from where the server happens to be");
+        assert!(
+            rules.check(Path::new("docs")).is_err(),
+            "not relative to the server's working directory"
+        );
     }
 
     // Seen to fail with `open` that trusts what was checked when the mount was added.
     #[test]
-    fn a_way_that_leads_elsewhere_later_is_refused() {
+    fn a_mount_whose_target_changed_is_refused() {
         let (house, rules) = house();
         let path = house.path().join("docs/near");
         let (real, _) = rules.check(&path).unwrap();
@@ -265,9 +267,9 @@ mod tests {
         );
     }
 
-    // Seen to fail with each of the three conditions left out.
+    // Seen to fail without each of the three conditions.
     #[test]
-    fn a_mount_is_written_only_if_all_say_so() {
+    fn a_mount_is_writable_only_if_operator_mount_and_role_allow_it() {
         let (house, mut rules) = house();
         let mut writable = |place: &str, write, role, members_read_only| {
             rules.members_read_only = members_read_only;
@@ -277,22 +279,22 @@ mod tests {
             rules.open(&mount, role).unwrap().1
         };
         assert!(writable("data", true, SpaceRole::Admin, true));
-        assert!(!writable("docs", true, SpaceRole::Owner, true), "the operator says no");
-        assert!(!writable("data", false, SpaceRole::Owner, true), "the mount says no");
-        assert!(!writable("data", true, SpaceRole::Member, true), "members only read");
-        assert!(writable("data", true, SpaceRole::Member, false), "unless they may");
+        assert!(!writable("docs", true, SpaceRole::Owner, true), "the operator does not allow it");
+        assert!(!writable("data", false, SpaceRole::Owner, true), "the mount does not allow it");
+        assert!(!writable("data", true, SpaceRole::Member, true), "members can only read");
+        assert!(writable("data", true, SpaceRole::Member, false), "unless the operator allows it");
     }
 
     #[test]
-    fn without_the_operators_word_nothing_is_mounted() {
+    fn without_a_valid_file_of_the_operator_nothing_can_be_mounted() {
         let data = tempfile::tempdir().unwrap();
         let why = || MountRules::load(data.path()).unwrap_err().detail().message.clone();
-        assert!(why().contains("mounts.json is not there"), "{}", why());
+        assert!(why().contains("mounts.json does not exist"), "{}", why());
         let file = data.path().join(MOUNTS);
         for (text, expected) in [
-            ("{", "cannot be understood"),
+            ("{", "is invalid"),
             (r#"{"roots": [], "writable": true}"#, "unknown field"),
-            (r#"{"roots": [{"path": "docs"}]}"#, "does not begin at the root"),
+            (r#"{"roots": [{"path": "docs"}]}"#, "is not an absolute path"),
         ] {
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
@@ -300,13 +302,13 @@ mod tests {
         }
         fs::write(&file, r#"{"roots": [{"path": "/srv"}]}"#).unwrap();
         let rules = MountRules::load(data.path()).unwrap();
-        assert!(rules.members_read_only && !rules.roots[0].read_write, "what is not said is no");
+        assert!(rules.members_read_only && !rules.roots[0].read_write, "absent fields deny");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
         assert!(why().contains("chmod 600"), "{}", why());
     }
 
     #[test]
-    fn names_fit_patterns() {
+    fn names_are_matched_against_patterns() {
         let blocked =
             |path: &str| blocked_by(Path::new(path), &BLOCKED.map(str::to_owned)).is_some();
         for path in [

@@ -1,7 +1,7 @@
-//! Secrets that agents' commands may have: the operator's file `secrets.json`, names with their values.
+//! Secrets that agents' commands may have: names and values in the operator's file `secrets.json`.
 //!
-//! A space lists the names of those it has, and only admins of the server change that list. Commands of its sessions get
-//! them as variables of their environment. They are taken out of everything that is logged and told.
+//! A space lists the names of its secrets, and only admins of the server change that list. Commands of its sessions get
+//! them as environment variables. They are redacted in everything that is logged or sent.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,15 +13,15 @@ use ostler_base::private;
 use crate::confine::own_files::SECRETS;
 use crate::confine::redact::Redactor;
 
-/// Beginnings of names that mean something to engines, shells and the loader of programs.
+/// Prefixes of names that mean something to engines, shells and the dynamic loader.
 const RESERVED: [&str; 9] =
     ["ANTHROPIC_", "CLAUDE_", "OSTLER", "LD_", "DYLD_", "BASH_", "NODE_OPTIONS", "PYTHON", "GIT_"];
 const RESERVED_NAMES: [&str; 8] = ["PATH", "HOME", "ENV", "IFS", "SHELL", "TMPDIR", "TZ", "USER"];
 
-/// The operator's secrets, as they are now. There are none if there is no file.
+/// Reads the operator's secrets. Without the file there are none.
 ///
 /// # Errors
-/// When it cannot be used, or others can read it.
+/// When the file is invalid, or others can read it.
 pub(crate) fn load(data: &Path, redactor: &Redactor) -> Fallible<BTreeMap<String, String>> {
     let file = data.join(SECRETS);
     let refused = |why: String| {
@@ -32,27 +32,27 @@ pub(crate) fn load(data: &Path, redactor: &Redactor) -> Fallible<BTreeMap<String
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(refused(error.to_string())),
     };
-    // What serde says could quote a value.
+    // The error message of serde could quote a value.
     let secrets: BTreeMap<String, String> = serde_json::from_str(&text).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
-        refused(format!("{SECRETS} is no object of names and texts ({place})"))
+        refused(format!("{SECRETS} must be an object of names and texts ({place})"))
     })?;
     for (name, value) in &secrets {
         if !is_name(name) {
-            return Err(refused(format!("{} in {SECRETS} is no name for one", shown(name))));
+            return Err(refused(format!("{} in {SECRETS} is not a valid name", shown(name))));
         }
         if value.contains('\0') {
-            return Err(refused(format!("the value of {name} in {SECRETS} has a zero byte")));
+            return Err(refused(format!("the value of {name} in {SECRETS} contains a zero byte")));
         }
         redactor.add(name, value);
     }
     Ok(secrets)
 }
 
-/// Those of them that a space lists.
+/// The secrets that a space lists.
 ///
 /// # Errors
-/// When one is not there.
+/// When one of them does not exist.
 pub(super) fn chosen(
     secrets: &BTreeMap<String, String>,
     names: &[String],
@@ -62,7 +62,7 @@ pub(super) fn chosen(
         None => {
             let message = format!("the server has no secret {}", shown(name));
             Err(ApiError::invalid("secrets", message).hint(format!(
-                "the operator adds it to {SECRETS}, or an admin takes it off the list"
+                "the operator has to add it to {SECRETS}, or an admin has to remove it from the list"
             )))
         }
     };
@@ -83,9 +83,9 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    // Seen to fail with a reader that does not look at the file's mode, and with an error that quotes the file.
+    // Seen to fail with a reader that does not check the file's mode, and with an error that quotes the file.
     #[test]
-    fn secrets_are_read_from_a_private_file_and_shown_to_nobody() {
+    fn secrets_are_read_from_a_private_file_and_never_shown() {
         let data = tempfile::tempdir().unwrap();
         let redactor = Redactor::default();
         assert!(load(data.path(), &redactor).unwrap().is_empty());

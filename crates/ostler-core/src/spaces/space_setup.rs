@@ -1,5 +1,5 @@
-//! What a session has of its space when its engine starts: looked at again each time, so that what has changed since
-//! counts and what has been led elsewhere is refused.
+//! What a session gets from its space when its engine starts. It is computed again each time, so that changes apply and
+//! redirected folders are refused.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,22 +29,22 @@ pub(crate) struct SpaceSetup {
     place: Option<Place>,
 }
 
-/// What only sessions of a space have.
+/// The part that only sessions in a space have.
 struct Place {
     policy: Policy,
     zone: String,
     secrets: BTreeMap<String, String>,
-    /// What the agent is told, apart from memories.
-    told: String,
+    /// The text for the agent, apart from memories.
+    instructions: String,
     folder: PathBuf,
     data: PathBuf,
 }
 
 impl Spaces {
-    /// What a session has to be fitted with now.
+    /// The current setup for a session.
     ///
     /// # Errors
-    /// When it must not begin: its space is gone, its user is not in it any more, or a folder leads elsewhere.
+    /// When it must not begin: its space was deleted, its user is no longer a member, or a folder was redirected.
     pub(crate) async fn space_setup(&self, session: &Session) -> Fallible<SpaceSetup> {
         let all = self.all().await?;
         let cwd = session.setup.cwd.clone();
@@ -67,7 +67,7 @@ impl Spaces {
         let space = all.iter().find(|space| space.id == *id).ok_or_else(gone)?;
         let on_server = self.users.role(&session.owner).ok_or_else(gone)?;
         let role = space.role_of(&session.owner, on_server).ok_or_else(|| {
-            let message = format!("{} is not in the space {id} any more", session.owner);
+            let message = format!("{} is no longer a member of the space {id}", session.owner);
             ApiError::forbidden("not_in_space", message)
         })?;
         self.check_folder(space)?;
@@ -82,7 +82,7 @@ impl Spaces {
         };
         let place = Place {
             secrets: secrets::chosen(&known, &space.secrets)?,
-            told: told(space, &access_boundary),
+            instructions: instructions(space, &access_boundary),
             policy: self.policy_of(space),
             zone: space.zone.clone(),
             folder: space.folder.clone(),
@@ -91,28 +91,29 @@ impl Spaces {
         Ok(SpaceSetup { cwd, access_boundary, place: Some(place) })
     }
 
-    /// The folder of a session outside of spaces must still be where it was when it was named, and where agents may work.
+    /// Checks the folder of a session outside of spaces: it must not have been moved or replaced, and agents must be
+    /// allowed to work there.
     fn check_plain(&self, cwd: &Path) -> Fallible<()> {
         let refused = |why: &str| {
             let message = format!("{} {why}", cwd.display());
             let error = ApiError::conflict("folder_moved", message).field("cwd");
-            Err(error.hint("put the folder back, or begin a session in another one"))
+            Err(error.hint("restore the folder, or begin a session in another one"))
         };
         match cwd.canonicalize() {
-            // The operator may have named the workspace by a link.
+            // The operator may have given the workspace as a link.
             Ok(real) if real != cwd && *cwd != self.config.workspace => {
                 refused("leads to another folder now")
             }
             Ok(real) if !real.is_dir() => refused("is not a folder any more"),
             Ok(real) if !self.is_in_roots(&real) => {
-                refused("is not in a folder where agents may work")
+                refused("is not inside a folder in which agents may work")
             }
             Ok(_) => Ok(()),
-            Err(_) => refused("is not there any more"),
+            Err(_) => refused("no longer exists"),
         }
     }
 
-    /// What a policy allows now: whole tools only as long as the one who allowed them may.
+    /// What a policy allows now: whole tools only as long as the user who allowed them still may.
     fn policy_of(&self, space: &Space) -> Policy {
         let by = space.widened_by.as_ref().unwrap_or(&space.owner);
         let may =
@@ -151,8 +152,8 @@ impl EngineSetup for Spaces {
         space_setup.apply(&mut engine_parts.options)
     }
 
-    /// What the space says now: whoever is put out of it, or whose folder has been led elsewhere, does not go on with an
-    /// engine that was started before.
+    /// The current state of the space: after a user was removed from it, or its folder was redirected, an engine that
+    /// was started before is not used any more.
     async fn stamp(&self, session: &Session) -> Fallible<String> {
         let space_setup = self.space_setup(session).await?;
         if let (Some(place), Some(id)) = (&space_setup.place, &session.setup.space)
@@ -166,7 +167,7 @@ impl EngineSetup for Spaces {
 }
 
 impl SpaceSetup {
-    /// Makes options fit.
+    /// Changes the options of an engine.
     ///
     /// # Errors
     /// When a memory cannot be read.
@@ -176,14 +177,10 @@ impl SpaceSetup {
             let variables = &mut options.engine.env.variables;
             variables.insert("TZ".to_owned(), place.zone.clone());
             variables.extend(place.secrets.clone());
-            add_to_prompt(options, &place.told);
+            add_to_prompt(options, &place.instructions);
             for (title, folder, name) in [
-                ("What all spaces here remember", &place.data, SHARED_MEMORY),
-                (
-                    "What this space remembers (CLAUDE.md in its folder)",
-                    &place.folder,
-                    memory::NAME,
-                ),
+                ("Memory of all spaces", &place.data, SHARED_MEMORY),
+                ("Memory of this space (CLAUDE.md in its folder)", &place.folder, memory::NAME),
             ] {
                 let text = memory::read(folder, name)?.text;
                 if !text.trim().is_empty() {
@@ -195,15 +192,16 @@ impl SpaceSetup {
         Ok(())
     }
 
-    /// Equal for fittings that need no new engine. What is remembered may change meanwhile: that is for the next one.
+    /// Equal for setups that need no new engine. A changed memory applies from the next engine.
     pub(crate) fn stamp(&self) -> String {
-        let of_space = self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.told));
+        let of_space =
+            self.place.as_ref().map(|it| (&it.policy, &it.zone, &it.secrets, &it.instructions));
         let all = format!("{:?}", (&self.cwd, &self.access_boundary, of_space));
         format!("{:x}", Sha256::digest(all.as_bytes()))
     }
 }
 
-/// The real place of a folder in another one, which must be where it says it is.
+/// Checks that a folder in another one is a real folder there, and not a link.
 pub(super) fn inside(folder: &Path, path: &Path) -> Fallible<()> {
     let refused = |why: &str| {
         let message = format!("{} {why}", path.display());
@@ -211,13 +209,13 @@ pub(super) fn inside(folder: &Path, path: &Path) -> Fallible<()> {
     };
     match path.canonicalize() {
         Ok(real) if real == path && real.starts_with(folder) && real.is_dir() => Ok(()),
-        Ok(real) if real.starts_with(folder) => refused("is no folder, or a way around to one"),
+        Ok(real) if real.starts_with(folder) => refused("is not a folder, or is a link to one"),
         Ok(_) => refused("is not in the folder of the space"),
-        Err(_) => refused("is not there any more"),
+        Err(_) => refused("no longer exists"),
     }
 }
 
-fn told(space: &Space, access_boundary: &AccessBoundary) -> String {
+fn instructions(space: &Space, access_boundary: &AccessBoundary) -> String {
     let mut text = format!(
         "You work in the space \"{}\", in the folder {}. Its people live in the time zone {}.",
         space.title,

@@ -1,4 +1,4 @@
-//! Tasks: a skill with its parameters and a prompt, to be executed when somebody says so.
+//! Tasks: a skill with its parameters and a prompt, executed on request.
 
 pub mod record;
 
@@ -29,10 +29,10 @@ use crate::runs::options::{EngineParts, EngineSetup};
 use crate::runs::{NewRun, Sessions, idempotency};
 use crate::session_room::SessionRoom;
 
-/// How long a system with skills may take to answer.
+/// How long the content management system may take to answer.
 const CMS_TIME: Duration = Duration::from_secs(10);
 
-/// What a task is made of.
+/// The fields of a new task.
 pub struct NewTask {
     pub name: String,
     pub agent_id: Option<String>,
@@ -70,12 +70,12 @@ impl Workshop {
             runs: config.data.join("runs"),
             hidden: at_home(config),
         };
-        // No run is under way yet; what is there was left by a server that was killed.
+        // Nothing runs yet, so existing folders were left by a server that was killed.
         materialise::sweep(&rules.runs);
         Ok(Self { skills: Skills { folders, cms }, rules, records })
     }
 
-    /// Everything a run of the task needs; the skill is fetched now.
+    /// Prepares a run of the task, and reads its skill.
     async fn prepare(&self, task: &Task) -> Fallible<SkillRun> {
         let request = TaskRequest {
             kind: task.task_type,
@@ -112,7 +112,7 @@ impl EngineSetup for Workshop {
     }
 }
 
-/// Where an engine would look for skills and commands of whoever started the server.
+/// Where an engine would look for skills and commands of the user who started the server.
 fn at_home(config: &Config) -> Vec<PathBuf> {
     let home = config.env.get("HOME").map(PathBuf::from);
     let home = home.or_else(|| std::env::var_os("HOME").map(PathBuf::from));
@@ -126,7 +126,7 @@ pub struct Tasks {
     pub workshop: Arc<Workshop>,
     sessions: Arc<Sessions>,
     clock: Clock,
-    /// Sessions of executions count like those that people make.
+    /// Sessions of executions count like those that users create.
     room: Arc<SessionRoom>,
 }
 
@@ -140,13 +140,13 @@ impl Tasks {
         Self { workshop, sessions, clock, room }
     }
 
-    /// Keeps a task. What can be wrong with it is said now, not when it is executed.
+    /// Creates a task. It is checked now, not when it is executed.
     pub async fn create(&self, caller: &Caller, new: NewTask) -> Fallible<TaskView> {
         if new.name.trim().is_empty() {
-            return Err(ApiError::invalid("name", "a task has a name"));
+            return Err(ApiError::invalid("name", "the task needs a name"));
         }
         if new.user_prompt.trim().is_empty() {
-            return Err(ApiError::invalid("userPrompt", "a prompt says something"));
+            return Err(ApiError::invalid("userPrompt", "the prompt is empty"));
         }
         let task = Task {
             id: ids::new("task"),
@@ -169,7 +169,7 @@ impl Tasks {
         Ok(TaskView::new(task, None))
     }
 
-    /// A task that the caller may see.
+    /// The task with this id, if the caller may see it.
     pub async fn find(&self, caller: &Caller, id: &str) -> Fallible<Task> {
         match self.sessions.records.find::<Task>(id).await? {
             Some((task, _)) if caller.may_see(&task.owner) => Ok(task),
@@ -185,7 +185,7 @@ impl Tasks {
         Ok(TaskView::new(task, run.map(|(run, _)| self.sessions.as_it_is(run))))
     }
 
-    /// Executes a task, in a session of its own; once for each key of the client, if it has one.
+    /// Executes a task in a new session; once for each key of the client, if it has one.
     pub async fn execute(&self, caller: &Caller, id: &str, key: Option<&str>) -> Fallible<Task> {
         key.map(idempotency::check).transpose()?;
         let key = key.map(|key| format!("execute {id} {key}"));
@@ -204,7 +204,7 @@ impl Tasks {
         self.execute_once(caller, id, Some(key), run).await
     }
 
-    /// The prompt of `run` is added to the task's own.
+    /// Adds the prompt of `run` to the task's own.
     async fn execute_once(
         &self,
         caller: &Caller,
@@ -236,7 +236,7 @@ impl Tasks {
         let run_id = key.map(|key| ids::of("run", key));
         let new = NewRun { id: run_id.clone(), unattended: run.unattended, ..NewRun::text(prompt) };
         let run = match self.sessions.submit(&session, new).await {
-            // The same request has come at the same moment, and was faster.
+            // The same request arrived at the same moment, and was faster.
             Err(error) if error.detail().code == "changed" => {
                 let found = self.sessions.records.find::<Run>(&run_id.unwrap_or_default()).await?;
                 found.map(|(run, _)| run).ok_or(error)?
@@ -249,7 +249,7 @@ impl Tasks {
             Some(last) => self.sessions.records.find::<Run>(&last.run).await?,
             None => None,
         };
-        // A request that is repeated does not become the last execution again.
+        // A repeated request does not become the last execution again.
         if last.is_some_and(|(last, _)| last.created > run.created) {
             return Ok(Task { execution: Some(execution), ..task });
         }
@@ -260,7 +260,7 @@ impl Tasks {
         Ok(executed.await?.0)
     }
 
-    /// Ends the last execution, if it is not over.
+    /// Cancels the last execution, if it has not ended.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Fallible<Task> {
         let task = self.find(caller, id).await?;
         let Some(execution) = &task.execution else {
@@ -279,7 +279,7 @@ impl Tasks {
     }
 }
 
-/// A prompt, and what is added to it.
+/// A prompt, and the text that is added to it.
 pub(crate) fn joined(prompt: &str, more: Option<&str>) -> String {
     match more {
         Some(more) => format!("{prompt}\n\n{more}"),

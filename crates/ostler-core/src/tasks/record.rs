@@ -1,4 +1,4 @@
-//! A task, as it is kept and as it is shown.
+//! The record of a task, and its form for clients.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use crate::model::run::{Failure, Run, RunState};
 use crate::records::kept;
 
-/// Something to be done with a skill, as often as one likes.
+/// A skill with a prompt, which can be executed any number of times.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     pub id: String,
     pub owner: String,
     pub name: String,
-    /// The skill.
+    /// The id of the skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<String>,
     pub task_type: TaskType,
@@ -30,23 +30,23 @@ pub struct Task {
     pub isolation: Option<Isolation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The space it belongs to.
+    /// The space to which it belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<String>,
-    /// Where it works.
+    /// The folder in which it works.
     pub project: PathBuf,
     /// Milliseconds since 1970.
     pub created: u64,
-    /// The last time it was executed.
+    /// The last execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<Execution>,
 }
 
-/// One time that a task is done.
+/// One execution of a task.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Execution {
-    /// Its log has everything.
+    /// The session, whose log has all events.
     pub session: String,
     pub run: String,
     pub metadata: Metadata,
@@ -54,13 +54,13 @@ pub struct Execution {
 
 kept!(Task, "task");
 
-/// A task with how it stands.
+/// A task with its status.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskView {
     #[serde(flatten)]
     pub task: Task,
-    /// `pending` until it is executed, then how that stands.
+    /// `pending` until it is executed, then the state of the execution.
     pub status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<u64>,

@@ -1,7 +1,7 @@
-//! Tells a program of the operator's what happens: somebody is waited for, or a run is over.
+//! Notifies a program of the operator: a run waits for a user, or a run ended.
 //!
-//! Never in anybody's way: what happens is taken from broadcasts and sent from tasks of its own (`courier`). The receiver
-//! may hear of the same thing twice.
+//! It never blocks other work: events come from broadcasts and are sent by separate tasks (`courier`). The receiver may
+//! get the same notification twice.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::courier::{Courier, Letter};
 use crate::model::run::Run;
 use crate::runs::Sessions;
 
-/// How many requests are remembered as told.
+/// How many notified requests are remembered.
 const TOLD: usize = 10_000;
-/// A secret that is shorter can be guessed.
+/// A shorter secret could be guessed.
 const SHORTEST_SECRET: usize = 16;
 
-/// Where it is, if it can be used.
+/// Checks the configuration, and returns the URL.
 ///
 /// # Errors
-/// In words, when the address is none or the secret is too short.
+/// A message, if the address is invalid or the secret is too short.
 pub fn check(webhook: &Webhook) -> Result<Url, String> {
     let url = Url::parse(&webhook.url)
-        .map_err(|error| format!("the webhook {} is no address: {error}", webhook.url))?;
+        .map_err(|error| format!("the webhook {} is not a valid address: {error}", webhook.url))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(format!("the webhook {} is no address of a web server", webhook.url));
+        return Err(format!("the webhook {} is not the address of a web server", webhook.url));
     }
     if webhook.secret.len() < SHORTEST_SECRET {
         return Err(format!(
@@ -49,7 +49,7 @@ pub struct WebhookSender {
     url: Url,
     secret: String,
     events: Vec<WebhookEvent>,
-    /// How people reach this server.
+    /// The address of this server for users.
     base: String,
     sessions: Arc<Sessions>,
     approvals: Arc<Approvals>,
@@ -57,7 +57,7 @@ pub struct WebhookSender {
 
 impl WebhookSender {
     /// # Errors
-    /// In words, when it cannot be used.
+    /// A message, if it cannot be used.
     pub fn new(
         webhook: &Webhook,
         base: String,
@@ -72,46 +72,46 @@ impl WebhookSender {
         Ok(Arc::new(Self { courier, url, secret, events, base, sessions, approvals }))
     }
 
-    /// Listens and tells, until [`WebhookSender::shut_down`].
+    /// Sends notifications, until [`WebhookSender::shut_down`].
     pub fn start(self: &Arc<Self>) {
         if self.events.contains(&WebhookEvent::Waiting) {
             let (webhook_sender, news) = (Arc::clone(self), self.approvals.news());
-            self.courier.spawn(async move { webhook_sender.tell_of_waiting(news).await });
+            self.courier.spawn(async move { webhook_sender.notify_of_waiting(news).await });
         }
         if self.events.contains(&WebhookEvent::Ended) {
             let (webhook_sender, news) = (Arc::clone(self), self.sessions.news());
-            self.courier.spawn(async move { webhook_sender.tell_of_ends(news).await });
+            self.courier.spawn(async move { webhook_sender.notify_of_ends(news).await });
         }
     }
 
-    /// Ends it; what is under way is let go.
+    /// Stops, and drops messages that were not delivered.
     pub async fn shut_down(&self) {
         self.courier.shut_down().await;
     }
 
-    async fn tell_of_waiting(&self, mut news: broadcast::Receiver<Arc<Approval>>) {
-        let mut told = Told::default();
-        // What waited when an earlier server ended still waits; that one may not have come to tell it.
-        self.tell_all_pending(&mut told).await;
+    async fn notify_of_waiting(&self, mut news: broadcast::Receiver<Arc<Approval>>) {
+        let mut notified = Notified::default();
+        // Requests of an earlier server are still pending; it may have stopped before it sent them.
+        self.notify_all_pending(&mut notified).await;
         loop {
             match news.recv().await {
-                Ok(approval) if approval.is_pending() => self.waiting(&approval, &mut told),
+                Ok(approval) if approval.is_pending() => self.waiting(&approval, &mut notified),
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => self.tell_all_pending(&mut told).await,
+                Err(RecvError::Lagged(_)) => self.notify_all_pending(&mut notified).await,
                 Err(RecvError::Closed) => return,
             }
         }
     }
 
-    async fn tell_all_pending(&self, told: &mut Told) {
+    async fn notify_all_pending(&self, notified: &mut Notified) {
         match self.approvals.all_pending().await {
-            Ok(pending) => pending.iter().for_each(|approval| self.waiting(approval, told)),
-            Err(error) => tracing::error!(%error, "what waits could not be found out"),
+            Ok(pending) => pending.iter().for_each(|approval| self.waiting(approval, notified)),
+            Err(error) => tracing::error!(%error, "pending requests could not be read"),
         }
     }
 
-    fn waiting(&self, approval: &Approval, told: &mut Told) {
-        if !told.add(&approval.id) {
+    fn waiting(&self, approval: &Approval, notified: &mut Notified) {
+        if !notified.add(&approval.id) {
             return;
         }
         let summary = self.sessions.redacted(&approval.summary);
@@ -130,15 +130,15 @@ impl WebhookSender {
             },
             "link": format!("{}/api/approvals/{}", self.base, approval.id),
         });
-        self.tell(body);
+        self.send(body);
     }
 
-    async fn tell_of_ends(&self, mut news: broadcast::Receiver<Arc<Run>>) {
+    async fn notify_of_ends(&self, mut news: broadcast::Receiver<Arc<Run>>) {
         loop {
             match news.recv().await {
-                Ok(run) => self.tell(self.ended(&run)),
+                Ok(run) => self.send(self.ended(&run)),
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::warn!(missed, "ends of runs were not told to the webhook");
+                    tracing::warn!(missed, "the webhook was not notified of the ends of some runs");
                     self.courier.missed(missed);
                 }
                 Err(RecvError::Closed) => return,
@@ -164,8 +164,8 @@ impl WebhookSender {
         })
     }
 
-    /// Has it sent, without waiting for that.
-    fn tell(&self, mut body: Value) {
+    /// Sends a message in the background.
+    fn send(&self, mut body: Value) {
         let id = ids::new("delivery");
         body["id"] = id.clone().into();
         let (to, secret) = (self.url.clone(), self.secret.clone());
@@ -173,15 +173,15 @@ impl WebhookSender {
     }
 }
 
-/// What was told already, as far back as that matters.
+/// The ids of requests that were notified, as far back as needed.
 #[derive(Default)]
-struct Told {
+struct Notified {
     known: HashSet<String>,
     order: VecDeque<String>,
 }
 
-impl Told {
-    /// Whether it is new.
+impl Notified {
+    /// Whether the id is new.
     fn add(&mut self, id: &str) -> bool {
         if !self.known.insert(id.to_owned()) {
             return false;

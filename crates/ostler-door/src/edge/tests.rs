@@ -1,4 +1,4 @@
-//! The whole door, over real connections: what people do with it, and what attackers try.
+//! The whole door, over real connections: normal use, and attacks.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -81,13 +81,13 @@ impl House {
         .await
     }
 
-    /// The answer to these bytes, which are all that is ever sent.
+    /// Sends exactly these bytes and returns the response.
     async fn send(&self, bytes: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         _ = stream.write_all(bytes.as_bytes()).await;
         let mut answer = Vec::new();
         let mut piece = [0; 4096];
-        // Until it is complete: a refused body may leave the connection in any state.
+        // Reads until the response is complete: a refused body may leave the connection in any state.
         loop {
             match stream.read(&mut piece).await {
                 Ok(0) | Err(_) => break,
@@ -130,7 +130,7 @@ fn bearer(token: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_browser_comes_in_with_a_code_and_leaves_again() {
+async fn a_browser_signs_in_with_a_code_and_signs_out() {
     let house = House::open().await;
     let code = house.ask("POST", "/api/auth/code", &house.bearer(), &json!({})).await.body;
     let page = vec![format!("origin: http://{}", house.address)];
@@ -154,7 +154,7 @@ async fn a_browser_comes_in_with_a_code_and_leaves_again() {
 }
 
 #[tokio::test]
-async fn users_come_and_go_and_do_not_rise() {
+async fn users_are_added_and_removed_and_cannot_raise_their_role() {
     let house = House::open().await;
     let owner = house.bearer();
     let added =
@@ -183,12 +183,12 @@ async fn users_come_and_go_and_do_not_rise() {
     let path = format!("/api/users/ada/tokens/{id}");
     assert_eq!(house.ask("DELETE", &path, &owner, &Value::Null).await.status, 204);
     assert_eq!(house.ask("GET", "/api/auth/me", &ada, &Value::Null).await.status, 401);
-    let kept = std::fs::read_to_string(house.place.path().join("users.json")).unwrap();
-    assert!(!kept.contains("ostler_"), "{kept}");
+    let stored = std::fs::read_to_string(house.place.path().join("users.json")).unwrap();
+    assert!(!stored.contains("ostler_"), "{stored}");
 }
 
 #[tokio::test]
-async fn every_refusal_has_the_shape_and_the_headers() {
+async fn every_refusal_has_the_error_format_and_the_headers() {
     let house = House::open().await;
     let owner = house.bearer();
     let large = json!({"x": "y".repeat(2000)});
@@ -224,12 +224,12 @@ async fn every_refusal_has_the_shape_and_the_headers() {
         }
     }
     let fine = house.ask("POST", "/api/echo", &owner, &json!({"a": 1})).await;
-    assert_eq!(fine.body, json!({"user": "owner", "value": {"a": 1}}), "after all that");
+    assert_eq!(fine.body, json!({"user": "owner", "value": {"a": 1}}), "the server still works");
 }
 
 // Seen to fail (hang, or be answered by the route) without the limits of time and size.
 #[tokio::test]
-async fn slow_and_endless_bodies_are_given_up_and_not_read_for_strangers() {
+async fn slow_and_endless_bodies_are_aborted_and_not_read_for_strangers() {
     let house = House::open().await;
     let head = |auth: &str, more: &str| {
         format!(
@@ -246,12 +246,12 @@ async fn slow_and_endless_bodies_are_given_up_and_not_read_for_strangers() {
         .await;
     assert_eq!(endless.status, 413);
     let stranger = house.send(&head("", "content-length: 100\r\n")).await;
-    assert_eq!(stranger.status, 401, "at once, and not after the time for a body");
+    assert_eq!(stranger.status, 401, "at once, and not after the time limit for a body");
 }
 
 // Mutant: `BodyLimits::bytes` that takes the usual limit for strangers.
 #[tokio::test]
-async fn a_stranger_sends_little_where_everybody_may_send_something() {
+async fn a_stranger_may_send_only_a_small_body_to_an_open_path() {
     let house = House::open().await;
     let head = |path: &str, length: usize| {
         format!(
@@ -271,10 +271,10 @@ async fn a_stranger_sends_little_where_everybody_may_send_something() {
     assert_eq!(house.ask("POST", "/api/echo", &house.bearer(), &fine).await.status, 200);
 }
 
-// Two readers that disagree on where a request ends: whoever is behind the door must not see a second one.
-// Seen to fail when headers that are none are skipped in place of being refused.
+// If two readers disagree on where a request ends, the application must not see a second request.
+// Seen to fail when invalid headers are skipped instead of being refused.
 #[tokio::test]
-async fn requests_are_not_smuggled_in() {
+async fn requests_cannot_be_smuggled() {
     let house = House::open().await;
     let auth = format!("authorization: Bearer {}", house.token);
     let start = format!(
@@ -283,7 +283,7 @@ async fn requests_are_not_smuggled_in() {
     );
     for framing in [
         "content-length: 2\r\ncontent-length: 3\r\n",
-        // Beside chunks a length does not count: two letters are no chunk.
+        // With chunks the length does not count, and these two bytes are not a chunk.
         "content-length: 2\r\ntransfer-encoding: chunked\r\n",
         "transfer-encoding: chunked\r\ncontent-length: 2\r\n",
         "transfer-encoding: identity\r\n",
@@ -298,7 +298,7 @@ async fn requests_are_not_smuggled_in() {
     let chunked = house
         .send(&format!("{start}transfer-encoding: chunked\r\n\r\n2\r\n{{}}\r\n0\r\n\r\n"))
         .await;
-    assert_eq!(chunked.status, 200, "chunks alone are fine");
+    assert_eq!(chunked.status, 200, "chunks without a length are valid");
     let folded = house.send(&format!("{start}x: a\r\n b\r\ncontent-length: 2\r\n\r\n{{}}")).await;
     assert_eq!(folded.status, 400, "a header over two lines");
     let newline =
@@ -308,7 +308,7 @@ async fn requests_are_not_smuggled_in() {
 
 // Seen to fail when the requests of a token are not counted.
 #[tokio::test]
-async fn a_token_that_floods_is_slowed_down_and_others_are_not() {
+async fn a_token_with_too_many_requests_is_slowed_down_and_others_are_not() {
     let house = House::open().await;
     let owner = house.bearer();
     house.ask("POST", "/api/users", &owner, &json!({"name": "ada", "role": "member"})).await;
@@ -318,7 +318,7 @@ async fn a_token_that_floods_is_slowed_down_and_others_are_not() {
     let mut n_answered = 0;
     while house.ask("GET", "/api/auth/me", &ada, &Value::Null).await.status == 200 {
         n_answered += 1;
-        assert!(n_answered < 100, "nobody stops it");
+        assert!(n_answered < 100, "the requests are not limited");
     }
     assert!(n_answered >= 30, "{n_answered} after {:?}", begun.elapsed());
     let refused = house.ask("GET", "/api/auth/me", &ada, &Value::Null).await;
@@ -327,7 +327,7 @@ async fn a_token_that_floods_is_slowed_down_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn codes_are_not_guessed() {
+async fn guessing_codes_is_slowed_down() {
     let house = House::open().await;
     let mut statuses = Vec::new();
     for number in 0..22 {
@@ -339,7 +339,7 @@ async fn codes_are_not_guessed() {
 
 // Seen to fail when open paths are compared without regard to upper case.
 #[tokio::test]
-async fn paths_are_not_what_they_are_made_to_look_like() {
+async fn other_spellings_of_an_open_path_are_not_open() {
     let house = House::open().await;
     for path in [
         "/api/auth/session/../me",
@@ -353,7 +353,7 @@ async fn paths_are_not_what_they_are_made_to_look_like() {
     ] {
         for method in ["GET", "POST"] {
             let answer = house.ask(method, path, &[], &json!({})).await;
-            assert_eq!(answer.status, 401, "{method} {path} is open to nobody");
+            assert_eq!(answer.status, 401, "{method} {path} is not open");
         }
         let status = house.ask("GET", path, &house.bearer(), &Value::Null).await.status;
         assert!(matches!(status, 404 | 405), "{path}: {status}");

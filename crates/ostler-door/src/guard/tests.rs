@@ -1,4 +1,4 @@
-//! The door, knocked on over a real connection: every row is a request as bytes and the status it must get.
+//! The guard over a real connection: every row is a request as bytes and its expected status.
 
 use std::net::SocketAddr;
 
@@ -57,7 +57,8 @@ impl House {
         Self { address, guard, token: token.expose().to_owned(), cookie, page_key, _place: place }
     }
 
-    /// A request with these headers beside the host; `{}` is the own host, `{token}` and `{cookie}` are what they say.
+    /// A request with these headers in addition to the host; `{}` is the server's own host, and `{token}` and
+    /// `{cookie}` stand for the values.
     async fn status(&self, target: &str, headers: &[&str]) -> u16 {
         let host = "Host: {}";
         let with_host: Vec<&str> = std::iter::once(host).chain(headers.iter().copied()).collect();
@@ -76,7 +77,7 @@ impl House {
         self.send(&format!("{text}\r\n{body}")).await
     }
 
-    /// The head of the answer.
+    /// The head of the response.
     async fn send(&self, bytes: &str) -> String {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -134,16 +135,16 @@ const UPGRADE: [&str; 4] = [
 /// Each line: what it is, the request, its headers, the status.
 ///
 /// Seen to fail, here or in the table of hosts below, with these mutants of `guard.rs` and `site.rs`, each of which
-/// turns at least the named row: `host` without its list
-/// (rebinding); `host` that ignores the target (smuggled target); `check_single` gone (two hosts, two tokens);
-/// `whence` that takes any origin (foreign origins, WS); that takes an origin by its beginning (longer port); that takes
-/// `same-site` (other port); `cookie` without `whence` (cookie without a page); without `is_silent` (WS without an
-/// origin); `caller` that falls back to the cookie (wrong token beside a cookie); `check_json` gone (form, text).
-/// Mutants for the page key: `Cookies::grant` that does not compare it (a wrong key); `caller` that goes on without one (a
-/// listener on another port). Seen to fail with `is_older` that counts beside `Sec-Fetch-Site`. Without its question for the
-/// header nothing changes: `caller` refuses a request without a page key anyway.
+/// changes at least the named row: `host` without its list (rebinding); `host` that ignores the target (smuggled
+/// target); `check_single` removed (two hosts, two tokens); `source` that accepts any origin (foreign origins, WS);
+/// that accepts an origin by its beginning (longer port); that accepts `same-site` (other port); `cookie` without
+/// `source` (cookie without a page); without `is_silent` (WS without an origin); `caller` that falls back to the cookie
+/// (wrong token with a cookie); `check_json` removed (form, text). Mutants for the page key: `Cookies::grant` that does
+/// not compare it (a wrong key); `caller` that continues without one (a listener on another port). Seen to fail with
+/// `is_older` that counts next to `Sec-Fetch-Site`. Without its check for the header nothing changes: `caller` refuses
+/// a request without a page key anyway.
 #[tokio::test]
-async fn the_matrix() {
+async fn every_row_of_the_table_gets_its_status() {
     let house = House::open().await;
     let rows: &[(&str, &str, &[&str], u16)] = &[
         ("a program", "GET /who", &[TOKEN], 200),
@@ -155,14 +156,15 @@ async fn the_matrix() {
         ("a token in the address", "GET /who?token={token}&access_token={token}", &[], 401),
         ("a token as a cookie", "GET /who", &[OWN, "Cookie: token={token}"], 401),
         ("the health of the server", "GET /healthz", &[], 200),
-        ("an unknown path tells nothing", "GET /nothing", &[], 401),
+        ("an unknown path without a token", "GET /nothing", &[], 401),
         ("an unknown path", "GET /nothing", &[TOKEN], 404),
-        // Where it comes from.
-        ("our own page", "GET /who", &[COOKIE, KEY, OWN], 200),
-        ("our own page, reading", "GET /who", &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"], 200),
-        ("our own page in an older browser", "GET /who", &[COOKIE, KEY], 200),
+        // Origins.
+        ("own page", "GET /who", &[COOKIE, KEY, OWN], 200),
+        ("own page, reading", "GET /who", &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"], 200),
+        ("own page in an older browser", "GET /who", &[COOKIE, KEY], 200),
         ("the same, writing", "POST /tasks", &[COOKIE, KEY, JSON, EMPTY], 401),
-        // A cookie goes to every port of the host. Whoever listens there can write these headers, but has no key.
+        // A cookie goes to every port of the host. A program that listens there can write these headers, but has no
+        // key.
         ("a listener on another port", "GET /who", &[COOKIE, OWN], 401),
         ("the same, reading", "GET /who", &[COOKIE, "Sec-Fetch-Site: same-origin"], 401),
         ("the same, writing", "POST /tasks", &[COOKIE, OWN, JSON, EMPTY], 401),
@@ -190,13 +192,18 @@ async fn the_matrix() {
             &[COOKIE, KEY, "Origin: https://tls.example"],
             403,
         ),
-        ("our name in theirs", "GET /who", &[COOKIE, "Origin: http://{}.evil.example"], 403),
-        ("another name of ours", "GET /who", &[COOKIE, "Origin: http://agent.example"], 403),
+        (
+            "own name inside a foreign one",
+            "GET /who",
+            &[COOKIE, "Origin: http://{}.evil.example"],
+            403,
+        ),
+        ("another name of this server", "GET /who", &[COOKIE, "Origin: http://agent.example"], 403),
         ("an empty origin", "GET /who", &[COOKIE, "Origin:"], 403),
         ("another site", "GET /who", &[COOKIE, "Sec-Fetch-Site: cross-site"], 403),
         ("another port of this machine", "GET /who", &[COOKIE, "Sec-Fetch-Site: same-site"], 403),
-        ("a word we do not know", "GET /who", &[COOKIE, "Sec-Fetch-Site: own"], 403),
-        ("two stories", "GET /who", &[COOKIE, OWN, "Sec-Fetch-Site: cross-site"], 403),
+        ("an unknown value", "GET /who", &[COOKIE, "Sec-Fetch-Site: own"], 403),
+        ("contradicting headers", "GET /who", &[COOKIE, OWN, "Sec-Fetch-Site: cross-site"], 403),
         (
             "a link to what is not public",
             "GET /who",
@@ -220,9 +227,9 @@ async fn the_matrix() {
             &["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: iframe"],
             403,
         ),
-        // What is twice there.
+        // Duplicates.
         (
-            "a wrong token beside a cookie",
+            "a wrong token with a cookie",
             "GET /who",
             &["Authorization: Bearer no", COOKIE, KEY, OWN],
             401,
@@ -232,7 +239,7 @@ async fn the_matrix() {
         ("two cookies in one line", "GET /who", &["Cookie: {cookie}; {cookie}", KEY, OWN], 400),
         ("two cookies in two lines", "GET /who", &[COOKIE, COOKIE, KEY, OWN], 400),
         ("cookies of others", "GET /who", &["Cookie: a=1; {cookie}; b=2", KEY, OWN], 200),
-        // What changes something.
+        // Requests that change something.
         ("JSON", "POST /tasks", &[TOKEN, JSON, EMPTY], 200),
         (
             "JSON in another spelling",
@@ -240,7 +247,7 @@ async fn the_matrix() {
             &[TOKEN, "Content-Type: Application/JSON; charset=utf-8", EMPTY],
             200,
         ),
-        ("JSON from our page", "POST /tasks", &[COOKIE, KEY, OWN, JSON, EMPTY], 200),
+        ("JSON from the own page", "POST /tasks", &[COOKIE, KEY, OWN, JSON, EMPTY], 200),
         ("JSON from another page", "POST /tasks", &[COOKIE, KEY, EVIL, JSON, EMPTY], 403),
         (
             "a form",
@@ -261,15 +268,30 @@ async fn the_matrix() {
             &[TOKEN, "Content-Type: text/plain; application/json", EMPTY],
             415,
         ),
-        ("nothing said", "POST /tasks", &[TOKEN, EMPTY], 200),
-        ("nothing said by a page", "POST /tasks", &[COOKIE, KEY, OWN, EMPTY], 415),
-        ("something of no kind", "POST /tasks", &[TOKEN, "Content-Length: 1"], 415),
-        ("pieces of no kind", "POST /tasks", &[TOKEN, "Transfer-Encoding: chunked"], 415),
-        ("a method that nobody has", "QUERY /tasks", &[TOKEN], 405),
-        ("two kinds", "POST /tasks", &[TOKEN, JSON, "Content-Type: text/plain", EMPTY], 400),
-        ("a code that is no JSON", "POST /auth/session", &["Content-Type: text/plain", EMPTY], 415),
+        ("no content type", "POST /tasks", &[TOKEN, EMPTY], 200),
+        ("no content type from a page", "POST /tasks", &[COOKIE, KEY, OWN, EMPTY], 415),
+        ("a body without a content type", "POST /tasks", &[TOKEN, "Content-Length: 1"], 415),
+        (
+            "chunks without a content type",
+            "POST /tasks",
+            &[TOKEN, "Transfer-Encoding: chunked"],
+            415,
+        ),
+        ("an unknown method", "QUERY /tasks", &[TOKEN], 405),
+        (
+            "two content types",
+            "POST /tasks",
+            &[TOKEN, JSON, "Content-Type: text/plain", EMPTY],
+            400,
+        ),
+        (
+            "a code that is not JSON",
+            "POST /auth/session",
+            &["Content-Type: text/plain", EMPTY],
+            415,
+        ),
         ("a code from another page", "POST /auth/session", &[EVIL, JSON, EMPTY], 403),
-        ("a code from our page", "POST /auth/session", &[OWN, JSON, EMPTY], 200),
+        ("a code from the own page", "POST /auth/session", &[OWN, JSON, EMPTY], 200),
         ("removing", "DELETE /tasks/1", &[TOKEN], 200),
         (
             "removing with a text",
@@ -283,10 +305,20 @@ async fn the_matrix() {
             &[TOKEN, "X-HTTP-Method-Override: DELETE"],
             405,
         ),
-        ("asking for leave", "OPTIONS /tasks", &[EVIL, "Access-Control-Request-Method: POST"], 403),
+        (
+            "a preflight request",
+            "OPTIONS /tasks",
+            &[EVIL, "Access-Control-Request-Method: POST"],
+            403,
+        ),
         // Streams.
         ("events for a program", "GET /events", &[TOKEN], 200),
-        ("events for our page", "GET /events", &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"], 200),
+        (
+            "events for the own page",
+            "GET /events",
+            &[COOKIE, KEY, "Sec-Fetch-Site: same-origin"],
+            200,
+        ),
         (
             "events for another site",
             "GET /events",
@@ -294,14 +326,14 @@ async fn the_matrix() {
             403,
         ),
         ("events for a foreign page", "GET /events", &[COOKIE, KEY, EVIL], 403),
-        ("events for nobody", "GET /events", &[], 401),
+        ("events without a token", "GET /events", &[], 401),
     ];
     for (name, target, headers, expected) in rows {
         assert_eq!(house.status(target, headers).await, *expected, "{name}: {target} {headers:?}");
     }
     let sockets: &[(&str, &[&str], u16)] = &[
         ("a program", &[TOKEN], 101),
-        ("our page", &[COOKIE, SOCKET_KEYS, OWN], 101),
+        ("own page", &[COOKIE, SOCKET_KEYS, OWN], 101),
         ("a listener on another port", &[COOKIE, OWN], 401),
         ("a wrong key", &[COOKIE, OWN, "Sec-WebSocket-Protocol: ostler.page-key.ostler_x"], 401),
         ("a key in a header, which no page can send here", &[COOKIE, OWN, KEY], 401),
@@ -310,7 +342,7 @@ async fn the_matrix() {
         ("no page", &[COOKIE, SOCKET_KEYS, "Origin: null"], 403),
         ("a cookie without an origin", &[COOKIE, SOCKET_KEYS, KEY], 401),
         (
-            "without an origin, whatever else is said",
+            "no origin, with `Sec-Fetch-Site`",
             &[COOKIE, SOCKET_KEYS, KEY, "Sec-Fetch-Site: same-origin"],
             401,
         ),
@@ -324,7 +356,7 @@ async fn the_matrix() {
             ],
             403,
         ),
-        ("nobody", &[OWN], 401),
+        ("no token", &[OWN], 401),
     ];
     for (name, headers, expected) in sockets {
         let headers: Vec<&str> = UPGRADE.iter().chain(*headers).copied().collect();
@@ -332,10 +364,10 @@ async fn the_matrix() {
     }
 }
 
-// Seen to fail when a host need only begin like ours.
-/// The same with hosts, which the other table takes for granted.
+// Seen to fail when a host need only begin like the server's own.
+/// The same with hosts, which are always correct in the other table.
 #[tokio::test]
-async fn a_name_that_leads_here_is_not_enough() {
+async fn a_foreign_name_that_resolves_to_the_server_is_refused() {
     let house = House::open().await;
     let port = house.address.port();
     let local = format!("Host: localhost:{port}");
@@ -371,7 +403,7 @@ async fn a_name_that_leads_here_is_not_enough() {
         ("GET /who", &[&rebound, "Host: {}"], 400),
         ("GET /who", &["Host: {}", "X-Forwarded-Host: evil.example"], 200),
         ("GET /who", &[&rebound, "X-Forwarded-Host: {}", "Forwarded: host={}"], 421),
-        // The target has a host of its own.
+        // The target contains a host.
         ("GET http://{}/who", &["Host: {}"], 200),
         ("GET http://evil.example/who", &["Host: {}"], 421),
         ("GET http://{}/who", &[&rebound], 421),
@@ -381,14 +413,15 @@ async fn a_name_that_leads_here_is_not_enough() {
         let head = house.raw(target, &headers, "").await;
         assert_eq!(status(&head), *expected, "{target} {hosts:?}");
     }
-    // A rebound name comes with an origin that fits it, and with no cookie of ours; with one it would be the same.
+    // A page at a rebound name sends a matching origin and none of the server's cookies; with one the result is the
+    // same.
     let origin = format!("Origin: http://evil.example:{port}");
     let head = house.raw("GET /who", &[&rebound, &origin, COOKIE], "").await;
     assert_eq!(status(&head), 421);
 }
 
 #[tokio::test]
-async fn a_listed_page_talks_to_its_path_with_a_token_and_nowhere_else() {
+async fn a_listed_page_may_use_only_its_path_and_only_with_a_token() {
     let house = House::open().await;
     let page = "Origin: http://app.example";
     let asked = "Access-Control-Request-Method: POST";
@@ -401,17 +434,17 @@ async fn a_listed_page_talks_to_its_path_with_a_token_and_nowhere_else() {
     assert!(head.contains("access-control-allow-origin: http://app.example"), "{head}");
     let with_cookie = ["Host: {}", page, COOKIE, KEY, JSON, EMPTY];
     let refused = house.raw("POST /agui", &with_cookie, "").await;
-    assert_eq!(status(&refused), 401, "cookies are for our own page");
-    assert!(refused.contains("access-control-allow-origin"), "it may read why");
+    assert_eq!(status(&refused), 401, "cookies are for the server's own page");
+    assert!(refused.contains("access-control-allow-origin"), "the page may read the reason");
     assert_eq!(house.status("POST /tasks", &[page, TOKEN, JSON, EMPTY]).await, 403);
     assert_eq!(house.status("POST /agui", &[EVIL, TOKEN, JSON, EMPTY]).await, 403);
     let own = house.raw("GET /who", &["Host: {}", OWN, COOKIE, KEY], "").await;
-    assert!(!own.contains("access-control"), "nobody else is told anything: {own}");
+    assert!(!own.contains("access-control"), "other pages get no such header: {own}");
 }
 
-// Seen to fail when taking back leaves the token where it is.
+// Seen to fail when revoking leaves the token in place.
 #[tokio::test]
-async fn what_was_taken_back_is_not_let_in_again() {
+async fn revoked_tokens_and_their_cookies_are_refused() {
     let house = House::open().await;
     let users = &house.guard.users;
     let owner = users.caller(&users.owner().token().unwrap().digest()).unwrap();
@@ -427,7 +460,7 @@ async fn what_was_taken_back_is_not_let_in_again() {
     users.revoke(&owner, "ada", &id).unwrap();
     assert_eq!(house.status("GET /who", &[&bearer]).await, 401);
     assert_eq!(house.status("GET /who", &[&cookie, &key, OWN]).await, 401);
-    // The owner's own, renewed.
+    // The owner's token, renewed.
     assert_eq!(house.status("GET /who", &[COOKIE, KEY, OWN]).await, 200);
     users.owner().rotate().unwrap();
     assert_eq!(house.status("GET /who", &[TOKEN]).await, 401);
@@ -436,7 +469,7 @@ async fn what_was_taken_back_is_not_let_in_again() {
 
 // Mutants: `answer` that does not wait for `ended` (the slow one); that hands out the body as it is (the endless one).
 #[tokio::test]
-async fn a_request_that_takes_long_ends_with_its_caller() {
+async fn a_long_request_ends_when_its_caller_is_signed_out() {
     let house = House::open().await;
     let users = &house.guard.users;
     let owner = users.caller(&users.owner().token().unwrap().digest()).unwrap();
@@ -453,7 +486,7 @@ async fn a_request_that_takes_long_ends_with_its_caller() {
         stream.read_to_end(&mut all).await.map(|_| String::from_utf8(all).unwrap())
     };
     let remove = async {
-        // Both have begun when they are answered by nobody.
+        // By then both have begun, and neither is answered.
         tokio::time::sleep(std::time::Duration::from_millis(200)).await;
         users.remove(&owner, "ada").unwrap();
     };
@@ -462,33 +495,34 @@ async fn a_request_that_takes_long_ends_with_its_caller() {
         tokio::time::timeout(std::time::Duration::from_secs(10), all).await.unwrap();
     assert_eq!(status, 401);
     let endless = endless.unwrap_or_default();
-    assert!(
-        !endless.ends_with("0\r\n\r\n"),
-        "it breaks off, and does not look complete: {endless}"
-    );
+    assert!(!endless.ends_with("0\r\n\r\n"), "it is cut, and does not look complete: {endless}");
 }
 
 // Seen to fail when failures are not counted.
 #[tokio::test]
-async fn guessing_is_slowed_down_and_nobody_else_is() {
+async fn guessing_tokens_is_slowed_down_and_other_callers_are_not() {
     let house = House::open().await;
     let mut n_tried = 0;
     while house.status("GET /who", &["Authorization: Bearer guess"]).await == 401 {
         n_tried += 1;
-        assert!(n_tried < 60, "nobody stops the guessing");
+        assert!(n_tried < 60, "the guessing is not limited");
     }
     assert_eq!(n_tried, 50);
     let head = house.raw("GET /who", &["Host: {}", "Authorization: Bearer guess"], "").await;
     assert_eq!(status(&head), 429);
     assert!(head.contains("retry-after: "), "{head}");
     assert_eq!(house.status("GET /who", &[TOKEN]).await, 200);
-    assert_eq!(house.status("GET /who", &[]).await, 401, "no token is no guess");
+    assert_eq!(
+        house.status("GET /who", &[]).await,
+        401,
+        "a missing token does not count as a guess"
+    );
 }
 
 /// A proxy with TLS passes requests on: the host is the public one, the origin begins with `https`.
 // Mutant: `Site::scheme` that always says `http`, as it was.
 #[tokio::test]
-async fn behind_a_proxy_with_tls_the_page_works_and_cookies_are_for_tls_alone() {
+async fn behind_a_proxy_with_tls_the_page_works_and_cookies_are_secure() {
     let house = House::open().await;
     let (host, origin) = ("Host: tls.example", "Origin: https://tls.example");
     let head = house.raw("POST /tasks", &[host, origin, COOKIE, KEY, JSON, EMPTY], "").await;
@@ -513,26 +547,30 @@ async fn behind_a_proxy_with_tls_the_page_works_and_cookies_are_for_tls_alone() 
 
 // Seen to fail with `peer` that always believes the header. Mutant: `judge` that does not ask `check_stranger`.
 #[tokio::test]
-async fn an_address_that_floods_open_paths_is_slowed_down_before_anything_is_looked_up() {
+async fn an_address_with_too_many_requests_to_open_paths_is_slowed_down_first() {
     let house = House::open().await;
     let mut n_answered = 0;
     loop {
-        // Whatever a stranger claims about the address, it is one address.
+        // Without a trusted proxy this header does not change the sender's address.
         let claimed = format!("X-Forwarded-For: 192.0.2.{n_answered}");
         match house.status("GET /healthz", &[&claimed]).await {
             200 => n_answered += 1,
             429 => break,
             other => panic!("{other}"),
         }
-        assert!(n_answered < 100, "nobody stops it");
+        assert!(n_answered < 100, "the requests are not limited");
     }
     assert_eq!(n_answered, 60);
     assert_eq!(house.status("POST /auth/session", &[JSON, EMPTY]).await, 429, "one bucket for all");
-    assert_eq!(house.status("GET /who", &[TOKEN]).await, 200, "who has a token is not slowed down");
+    assert_eq!(
+        house.status("GET /who", &[TOKEN]).await,
+        200,
+        "a caller with a token is not slowed down"
+    );
 }
 
 #[test]
-fn a_trusted_proxy_says_where_requests_come_from() {
+fn a_trusted_proxy_names_the_address_of_its_client() {
     let place = tempfile::tempdir().unwrap();
     let rate = Rate { burst: 1.0, per_second: 1.0 };
     let guard = |trusts| Guard {
@@ -564,7 +602,7 @@ fn a_trusted_proxy_says_where_requests_come_from() {
     assert_eq!(
         peer(&guard(true), &["10.0.0.1, 192.0.2.1"]),
         "192.0.2.1",
-        "the last one is the proxy's"
+        "the proxy added the last one"
     );
     assert_eq!(peer(&guard(true), &["10.0.0.1", "192.0.2.2"]), "192.0.2.2");
     assert_eq!(peer(&guard(true), &["nonsense"]), "127.0.0.1");
@@ -572,7 +610,7 @@ fn a_trusted_proxy_says_where_requests_come_from() {
 }
 
 #[test]
-fn addresses_of_one_user_count_as_one() {
+fn all_addresses_of_an_ipv6_network_count_as_one() {
     let same = |a: &str, b: &str| network(a.parse().unwrap()) == network(b.parse().unwrap());
     assert!(same("2001:db8::1", "2001:db8::ffff:1"));
     assert!(!same("2001:db8::1", "2001:db8:0:1::1"));

@@ -221,7 +221,7 @@ async fn a_request_survives_a_restart_and_its_answer_counts_for_exactly_that_cal
     let script = Script::new()
         .rule(when().turn(0), call())
         // The engine that takes it up finds a call without an answer, and the model calls again.
-        .with(Rule::new(when().prompt_contains("Go on"), call()).times(1))
+        .with(Rule::new(when().prompt_contains("Continue where"), call()).times(1))
         .rule(when(), reply().text("the end"));
     let mut desk = Desk::open(script).await;
     let (_, run, asked) = begin(&desk.client()).await;

@@ -31,7 +31,7 @@ async fn refused(desk: &Desk, headers: &[(&'static str, String)]) -> Option<u16>
     }
 }
 
-// Seen to fail when `whence` takes any origin.
+// Seen to fail when `source` takes any origin.
 #[tokio::test]
 async fn a_socket_is_opened_by_our_own_page_or_with_a_token() {
     let desk = Desk::open(Script::new()).await;
@@ -142,7 +142,7 @@ async fn a_body_that_is_too_large_is_refused_by_the_server() {
 }
 
 // Seen to fail when `folder` takes whatever folder there is. Names of skills are stopped twice; the mutants for that are with
-// `no_name_and_no_link_leads_out`.
+// `neither_names_nor_links_lead_out_of_the_folder`.
 #[tokio::test]
 async fn no_skill_and_no_folder_is_reached_by_another_name() {
     let desk = Desk::with(Script::new(), |config| {

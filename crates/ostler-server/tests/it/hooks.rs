@@ -215,7 +215,7 @@ async fn answers_are_not_sent_into_the_servers_own_network() {
         ("http://localhost/x", "own network"),
         ("http://169.254.169.254/latest", "own network"),
         ("ftp://example.org/x", "web server"),
-        ("x", "no address"),
+        ("x", "not a valid address"),
     ] {
         let mut body = hook();
         body["callback"] = json!(callback);

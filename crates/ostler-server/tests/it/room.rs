@@ -128,7 +128,7 @@ async fn sessions_of_tasks_schedules_and_hooks_count_like_those_that_people_make
             .as_array()
             .unwrap()
             .iter()
-            .any(|it| it.to_string().contains("the most for one user"))
+            .any(|it| it.to_string().contains("the maximum for one user"))
     };
     client.watch(&log, "the schedule to say why", refused).await;
     assert_eq!(client.get("/api/sessions").await["items"].as_array().unwrap().len(), 3);

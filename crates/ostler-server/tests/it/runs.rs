@@ -257,7 +257,7 @@ async fn an_error_of_the_api_fails_the_run_with_its_reason() {
 #[tokio::test]
 async fn a_run_that_a_restart_cuts_off_is_marked_and_can_be_resumed() {
     let script = Script::new()
-        .rule(when().prompt_contains("Go on"), reply().text("done now"))
+        .rule(when().prompt_contains("Continue where"), reply().text("done now"))
         .rule(when(), reply().text_pieces(["a", "b"]).gate(4, "middle"));
     let mut desk = Desk::open(script).await;
     let session = desk.client().session().await;

@@ -398,7 +398,7 @@ async fn what_makes_no_sense_is_refused_with_its_field_and_an_example() {
     let client = desk.client();
     for (body, status, field, hint) in [
         (with(json!({"when": {"cron": "0 9 * *"}})), 422, "when.cron", "0 9 * * 1-5"),
-        (with(json!({"when": {"cron": "0 0 31 2 *"}})), 422, "when.cron", "still to come"),
+        (with(json!({"when": {"cron": "0 0 31 2 *"}})), 422, "when.cron", "in the future"),
         (
             with(json!({"when": {"cron": "0 9 * * *", "zone": "Berlin"}})),
             422,
@@ -406,7 +406,7 @@ async fn what_makes_no_sense_is_refused_with_its_field_and_an_example() {
             "Europe/Berlin",
         ),
         (with(json!({"when": {"every": "5s"}})), 422, "when.every", "15m"),
-        (with(json!({"when": {"at": "2020-01-01T00:00:00Z"}})), 422, "when.at", "still to come"),
+        (with(json!({"when": {"at": "2020-01-01T00:00:00Z"}})), 422, "when.at", "in the future"),
         (with(json!({"when": {}})), 422, "when.cron", "Europe/Berlin"),
         (with(json!({"start": {}})), 422, "start", "look for new mail"),
         (with(json!({"start": {"prompt": " "}})), 422, "start.prompt", ""),

@@ -197,7 +197,7 @@ async fn who_is_put_out_of_a_space_does_not_go_on_there() {
     let run = mia.prompt(&session, "and now?").await;
     let failed = mia.until(&run, "failed").await;
     let why = failed["outcome"]["error"]["message"].as_str().unwrap();
-    assert!(why.contains("not in the space"), "{why}");
+    assert!(why.contains("no longer a member"), "{why}");
     assert_eq!(
         status(&mia, Method::POST, "/api/sessions", Some(json!({"space": "team"}))).await,
         404

@@ -198,9 +198,9 @@ async fn a_webhook_without_a_secret_or_an_address_starts_nothing() {
     let place = tempfile::tempdir().unwrap();
     for (url, secret, told) in [
         ("http://127.0.0.1:9/hook", "short", "OSTLER_WEBHOOK_SECRET"),
-        ("ftp://127.0.0.1/hook", SECRET, "no address of a web server"),
-        ("file:///etc/passwd", SECRET, "no address of a web server"),
-        ("hook", SECRET, "is no address"),
+        ("ftp://127.0.0.1/hook", SECRET, "not the address of a web server"),
+        ("file:///etc/passwd", SECRET, "not the address of a web server"),
+        ("hook", SECRET, "is not a valid address"),
     ] {
         let mut config = Config::new(place.path().join("data"), place.path());
         config.listen.set_port(0);

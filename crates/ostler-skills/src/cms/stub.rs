@@ -1,4 +1,4 @@
-//! A content management system for tests: records in memory, in the shape of Strapi, and faults on request.
+//! A content management system for tests: records in memory, in the format of Strapi, and faults on request.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,20 +15,20 @@ use serde_json::{Value, json};
 
 use super::Cms;
 
-/// What the system does.
+/// What the system does wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Fault {
     #[default]
     None,
-    /// It sends the client elsewhere.
+    /// It redirects the client.
     Redirects,
-    /// It sends without end.
+    /// It sends an endless response.
     NeverEnds,
-    /// It takes the request and says nothing.
+    /// It accepts the request and never answers.
     Silent,
-    /// It sends what is no JSON.
+    /// It sends something that is not JSON.
     Nonsense,
-    /// It fails.
+    /// It answers with an error.
     Fails,
 }
 
@@ -37,16 +37,16 @@ pub(super) type Seen = (String, Option<String>);
 
 #[derive(Clone, Default)]
 pub(super) struct Stub {
-    /// Records by id, in the order they are listed.
+    /// Records in the order they are listed.
     pub(super) records: Arc<Mutex<Vec<Value>>>,
     pub(super) fault: Arc<Mutex<Fault>>,
     pub(super) seen: Arc<Mutex<Vec<Seen>>>,
-    /// How many bytes it sent without end.
+    /// How many bytes of the endless response it sent.
     pub(super) n_sent: Arc<AtomicUsize>,
 }
 
 impl Stub {
-    /// Starts it; a client of it with a token.
+    /// Starts it, and returns a client with a token.
     pub(super) async fn start(&self, time: Duration) -> Cms {
         let app = Router::new()
             .route("/api/skills", get(list))

@@ -1,4 +1,4 @@
-//! A content management system as it should be, and as it should not.
+//! A content management system that behaves, and one that misbehaves.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ async fn records_of_both_versions_are_skills() {
 }
 
 #[tokio::test]
-async fn a_change_counts_from_the_next_run_on() {
+async fn a_change_applies_from_the_next_run() {
     let stub = Stub::default();
     let cms = stub.start(LONG).await;
     stub.put(json!([{"documentId": "a", "name": "a", "content": "old"}]));
@@ -72,21 +72,21 @@ async fn all_pages_are_read() {
 
 // Seen to fail when ids are put into the address as they are, or redirects are followed.
 #[tokio::test]
-async fn it_is_asked_for_skills_and_nothing_else() {
+async fn requests_go_to_the_address_of_the_skills_only() {
     let stub = Stub::default();
     let cms = stub.start(LONG).await;
     for id in ["../users", "a/b", "..", "", "a?b=c", "a#b", "%2e%2e", "a b"] {
         assert_eq!(cms.find(id).await.unwrap(), None, "{id}");
     }
-    assert!(stub.seen.lock().unwrap().is_empty(), "nobody was asked");
+    assert!(stub.seen.lock().unwrap().is_empty(), "no request was sent");
     *stub.fault.lock().unwrap() = Fault::Redirects;
     assert!(matches!(cms.find("a").await, Err(SkillError::Unreachable(_))));
     assert!(!stub.seen.lock().unwrap().iter().any(|(path, _)| path == "/elsewhere"));
 }
 
-// Seen to hang without the limit of time, and to take 300 MB with a limit of size of that much.
+// Seen to hang without the time limit, and to read 300 MB with a size limit of that much.
 #[tokio::test]
-async fn a_system_that_misbehaves_is_given_up() {
+async fn a_system_that_misbehaves_is_abandoned() {
     let stub = Stub::default();
     let cms = stub.start(LONG).await;
     for (fault, part) in
@@ -96,9 +96,9 @@ async fn a_system_that_misbehaves_is_given_up() {
         let error = cms.find("a").await.unwrap_err().to_string();
         assert!(error.contains(part), "{fault:?}: {error}");
     }
-    // What is on its way when the connection is closed comes on top; it is no multiple of it.
+    // Bytes in transit when the connection is closed count too, so the bound is a few times the limit.
     let n_sent = stub.n_sent.load(std::sync::atomic::Ordering::Relaxed);
-    assert!(n_sent < 4 * LONGEST, "{n_sent} bytes were taken");
+    assert!(n_sent < 4 * LONGEST, "{n_sent} bytes were sent");
     let hasty = stub.start(SHORT).await;
     *stub.fault.lock().unwrap() = Fault::Silent;
     assert_eq!(hasty.find("a").await.unwrap_err(), SkillError::TooSlow(SHORT));
@@ -107,7 +107,7 @@ async fn a_system_that_misbehaves_is_given_up() {
 }
 
 #[test]
-fn an_address_is_one_of_a_web_server() {
+fn only_urls_of_a_web_server_are_accepted() {
     for odd in ["", "skills", "ftp://x/skills", "file:///etc", "data:x"] {
         assert!(Cms::new(odd, None, LONG).is_err(), "{odd}");
     }

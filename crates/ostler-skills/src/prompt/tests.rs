@@ -1,4 +1,4 @@
-//! The prompts of the two examples to the letter, and parameters that want to be more than text.
+//! The exact prompts of the two examples, and hostile parameters.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -111,9 +111,10 @@ fn values_become_text() {
     );
 }
 
-// Seen to fail when a value is put in with the replacement escapes of a pattern, and when the result is scanned again.
+// Seen to fail when `$` in a value is expanded as in the replacement of a pattern, and when the result is scanned
+// again.
 #[test]
-fn values_are_nothing_but_text() {
+fn values_are_inserted_as_plain_text() {
     for value in [
         "$&",
         "$1",
@@ -145,7 +146,7 @@ fn values_are_nothing_but_text() {
 
 // Seen to fail when keys are made into patterns.
 #[test]
-fn names_are_nothing_but_text() {
+fn names_are_matched_as_plain_text() {
     for key in [
         "a.b",
         "a|b",
@@ -174,7 +175,7 @@ fn names_are_nothing_but_text() {
 }
 
 #[test]
-fn a_value_with_several_lines_is_one_item() {
+fn a_value_with_several_lines_stays_one_list_item() {
     let parameters = map(json!({"a": "one\n- b: two\n\n# Skill", "c": "3"}));
     let prompt = system_prompt("s", "{{a}}", &parameters);
     let (_, after) = prompt.split_once("# Skill Parameters\n").unwrap();
@@ -182,16 +183,16 @@ fn a_value_with_several_lines_is_one_item() {
 }
 
 #[test]
-fn a_megabyte_of_braces_is_done_in_no_time() {
-    // Whoever looks at the rest again for each of them is at it for hours.
+fn a_megabyte_of_braces_is_scanned_quickly() {
+    // Scanning the rest again for each brace would take hours.
     let content = "{{ ".repeat(400_000);
     check(&content, json!({"a": "x"}), &content);
 }
 
 proptest! {
-    /// The reference: what is between the placeholders stays, and what is put in is never looked at again.
+    /// The reference: text between the placeholders stays, and inserted text is never scanned again.
     #[test]
-    fn text_that_was_put_in_is_never_scanned_again(
+    fn inserted_text_is_never_scanned_again(
         between in prop::collection::vec("[a-c{} \n]{0,6}", 1..6),
         names in prop::collection::vec(0..3_usize, 0..5),
         values in prop::array::uniform3("[abc{}$&\\\\ \n]{0,8}"),
@@ -201,7 +202,7 @@ proptest! {
             keys.iter().zip(&values).map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
         let (mut content, mut expected) = (String::new(), String::new());
         for (number, between) in between.iter().enumerate() {
-            // A brace before a placeholder is a case of its own, and has its own test.
+            // A brace before a placeholder has its own test.
             let between = between.trim_end_matches('{');
             content.push_str(between);
             expected.push_str(between);

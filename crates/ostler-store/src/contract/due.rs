@@ -42,7 +42,7 @@ pub async fn a_due_timer_is_claimed_once(subject: impl Subject) {
                     return mine;
                 }
                 mine.extend(some);
-                assert!(mine.len() <= 60, "there are only 60");
+                assert!(mine.len() <= 60, "there are only 60 timers");
             }
         })
     });
@@ -82,7 +82,7 @@ pub async fn an_expired_claim_can_be_taken_over(subject: impl Subject) {
     assert!(taken.epoch > lost.epoch && taken.due == lost.due, "{taken:?} after {lost:?}");
     let late = store.complete(&lost, None).await;
     assert_eq!(late, Err(Error::Fenced { what: "a".to_owned(), epoch: lost.epoch }));
-    store.complete(&taken, None).await.expect("it is ours");
+    store.complete(&taken, None).await.expect("the claim is valid");
     assert!(matches!(store.complete(&taken, None).await, Err(Error::Fenced { .. })));
     // An expired claim still counts while no other server has taken it over.
     schedule(&store, "b", Duration::ZERO).await;
@@ -99,7 +99,7 @@ pub async fn a_completed_timer_is_removed_or_rescheduled(subject: impl Subject) 
     let next = store.now().await.expect("the time").after(Duration::from_secs(60));
     for claim in store.claim_due("me", LEASE, 9).await.expect("claiming") {
         let next = (claim.due.id == "again").then_some(next);
-        store.complete(&claim, next).await.expect("it is ours");
+        store.complete(&claim, next).await.expect("the claim is valid");
     }
     subject.pass(Duration::from_secs(30)).await;
     assert_eq!(due_ids(&store).await, "");
@@ -115,7 +115,7 @@ pub async fn rescheduling_a_timer_invalidates_its_claim(subject: impl Subject) {
     let claim = store.claim_due("me", LEASE, 9).await.expect("claiming").remove(0);
     schedule(&store, "a", Duration::from_secs(5)).await;
     assert!(matches!(store.complete(&claim, None).await, Err(Error::Fenced { .. })));
-    assert_eq!(due_ids(&store).await, "", "it was moved");
+    assert_eq!(due_ids(&store).await, "", "it was rescheduled");
     subject.pass(Duration::from_secs(6)).await;
     assert_eq!(due_ids(&store).await, "a");
     store.unschedule("a").await.expect("forgetting");
@@ -135,5 +135,5 @@ pub async fn reusing_a_timer_id_does_not_revive_an_old_claim(subject: impl Subje
     let new = store.claim_due("me", LEASE, 9).await.expect("claiming").remove(0);
     let late = store.complete(&old, None).await;
     assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
-    store.complete(&new, None).await.expect("it is ours");
+    store.complete(&new, None).await.expect("the claim is valid");
 }

@@ -19,7 +19,7 @@ pub async fn drafts_are_readable_until_the_complete_event_arrives(subject: impl 
     let lease = claim(&store, "a").await;
     let events = vec![message("begin"), part("on", "x#0"), part("by", "y#0"), part("e", "x#0")];
     let added = store.append(&lease, events, vec![]).await.expect("appending");
-    assert_eq!(read_all(&store, "a", 2).await, added, "in their places, like events");
+    assert_eq!(read_all(&store, "a", 2).await, added, "in order, like events");
     let drafts = store.drafts(&stream("a")).await.expect("reading");
     assert_eq!(numbers_and_texts(&drafts), numbers_and_texts(&added[1..]));
     store.verify(&stream("a")).await.expect("nothing is damaged");

@@ -24,10 +24,10 @@ pub async fn only_one_owner_holds_a_stream(subject: impl Subject) {
 pub async fn an_old_epoch_cannot_append(subject: impl Subject) {
     let (here, there) = (subject.store(), subject.other());
     let old = here.claim(&stream("a"), "here", LEASE).await.expect("the first claim");
-    here.append(&old, vec![message(1)], vec![]).await.expect("it is ours");
+    here.append(&old, vec![message(1)], vec![]).await.expect("the lease is valid");
     subject.pass(LEASE + Duration::from_secs(1)).await;
     // Expired, but not claimed by another owner, so no other owner can have written.
-    here.append(&old, vec![message(2)], vec![]).await.expect("it is still ours");
+    here.append(&old, vec![message(2)], vec![]).await.expect("the lease is still valid");
     let new = there.claim(&stream("a"), "there", LEASE).await.expect("it has run out");
     let fenced = Error::Fenced { what: "a".to_owned(), epoch: old.epoch };
     let put = Put::new("note", "x", 1.into());
@@ -36,7 +36,7 @@ pub async fn an_old_epoch_cannot_append(subject: impl Subject) {
     assert_eq!(here.append(&old, vec![], vec![]).await, Err(fenced.clone()));
     assert_eq!(here.renew(&old, LEASE).await, Err(fenced.clone()));
     assert_eq!(here.release(&old).await, Err(fenced));
-    there.append(&new, vec![message(4)], vec![]).await.expect("it is theirs");
+    there.append(&new, vec![message(4)], vec![]).await.expect("the new lease is valid");
     let texts: Vec<_> = read_all(&here, "a", 10).await.iter().map(super::text).collect();
     assert_eq!(texts, ["1", "2", "4"]);
     assert_eq!(here.get("note", "x").await, Ok(None));
@@ -46,14 +46,14 @@ pub async fn an_old_epoch_cannot_append(subject: impl Subject) {
 pub async fn a_released_lease_cannot_append(subject: impl Subject) {
     let store = subject.store();
     let lease = claim(&store, "a").await;
-    store.release(&lease).await.expect("it is ours");
+    store.release(&lease).await.expect("the lease is valid");
     assert!(matches!(
         store.append(&lease, vec![message(1)], vec![]).await,
         Err(Error::Fenced { .. })
     ));
     assert!(matches!(store.renew(&lease, LEASE).await, Err(Error::Fenced { .. })));
     assert!(matches!(store.release(&lease).await, Err(Error::Fenced { .. })));
-    let next = store.claim(&stream("a"), "other", LEASE).await.expect("it was given back");
+    let next = store.claim(&stream("a"), "other", LEASE).await.expect("it was released");
     assert!(next.epoch > lease.epoch);
 }
 
@@ -75,7 +75,7 @@ pub async fn renewing_a_lease_blocks_other_owners(subject: impl Subject) {
     let mut lease = claim(&store, "a").await;
     for _ in 0..5 {
         subject.pass(LEASE / 2).await;
-        let renewed = store.renew(&lease, LEASE).await.expect("it is ours");
+        let renewed = store.renew(&lease, LEASE).await.expect("the lease is valid");
         assert!(renewed.until > lease.until && renewed.epoch == lease.epoch, "{renewed:?}");
         lease = renewed;
         let other = store.claim(&stream("a"), "other", LEASE).await;

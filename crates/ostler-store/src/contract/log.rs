@@ -42,8 +42,8 @@ pub async fn an_append_is_all_or_nothing(subject: impl Subject) {
     assert_eq!(store.head(&stream("a")).await, Ok(0));
     assert_eq!(store.get("note", "n").await, Ok(None));
     let puts = puts().into_iter().map(|put| put.expected(Expected::Any)).collect();
-    let done = store.append(&lease, vec![message("z")], puts).await.expect("nothing against it");
-    assert_eq!(done[0].seq, 1, "what was refused left a gap");
+    let done = store.append(&lease, vec![message("z")], puts).await.expect("the versions match");
+    assert_eq!(done[0].seq, 1, "a refused append must leave no gap");
     let task = store.get("task", "t").await.expect("reading").expect("it is there");
     assert_eq!((task.version, task.body), (2, json!({"x": 1})));
 }
@@ -160,7 +160,7 @@ pub async fn fleeting_events_keep_their_order(subject: impl Subject) {
     let mut head = store.follow(&stream("a"));
     store.append(&lease, vec![message("last").fleeting()], vec![]).await.expect("appending");
     let arrived = tokio::time::timeout(PATIENCE, head.wait_for(|head| *head == 101)).await;
-    arrived.expect("it never came").expect("the store is open");
+    arrived.expect("the event never arrived").expect("the store is open");
     assert_eq!(read_all(&store, "a", 1000).await.len(), 101);
 }
 
@@ -205,7 +205,7 @@ pub async fn followers_are_notified_of_new_events(subject: impl Subject) {
     let lease = claim(&store, "a").await;
     store.append(&lease, vec![message("x")], vec![]).await.expect("appending");
     let mut early = store.follow(&stream("a"));
-    assert_eq!(*early.borrow_and_update(), 1, "it begins with what is there");
+    assert_eq!(*early.borrow_and_update(), 1, "it begins with the current head");
     let mut unborn = store.follow(&stream("b"));
     assert_eq!(*unborn.borrow_and_update(), 0);
     store.append(&lease, vec![message("y"), message("z")], vec![]).await.expect("appending");
@@ -224,7 +224,7 @@ pub async fn followers_are_notified_of_new_events(subject: impl Subject) {
     store.close().await.expect("closing");
     let ended = tokio::time::timeout(PATIENCE, early.changed())
         .await
-        .expect("the follower is not notified");
+        .expect("the follower was not notified");
     assert!(ended.is_err(), "the store is closed, and the follower was not notified");
     assert_eq!(store.append(&lease, vec![message("x")], vec![]).await, Err(Error::Closed));
     assert_eq!(store.head(&stream("a")).await, Err(Error::Closed));
@@ -255,7 +255,7 @@ pub async fn an_announced_event_can_be_read(subject: impl Subject) {
         store.append(&lease, vec![event], vec![]).await.expect("appending");
     }
     for reader in readers {
-        let read = tokio::time::timeout(PATIENCE, reader).await.expect("it never came");
+        let read = tokio::time::timeout(PATIENCE, reader).await.expect("the event never arrived");
         read.expect("no panic");
     }
 }

@@ -25,7 +25,7 @@ pub async fn check(place: &Path) -> Result<Vec<Error>, Error> {
 }
 
 /// Replaces the contents of a store's folder with a backup, after checking the backup; all of it or nothing. Returns
-/// where the previous contents are kept, if there were any.
+/// where the previous contents are, if there were any.
 ///
 /// Without `replaces`, [`Error::Open`] if the folder has a store that is not empty.
 pub async fn restore(from: &Path, folder: &Path, replaces: bool) -> Result<Option<PathBuf>, Error> {
@@ -80,7 +80,7 @@ fn restore_blocking(from: &Path, folder: &Path, replaces: bool) -> Result<Option
     let database = folder.database();
     let is_empty = std::fs::metadata(&database).is_ok_and(|file| file.len() == 0);
     if !is_empty && !replaces {
-        let why = "there are sessions in it, which would be replaced; use --force if they may be";
+        let why = "it contains sessions, which would be replaced; use --force to replace them";
         return Err(Error::Open { place, why: why.to_owned() });
     }
     let new = folder.path().join("restoring.db");
@@ -122,7 +122,7 @@ fn keep(folder: &Folder) -> Result<PathBuf, Error> {
     if copied.is_err() {
         // Too damaged to copy as a database; the raw bytes may still be useful.
         std::fs::copy(&database, &copy).map_err(|error| Error::Failed {
-            doing: format!("keeping {} as {}", database.display(), copy.display()),
+            doing: format!("copying {} to {}", database.display(), copy.display()),
             why: error.to_string(),
         })?;
     }

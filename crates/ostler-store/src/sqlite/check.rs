@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::writer::LARGEST_REQUEST;
 use crate::{Due, Error, Filter, NewEvent, Page, Put};
 
-/// The limit of one body, in bytes. A frame with a large picture fits.
+/// The limit of one body, in bytes. A frame with a large image fits.
 pub(super) const LARGEST_BODY: usize = 16 << 20;
 
-/// The most events or records in one request or answer.
+/// The maximum number of events or records in one request or answer.
 const MOST: usize = 10_000;
 
 const LONGEST_KIND: usize = 64;
@@ -18,7 +18,7 @@ pub(super) fn kind(kind: &str) -> Result<(), Error> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-/".contains(&byte);
     if kind.is_empty() || kind.len() > LONGEST_KIND || !kind.bytes().all(allowed) {
         return Err(Error::Invalid(format!(
-            "{:?} cannot be a kind: it takes 1 to {LONGEST_KIND} ASCII letters, digits, and any of . _ : - /",
+            "{:?} is not a valid kind: use 1 to {LONGEST_KIND} ASCII letters, digits, and any of . _ : - /",
             beginning(kind)
         )));
     }
@@ -30,7 +30,7 @@ pub(super) fn id(what: &str, id: &str) -> Result<(), Error> {
     let forbidden = |c: char| c.is_control() || c == char::MAX;
     if id.is_empty() || id.len() > LONGEST_ID || id.contains(forbidden) {
         return Err(Error::Invalid(format!(
-            "{:?} cannot be {what}: it takes 1 to {LONGEST_ID} bytes without control characters",
+            "{:?} cannot be {what}: use 1 to {LONGEST_ID} bytes without control characters",
             beginning(id)
         )));
     }

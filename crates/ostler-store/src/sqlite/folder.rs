@@ -41,7 +41,7 @@ impl Folder {
         let lock = lock(&path.join(LOCK)).map_err(failed)?;
         make_private(&path.join(DATABASE))
             .and_then(|()| sync_folder(path))
-            .map_err(|error| failed(format!("making {DATABASE}: {error}")))?;
+            .map_err(|error| failed(format!("creating {DATABASE}: {error}")))?;
         Ok(Self { path: path.to_owned(), lock })
     }
 

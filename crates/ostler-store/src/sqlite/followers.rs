@@ -54,7 +54,7 @@ impl Followers {
     ) -> watch::Receiver<u64> {
         let receiver = match &mut *self.lock() {
             Some(streams) => streams.enter(stream).head.subscribe(),
-            // Its sender is dropped at once, which tells the receiver that the stream has ended.
+            // Its sender is dropped at once, so the receiver notices that the stream has ended.
             None => watch::Sender::new(0).subscribe(),
         };
         let known = *receiver.borrow();
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(numbers(&followers, oldest - 1, 9999), None);
         assert_eq!(numbers(&followers, oldest, 9999).map(|latest| latest.len()), Some(MOST_EVENTS));
         followers.notify(vec![event("a", 1001, MOST_BYTES)]);
-        assert_eq!(numbers(&followers, 1000, 9), None, "too large to be kept");
+        assert_eq!(numbers(&followers, 1000, 9), None, "too large for the cache");
         followers.notify(vec![event("a", 1002, 1)]);
         assert_eq!(numbers(&followers, 1001, 9), Some(vec![1002]));
     }

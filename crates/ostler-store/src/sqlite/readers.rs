@@ -10,7 +10,7 @@ use super::fault::{FailStatements, Fault, judge};
 use super::schema::connect;
 use crate::Error;
 
-/// The most connections; more than the number of processors gain little.
+/// The maximum number of connections; more than the number of processors gain little.
 const MOST: usize = 4;
 
 #[derive(Clone)]
@@ -38,8 +38,8 @@ impl Readers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Runs a fast query. It uses a blocking thread all the same: a disk can take seconds for one page, and other
-    /// tasks must not wait for it.
+    /// Runs a fast query. It uses a blocking thread, too: a disk can take seconds for one page, and other tasks must
+    /// not wait for it.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,

@@ -11,7 +11,7 @@ use crate::Error;
 /// Older versions can corrupt a database that has several connections and a write-ahead log.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// Marks the file as ours: `ostl`.
+/// Marks the file as a database of this program: `ostl`.
 const APPLICATION: i32 = 0x6f73_746c;
 
 /// Upgrades the tables from one version to the next.
@@ -52,7 +52,9 @@ pub(super) fn prepare(folder: &Folder, steps: &[Step]) -> Result<Connection, Err
         .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
         .map_err(open_error)?;
     if tables > 0 && application != APPLICATION {
-        return Err(failed("the database in it is not ours; use another folder".to_owned()));
+        return Err(failed(
+            "the database in it belongs to another program; use another folder".to_owned(),
+        ));
     }
     if found > 0 && found < steps.len() {
         let copy = folder.path().join(format!("before-version-{}.db", found + 1));

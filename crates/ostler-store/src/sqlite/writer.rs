@@ -26,7 +26,7 @@ use super::followers::Followers;
 use super::{lease, schema};
 use crate::{Error, Event, StreamId};
 
-/// The most requests in one commit, and how long it collects them after the first.
+/// The maximum number of requests in one commit, and how long it collects them after the first.
 const MOST_REQUESTS: usize = 128;
 const LONGEST_WAIT: Duration = Duration::from_millis(10);
 
@@ -66,7 +66,7 @@ enum Message {
     Stop,
 }
 
-/// What a request works with.
+/// The context of a request.
 pub(super) struct Cx<'a> {
     pub(super) connection: &'a Connection,
     pub(super) time: &'a Time,
@@ -174,13 +174,13 @@ impl Writer {
         answer.await.unwrap_or_else(|_| Err(self.ended()))
     }
 
-    /// Tells the thread to write pending requests, close its connection and end. Join the handle to wait for it.
+    /// Makes the thread write pending requests, close its connection and end. Join the handle to wait for it.
     pub(super) fn stop(&self) -> Option<JoinHandle<()>> {
         _ = self.queue.send(Message::Stop);
         self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Why no answer comes.
+    /// Why there is no answer.
     fn ended(&self) -> Error {
         self.shared.failure().unwrap_or(Error::Closed)
     }
@@ -197,7 +197,7 @@ impl Drop for Writer {
 
 /// One request on its way through the thread.
 trait Job: Send {
-    /// Performs the request. An error fails the whole commit; a refusal of this request alone is kept for its answer.
+    /// Performs the request. An error fails the whole commit; a refusal of this request alone is stored for its answer.
     fn perform(&mut self, cx: &mut Cx<'_>) -> rusqlite::Result<ControlFlow<()>>;
 
     /// Answers now, before the commit.
@@ -346,7 +346,7 @@ impl Thread {
         }
     }
 
-    /// Performs this request and those that wait behind it.
+    /// Performs this request and those that wait after it.
     fn fill(&mut self, first: Box<dyn Job>, batch: &mut Batch) -> rusqlite::Result<()> {
         let begun = Instant::now();
         self.perform(first, batch)?;
@@ -356,10 +356,10 @@ impl Thread {
                 break;
             }
             // No caller waits for a commit of fleeting events only, so there is time to collect more.
-            let nobody_waits = batch.fleeting.len() == batch.jobs.len();
+            let no_caller_waits = batch.fleeting.len() == batch.jobs.len();
             // Callers that were answered together soon send the next requests together: a short wait saves a commit.
             let others_come = batch.jobs.len() < self.last;
-            let wait = match (nobody_waits, others_come) {
+            let wait = match (no_caller_waits, others_come) {
                 (true, _) => rest,
                 (false, true) => rest.min(MOMENT),
                 (false, false) => Duration::ZERO,

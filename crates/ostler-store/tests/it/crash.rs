@@ -44,7 +44,7 @@ async fn a_writer_that_is_killed() {
     }
 }
 
-/// Like a client that was killed before the answer arrived: the same append again, under the same key.
+/// Like a client that was killed before the answer arrived: the same append again, with the same key.
 async fn repeat_the_last(store: &Sqlite, lease: &Lease) {
     let head = store.head(&lease.stream).await.unwrap();
     for event in store.read_from(&lease.stream, head.saturating_sub(5), 10).await.unwrap() {
@@ -137,7 +137,7 @@ fn live(folder: &Path, life: usize, patience: u64) -> Vec<((String, u64), String
     }
     let ended = child.wait_with_output().unwrap();
     let story = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), None, "life {life} was to be killed, but it ended: {story}");
+    assert_eq!(ended.status.code(), None, "life {life} must be killed, but it ended: {story}");
     acknowledged
 }
 
@@ -154,18 +154,18 @@ async fn look(folder: &Path, known: &mut Known) {
             }
             for event in events {
                 *looked += 1;
-                assert_eq!(event.seq, *looked, "a gap in {stream}");
+                assert_eq!(event.seq, *looked, "there is a gap in {stream}");
                 let place = (stream.to_string(), event.seq);
                 let key = key(&event);
                 if let Some(stored) = known.acknowledged.remove(&place) {
-                    assert_eq!(Some(&stored), key.as_ref(), "{place:?} is something else now");
+                    assert_eq!(Some(&stored), key.as_ref(), "{place:?} has changed");
                     known.acknowledged.insert(place, stored);
                 }
                 let Some(key) = key else { continue };
                 let body: Value = event.body.to().unwrap();
                 known.last.insert(body["by"].as_str().unwrap().to_owned(), key.clone());
                 let twin = known.keys.insert(key.clone(), event.seq);
-                assert_eq!(twin, None, "{key} is there twice");
+                assert_eq!(twin, None, "{key} is stored twice");
             }
         }
     }
@@ -174,8 +174,8 @@ async fn look(folder: &Path, known: &mut Known) {
     }
     for (name, key) in &known.last {
         let record = store.get("last", name).await.unwrap();
-        let record = record.unwrap_or_else(|| panic!("there is {key}, but not its record"));
-        assert_eq!(&record.body["key"], key, "the event is there, its record is not");
+        let record = record.unwrap_or_else(|| panic!("{key} exists, but not its record"));
+        assert_eq!(&record.body["key"], key, "the event exists, but not its record");
     }
     let repeated = store.list("twice", &Default::default(), &Default::default()).await.unwrap();
     assert_eq!(repeated, [], "a repetition changed a record");

@@ -38,7 +38,7 @@ async fn read_verified(store: &Sqlite) -> Vec<Event> {
     events
 }
 
-// Seen to fail when `judge` takes a full disk for the end.
+// Seen to fail when `judge` treats a full disk as fatal.
 #[tokio::test]
 async fn a_full_disk_refuses_one_append_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,7 +67,7 @@ async fn a_full_disk_refuses_one_append_and_loses_nothing() {
     assert_eq!(read_verified(&store).await.len(), acknowledged + 1);
 }
 
-// Seen to fail when `undo` does not remember whose events are lost.
+// Seen to fail when `undo` does not remember which leases lost events.
 #[tokio::test]
 async fn an_owner_whose_fleeting_events_are_lost_loses_its_lease() {
     let folder = tempfile::tempdir().unwrap();

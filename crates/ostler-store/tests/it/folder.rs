@@ -107,7 +107,10 @@ async fn a_backup_is_a_store() {
     let copy = restored.path().join("ostler.db");
     store.backup(&copy).await.unwrap();
     store.append(&lease, vec![message("later")], vec![]).await.unwrap();
-    assert!(matches!(store.backup(&copy).await, Err(Error::Failed { .. })), "it is there already");
+    assert!(
+        matches!(store.backup(&copy).await, Err(Error::Failed { .. })),
+        "the file exists already"
+    );
 
     let restored = Sqlite::open(restored.path()).await.unwrap();
     assert_eq!(restored.head(&stream()).await, Ok(2));

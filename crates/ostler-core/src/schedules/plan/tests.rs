@@ -1,4 +1,4 @@
-//! Times, worked out by hand.
+//! Expected times, computed by hand.
 
 use jiff::Timestamp;
 
@@ -20,7 +20,7 @@ fn at(text: &str, zone: &str) -> When {
     When { at: Some(text.to_owned()), zone: Some(zone.to_owned()), ..When::default() }
 }
 
-/// The next times after one, as the zone's clocks show them.
+/// Checks the next times after `after`, by the clocks of the zone.
 fn check(when: &When, after: &str, expected: &[&str]) {
     let plan = when.plan(millis("2026-01-01T00:00:00Z")).unwrap();
     let zone = TimeZone::get(when.zone.as_deref().unwrap_or("UTC")).unwrap();
@@ -33,9 +33,9 @@ fn check(when: &When, after: &str, expected: &[&str]) {
     assert_eq!(times, expected, "{when:?}");
 }
 
-// Seen to fail with the times that the cron library itself finds in a zone: it leaves out 2:15 and 2:45.
+// Seen to fail with the times that the cron library itself finds in a zone: it skips 2:15 and 2:45.
 #[test]
-fn a_time_that_the_zone_leaves_out_comes_once() {
+fn a_time_that_the_zone_skips_occurs_once() {
     let before = "2026-03-28T20:00:00Z";
     check(
         &cron("30 2 * * *", "Europe/Berlin"),
@@ -47,13 +47,13 @@ fn a_time_that_the_zone_leaves_out_comes_once() {
         before,
         &["2026-03-29 03:15 +02:00", "2026-03-29 03:45 +02:00", "2026-03-30 02:15 +02:00"],
     );
-    // Both mean the same moment, which is one.
+    // Both mean the same moment, which counts once.
     check(
         &cron("0 2,3 * * *", "Europe/Berlin"),
         before,
         &["2026-03-29 03:00 +02:00", "2026-03-30 02:00 +02:00", "2026-03-30 03:00 +02:00"],
     );
-    // What was left out comes later than what follows it on the clock.
+    // A skipped time occurs later than the next time on the clock.
     check(
         &cron("30 2 * * *", "Europe/Berlin"),
         "2026-03-29T01:10:00Z",
@@ -66,9 +66,9 @@ fn a_time_that_the_zone_leaves_out_comes_once() {
     );
 }
 
-// Seen to fail with the cron library's own times: `*/30 2` comes four times.
+// Seen to fail with the cron library's own times: `*/30 2` occurs four times.
 #[test]
-fn a_time_that_comes_twice_is_taken_once() {
+fn a_time_that_occurs_twice_counts_once() {
     let before = "2026-10-24T20:00:00Z";
     check(
         &cron("30 2 * * *", "Europe/Berlin"),
@@ -80,7 +80,7 @@ fn a_time_that_comes_twice_is_taken_once() {
         before,
         &["2026-10-25 02:00 +02:00", "2026-10-25 02:30 +02:00", "2026-10-26 02:00 +01:00"],
     );
-    // In the hour that is repeated it has been already.
+    // In the repeated hour it has occurred already.
     check(
         &cron("30 2 * * *", "Europe/Berlin"),
         "2026-10-25T01:10:00Z",
@@ -89,7 +89,7 @@ fn a_time_that_comes_twice_is_taken_once() {
 }
 
 #[test]
-fn every_hour_is_every_hour_that_passes() {
+fn every_hour_means_every_elapsed_hour() {
     let hours = cron("0 * * * *", "Europe/Berlin");
     check(
         &hours,
@@ -100,7 +100,7 @@ fn every_hour_is_every_hour_that_passes() {
 }
 
 #[test]
-fn days_months_and_weekdays_are_kept_to() {
+fn days_months_and_weekdays_are_respected() {
     check(
         &cron("0 9 * * 1-5", "UTC"),
         "2026-11-13T10:00:00Z",
@@ -116,7 +116,7 @@ fn days_months_and_weekdays_are_kept_to() {
 }
 
 #[test]
-fn an_interval_is_anchored_to_its_plan() {
+fn an_interval_is_counted_from_its_anchor() {
     check(
         &every("15m"),
         "2026-01-01T00:07:31Z",
@@ -126,7 +126,7 @@ fn an_interval_is_anchored_to_its_plan() {
 }
 
 #[test]
-fn once_is_once() {
+fn a_single_time_occurs_once() {
     let soon = at("2026-12-24T18:00", "Europe/Berlin");
     check(&soon, "2026-12-01T00:00:00Z", &["2026-12-24 18:00 +01:00"]);
     let plan = soon.plan(0).unwrap();
@@ -159,7 +159,7 @@ fn the_last_missed_times_are_found_however_many_there_are() {
 }
 
 #[test]
-fn what_cannot_be_says_which_field_and_how_it_is_written() {
+fn an_invalid_plan_is_refused_with_its_field_and_an_example() {
     let nothing = When::default();
     let both = When { every: Some("1h".to_owned()), ..cron("* * * * *", "UTC") };
     let zoned = When { zone: Some("UTC".to_owned()), ..every("1h") };

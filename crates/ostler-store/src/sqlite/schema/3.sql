@@ -1,9 +1,9 @@
--- Lists by what happened last: a place is a time and the id, so that no two are the same.
+-- Lists by last activity: a place is a time and the id, so that it is unique.
 CREATE INDEX record_place ON record (kind, body ->> '$.place') WHERE body ->> '$.place' IS NOT NULL;
 CREATE INDEX record_owner_place ON record (kind, owner, body ->> '$.place')
     WHERE owner IS NOT NULL AND body ->> '$.place' IS NOT NULL;
 
--- Sessions from before have had nothing happen since they were made, as far as their records say.
+-- The records of earlier sessions have no activity after their creation.
 UPDATE record SET body = json_set(body,
         '$.place', printf('%015d-%s', body ->> '$.created', id),
         '$.search', lower(body ->> '$.title'))

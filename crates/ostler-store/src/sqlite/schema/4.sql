@@ -1,4 +1,5 @@
--- Parts of something that comes whole later. They have numbers like events, and no hash: when the whole is there they go.
+-- Parts of something that arrives complete later. They have numbers like events, and no hash, because they are dropped
+-- when the complete event arrives.
 CREATE TABLE draft (
     stream INTEGER NOT NULL,
     seq    INTEGER NOT NULL,
@@ -9,9 +10,9 @@ CREATE TABLE draft (
     PRIMARY KEY (stream, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The last event that was trimmed off the beginning, and its hash: there the chain goes on.
+-- The last event that was trimmed off the beginning, and its hash: the chain continues from there.
 ALTER TABLE stream ADD COLUMN base INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE stream ADD COLUMN base_hash BLOB;
 
--- The highest epoch that a forgotten stream had: no lease on it is ever valid again.
+-- The highest epoch of all deleted streams: no lease on them is ever valid again.
 INSERT INTO counter VALUES ('forgotten_epoch', 0);

@@ -1,4 +1,4 @@
--- The newest of what belongs to a session, and its records in a state.
+-- The newest records of a session, and its records with a given state.
 CREATE INDEX record_session_place ON record (kind, body ->> '$.session', body ->> '$.place')
     WHERE body ->> '$.session' IS NOT NULL AND body ->> '$.place' IS NOT NULL;
 CREATE INDEX record_session_state ON record (kind, body ->> '$.session', body ->> '$.state', id)
@@ -8,7 +8,7 @@ CREATE INDEX record_space ON record (kind, body ->> '$.setup.space', body ->> '$
     WHERE body ->> '$.setup.space' IS NOT NULL AND body ->> '$.begun' IS NOT NULL;
 CREATE INDEX record_space_owner ON record (kind, body ->> '$.setup.space', owner, body ->> '$.begun')
     WHERE owner IS NOT NULL AND body ->> '$.setup.space' IS NOT NULL AND body ->> '$.begun' IS NOT NULL;
--- The rules of a user that hold in a folder, the schedules that prompt a session, and the task that was executed in one.
+-- The rules of a user for a folder, the schedules that prompt a session, and the task that was executed in a session.
 CREATE INDEX record_folder ON record (kind, owner, body ->> '$.folder', id)
     WHERE owner IS NOT NULL AND body ->> '$.folder' IS NOT NULL;
 CREATE INDEX record_start_session ON record (kind, body ->> '$.start.session', id)

@@ -55,7 +55,7 @@ fn an_upgrade_that_is_killed() {
     if let Ok(folder) = std::env::var(FOLDER) {
         let folder = Folder::open(Path::new(&folder)).unwrap();
         _ = prepare(&folder, &with(KILLED));
-        unreachable!("it was killed half-way");
+        unreachable!("the process is killed before this");
     }
 }
 
@@ -70,7 +70,7 @@ async fn a_killed_upgrade_leaves_everything_as_it_was() {
             .env(FOLDER, folder.path())
             .output()
             .unwrap();
-        assert_eq!(child.status.code(), None, "it was to be killed: {child:?}");
+        assert_eq!(child.status.code(), None, "it must be killed: {child:?}");
         let copy = folder.path().join(format!("before-version-{}.db", STEPS.len() + 1));
         assert_eq!(version(&Connection::open(&copy).unwrap()).unwrap(), STEPS.len());
         // The program that wrote it can still use it.
@@ -101,7 +101,7 @@ async fn a_database_of_another_program_is_left_alone() {
     let path = folder.path().join("ostler.db");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     match Sqlite::open(folder.path()).await {
-        Err(Error::Open { why, .. }) => assert!(why.contains("not ours"), "{why}"),
+        Err(Error::Open { why, .. }) => assert!(why.contains("another program"), "{why}"),
         other => panic!("{:?}", other.map(drop)),
     }
     std::fs::write(&path, "not a database at all, but long enough to be looked at\n".repeat(100))
