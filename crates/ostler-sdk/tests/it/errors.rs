@@ -322,8 +322,8 @@ const ROWS: &[(u16, &[&str])] = &[
     (299, &["the_error_output_is_heard_as_it_comes", "what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown"]),
     (300, &["what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown", "only_the_end_of_long_last_words_is_kept"]),
     // In ostler/tests/it/errors.rs: it takes an engine that is one.
-    (301, &["a_setting_that_no_engine_honours_is_refused_by_its_name"]),
-    (304, &["errors_of_the_engine_have_their_cause"]),
+    (301, &["an_unknown_extra_argument_is_refused_and_the_error_names_it"]),
+    (304, &["errors_of_the_engine_name_their_cause"]),
     (305, &["whatever_goes_wrong_nothing_is_left_behind", "an_engine_that_never_introduces_itself_is_ended"]),
 ];
 
