@@ -124,9 +124,9 @@ fn replace(folder: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> io::Resul
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, &partial, flags, Mode::from_raw_mode(0o600))?;
     // An original keeps its mode, except for the executable bit.
-    let kept =
+    let new_mode =
         openat::stat(folder, name).map_or(mode, |stat| (stat.st_mode & 0o666) | (mode & 0o111));
-    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(kept))
+    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(new_mode))
         .map_err(io::Error::from)
         .and_then(|()| File::from(file).write_all(bytes))
         .and_then(|()| Ok(rustix::fs::renameat(folder, &partial, folder, name)?));

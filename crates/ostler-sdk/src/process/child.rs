@@ -58,7 +58,7 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let cannot = |source| Error::Start { program: program.path.display().to_string(), source };
-    // SIGTERM first: the vendor's program then ends the commands that it started.
+    // Dropping the group sends SIGTERM first: the vendor's program then ends the commands that it started.
     let mut group = Group::spawn(command).map_err(cannot)?.on_drop(OnDrop::Terminate);
     let pipes = (group.stdin(), group.stdout(), group.stderr());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -183,15 +183,15 @@ struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(bytes);
-        let excess = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..excess);
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(bytes);
+        let excess = tail.len().saturating_sub(STDERR_KEPT);
+        tail.drain(..excess);
     }
 
     fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }

@@ -1,6 +1,6 @@
 //! A temporary configuration folder for an engine, with a session that was loaded from a store.
 //!
-//! It is a copy of the user's own folder (`~/.claude`), so that the engine finds its credentials and settings in it.
+//! It contains parts of the user's own folder (`~/.claude`), so that the engine finds its credentials and settings.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -141,8 +141,8 @@ fn without_plugins(settings: &mut Map<String, Value>) -> bool {
 
 impl Drop for ConfigFolder {
     fn drop(&mut self) {
-        let kept = self.keeps_transcripts.load(Ordering::Relaxed).then(|| self.transcripts());
-        let removed = match kept {
+        let keeps = self.keeps_transcripts.load(Ordering::Relaxed).then(|| self.transcripts());
+        let removed = match keeps {
             None => fs::remove_dir_all(&self.path),
             Some(transcripts) => remove_all_but(&self.path, &transcripts),
         };
@@ -152,10 +152,10 @@ impl Drop for ConfigFolder {
     }
 }
 
-fn remove_all_but(folder: &Path, kept: &Path) -> io::Result<()> {
+fn remove_all_but(folder: &Path, exception: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.path() == kept {
+        if entry.path() == exception {
             continue;
         }
         // Removes a link and not its target.

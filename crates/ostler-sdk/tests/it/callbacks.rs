@@ -106,7 +106,7 @@ async fn a_dialog_that_is_not_completed_is_cancelled() {
     };
     assert_eq!(shown(silent).await["response"], cancelled);
     let other = |options: Options| {
-        options.on_dialog(["other"], |_| async { Dialog::completed("shown all the same") })
+        options.on_dialog(["other"], |_| async { Dialog::completed("shown nevertheless") })
     };
     assert_eq!(shown(other).await["response"], cancelled, "the host cannot show this kind");
     // An engine whose host shows no dialogs receives an error, not a made-up answer.

@@ -158,7 +158,7 @@ fn carry(line: HostLine) -> Channel {
                 let is_request = message.get("method").is_some();
                 let id = message.get("id").filter(|_| is_request).cloned();
                 let answer = line.send(message).await;
-                // Notifications and our own answers have no id and get no answer.
+                // Only requests are answered; notifications and our own answers are not.
                 let Some(id) = id else { return };
                 let answer = answer.unwrap_or_else(|error| {
                     json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": error}})
