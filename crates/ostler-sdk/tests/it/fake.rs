@@ -44,7 +44,7 @@ impl Fake {
         // inherit the open file, and a file that is open for writing cannot be executed.
         let mut writer = Command::new("/bin/sh");
         writer.args(["-c", r#"printf '%s' "$1" > "$0"; chmod 755 "$0""#]).arg(&path);
-        // The SDK runs an engine that does not start with `--version`; by default the fake prints nothing then.
+        // If an engine does not start, the SDK runs it again with `--version`; by default the fake prints nothing then.
         let no_version = r#"[ "$1" = --version ] && exit"#;
         let first = parts.iter().all(|part| !part.contains("--version")).then_some(no_version);
         let script = first.iter().chain(parts).copied().collect::<Vec<_>>().join("\n");
