@@ -1,13 +1,13 @@
-//! Support for clients older than 1.0, which send no `protocolVersion` and discard a run that has anything they do
-//! not know.
+//! Support for clients older than 1.0. They send no `protocolVersion`, and discard a run with fields or values that
+//! they do not know.
 
 use crate::event::{Body, Event, Outcome};
 use crate::message::Content;
 
 /// Rewrites an event for such a client.
 ///
-/// Pending calls are not listed, because the client finds them itself; a result becomes plain text; a stopped run
-/// ends with an error, because the only other ending such clients know means success.
+/// Pending calls are not listed, because the client finds them itself. A result becomes plain text. A stopped run ends
+/// with an error, because the only other end that such clients know means success.
 pub fn for_old_peer(mut event: Event) -> Event {
     match &mut event.body {
         Body::RunFinished { outcome: Some(Outcome::Success { pending_tool_call_ids }), .. } => {

@@ -1,6 +1,6 @@
 //! The 31 events of AG-UI 1.0.
 //!
-//! An [`Event`] is a [`Body`] (one variant per type) and the fields that any event may carry. Undeclared fields
+//! An [`Event`] has a [`Body`] (one variant per type) and the fields that every event may have. Undeclared fields
 //! cannot be written, and absent ones are left out: 1.0 clients reject `null` in most places.
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -14,7 +14,7 @@ use crate::patch::Operation;
 /// One event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
-    /// What happened.
+    /// Its type and the fields of that type.
     #[serde(flatten)]
     pub body: Body,
     /// The subagent it belongs to; only for events that allow it, see [`Event::of_subagent`].
@@ -327,7 +327,7 @@ pub enum Outcome {
         #[serde(skip_serializing_if = "Option::is_none")]
         pending_tool_call_ids: Option<Vec<String>>,
     },
-    /// It ended with questions; the next run brings the answers.
+    /// It ended with questions; the client sends the answers with the next run.
     Interrupt {
         /// The questions, at least one.
         interrupts: Vec<Interrupt>,
@@ -347,7 +347,7 @@ pub struct Interrupt {
     /// The question as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The call in question.
+    /// The call that the question is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// JSON Schema of an answer.

@@ -1,8 +1,8 @@
 //! Finds what is new in a conversation that a client sends again.
 //!
-//! A client sends the whole conversation with every run. The user's messages decide: as long as the known ones come
-//! again, in order and unchanged, everything after them is new. Where they differ, the user edited a message or wants
-//! another answer, and the conversation continues from there.
+//! A client sends the whole conversation with every run. The user's messages decide: if the known ones are repeated in
+//! order and unchanged, everything after them is new. Where they differ, the user edited a message or wants another
+//! answer, and the conversation continues from there.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,8 +56,8 @@ impl Known {
         self.prompts.is_empty()
     }
 
-    /// Finds what is new in a conversation. The client never had the first `left_off` user messages, and may have
-    /// left off more. `waits_for` says whether a call waits for its result.
+    /// Finds what is new in a conversation. The client never received the first `left_off` user messages, and may have
+    /// left out more. `waits_for` returns whether a call waits for its result.
     pub fn compare<'a>(
         &self,
         messages: &'a [Message],
@@ -66,7 +66,7 @@ impl Known {
     ) -> Unseen<'a> {
         let users: Vec<(usize, &Message)> =
             messages.iter().enumerate().filter(|(_, message)| is_user(message)).collect();
-        // A client may leave off the beginning of a long conversation.
+        // A client may leave out the beginning of a long conversation.
         let first = users.first().and_then(|(_, message)| self.position(message));
         let first = first.unwrap_or(left_off).min(self.prompts.len());
         let known = &self.prompts[first..];
@@ -92,7 +92,8 @@ impl Known {
         if new.is_empty() { self.again(messages, &users) } else { Unseen::New(new) }
     }
 
-    /// Nothing is new; but a conversation that ends with an answered user message asks for another answer.
+    /// For a conversation without new messages. If it ends with a user message that was answered before, the client
+    /// wants another answer.
     fn again<'a>(&self, messages: &[Message], users: &[(usize, &Message)]) -> Unseen<'a> {
         let Some((from, last)) = users.last() else { return Unseen::Nothing };
         let Some(kept) = self.position(last) else { return Unseen::Nothing };
@@ -116,7 +117,7 @@ impl Known {
         ids.into_iter().find_map(place).unwrap_or(self.prompts.len())
     }
 
-    /// Records a received message. `before` is the position in the engine's conversation.
+    /// Records a received message. `before` is the position in the engine's conversation before it.
     pub fn heard(&mut self, message: &Message, before: Option<&str>) {
         match &message.body {
             MessageBody::User { .. } => self.prompts.push(KnownPrompt {
@@ -151,7 +152,7 @@ impl Known {
     }
 }
 
-/// Where the new part of an unknown conversation starts: after everything that is answered.
+/// The index at which the new part of an unknown conversation starts: after the last answer.
 pub fn begin(messages: &[Message]) -> usize {
     let is_answer = |message: &Message| {
         matches!(message.body, MessageBody::Assistant { .. } | MessageBody::Tool { .. })
@@ -186,10 +187,10 @@ mod tests {
     use crate::message::Content;
 
     fn user(id: &str) -> Message {
-        said(id, id)
+        user_with(id, id)
     }
 
-    fn said(id: &str, text: &str) -> Message {
+    fn user_with(id: &str, text: &str) -> Message {
         Message::new(id, MessageBody::User { content: text.into() })
     }
 
@@ -243,7 +244,7 @@ mod tests {
         assert_eq!(
             thread().compare(&input[..2], 0, NO),
             Unseen::Nothing,
-            "cut, and nothing to answer"
+            "shortened, and ends with an answer"
         );
         assert_eq!(Known::default().compare(&[], 0, NO), Unseen::Nothing);
     }
@@ -263,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_changed_user_message_rewrites_the_conversation_from_there() {
-        for changed in [user("u2b"), said("u2", "other words")] {
+        for changed in [user("u2b"), user_with("u2", "another text")] {
             let input = [user("u1"), reply("a1"), changed];
             assert_eq!(thread().compare(&input, 0, NO), Unseen::Rewritten { kept: 1, from: 2 });
         }

@@ -12,9 +12,9 @@ use crate::read::Reader;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RunAgentInput {
-    /// The conversation; the application chooses the id.
+    /// The id of the conversation, chosen by the application.
     pub thread_id: String,
-    /// This run.
+    /// The id of this run.
     pub run_id: String,
     /// The whole conversation so far.
     pub messages: Vec<Message>,
@@ -37,7 +37,7 @@ pub struct RunAgentInput {
     /// Answers to the questions of the last run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<Vec<Resume>>,
-    /// Oddities of the input, for the log.
+    /// Warnings about unknown or ignored parts of the input, for the log.
     #[serde(skip)]
     pub warnings: Vec<String>,
 }
@@ -118,7 +118,7 @@ impl RunAgentInput {
             messages: messages.into_iter().flatten().collect(),
             protocol_version: reader.maybe_string("protocolVersion")?,
             parent_run_id: reader.maybe_string("parentRunId")?,
-            // `null` is a value here: an application may share an empty state.
+            // `null` is a valid state here, not an absent one.
             state: reader.maybe_any("state").cloned(),
             tools: reader.maybe_list("tools", Tool::read)?.unwrap_or_default(),
             context: reader.maybe_list("context", Context::read)?.unwrap_or_default(),
@@ -135,7 +135,7 @@ impl RunAgentInput {
         self.protocol_version.is_none()
     }
 
-    /// The client's major version if it differs from ours. An unreadable version does not count as another one.
+    /// The client's major version if it differs from ours. A version that cannot be parsed does not count as different.
     pub fn foreign_major(&self) -> Option<u64> {
         let version = self.protocol_version.as_deref()?;
         let major = version.split('.').next()?.parse().ok()?;

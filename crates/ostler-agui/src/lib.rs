@@ -1,6 +1,6 @@
 //! AG-UI 1.0 for servers: types and pure functions, no IO, no clock.
 //!
-//! - [`event`]: the 31 events that a run may send; [`message`]: the conversation as both sides write it;
+//! - [`event`]: the 31 events that a run may send; [`message`]: the messages of a conversation, used by both sides;
 //! - [`input`]: the request that starts a run;
 //! - [`verify`]: the order of events that official clients require;
 //! - [`translate`]: turns the agent's messages into events;

@@ -180,10 +180,10 @@ impl<'de> Deserialize<'de> for Content {
 /// One part of a content.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// What it is.
+    /// Its type and data.
     #[serde(flatten)]
     pub body: PartBody,
-    /// Its name.
+    /// Its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Additional data by key; `filename` is customary.
@@ -242,7 +242,7 @@ impl Part {
         Ok(Some(Self { body, id: reader.maybe_string("id")?, metadata }))
     }
 
-    /// The one kind of attachment before 1.0.
+    /// Reads a `binary` part, the only kind of attachment before 1.0.
     fn read_binary(reader: &Reader<'_>) -> Result<Option<Self>, InputError> {
         let mime_type = reader.string("mimeType")?;
         let data = reader.maybe_string("data")?;
@@ -253,7 +253,7 @@ impl Part {
             (_, _, Some(value)) => {
                 Source::File { value, provider: None, mime_type: Some(mime_type.clone()) }
             }
-            _ => return Err(reader.wrong("data", "there, or else `url` or `id`")),
+            _ => return Err(reader.wrong("data", "present, or else `url` or `id`")),
         };
         let body = match mime_type.split('/').next() {
             Some("image") => PartBody::Image { source },
@@ -310,7 +310,7 @@ impl Source {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
-    /// Its name.
+    /// The id of the call.
     pub id: String,
     /// Always `function`.
     pub r#type: FunctionType,

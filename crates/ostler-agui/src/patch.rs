@@ -24,7 +24,7 @@ pub enum Operation {
 
 /// An operation that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("step {step} of the patch does not fit: {reason}")]
+#[error("step {step} of the patch cannot be applied: {reason}")]
 pub struct PatchError {
     step: usize,
     reason: String,
@@ -117,8 +117,8 @@ fn apply_one(root: &mut Value, operation: &Operation) -> Result<(), String> {
             add(root, path, value)
         }
         Operation::Test { path, value } => {
-            let there = place(root, path)?;
-            if *there == *value { Ok(()) } else { Err(format!("{path} is {there}, not {value}")) }
+            let actual = place(root, path)?;
+            if *actual == *value { Ok(()) } else { Err(format!("{path} is {actual}, not {value}")) }
         }
     }
 }
@@ -130,7 +130,7 @@ fn place<'a>(root: &'a mut Value, path: &str) -> Result<&'a mut Value, String> {
 /// The parent of the value at a path, and the last segment of the path.
 fn parent<'a>(root: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let (parent, last) =
-        path.rsplit_once('/').ok_or_else(|| format!("no JSON Pointer: {path:?}"))?;
+        path.rsplit_once('/').ok_or_else(|| format!("{path:?} is not a JSON Pointer"))?;
     let last = last.replace("~1", "/").replace("~0", "~");
     Ok((place(root, parent)?, last))
 }
@@ -147,9 +147,9 @@ fn add(root: &mut Value, path: &str, value: Value) -> Result<(), String> {
         (Value::Array(list), last) if last == "-" => list.push(value),
         (Value::Array(list), last) => {
             let index = index(&last).filter(|index| *index <= list.len());
-            list.insert(index.ok_or_else(|| format!("there is no place {path:?}"))?, value);
+            list.insert(index.ok_or_else(|| format!("{path:?} is not in the list"))?, value);
         }
-        _ => return Err(format!("nothing can be put at {path:?}")),
+        _ => return Err(format!("the parent of {path:?} is neither an object nor a list")),
     }
     Ok(())
 }
@@ -228,18 +228,18 @@ mod tests {
     #[test]
     fn an_operation_that_cannot_be_applied_is_named_with_a_reason() {
         let value = json!({"a": [1]});
-        for (step, words) in [
+        for (step, reason) in [
             (json!({"op": "remove", "path": "/b"}), "nothing at \"/b\""),
-            (json!({"op": "add", "path": "/a/2", "value": 1}), "no place \"/a/2\""),
-            (json!({"op": "add", "path": "/a/01", "value": 1}), "no place"),
-            (json!({"op": "add", "path": "a", "value": 1}), "no JSON Pointer"),
-            (json!({"op": "add", "path": "/a/0/x", "value": 1}), "nothing can be put"),
+            (json!({"op": "add", "path": "/a/2", "value": 1}), "\"/a/2\" is not in the list"),
+            (json!({"op": "add", "path": "/a/01", "value": 1}), "is not in the list"),
+            (json!({"op": "add", "path": "a", "value": 1}), "\"a\" is not a JSON Pointer"),
+            (json!({"op": "add", "path": "/a/0/x", "value": 1}), "neither an object nor a list"),
             (json!({"op": "test", "path": "/a", "value": 1}), "is [1], not 1"),
             (json!({"op": "move", "from": "/a", "path": "/a/b"}), "into itself"),
         ] {
-            let fits = json!({"op": "test", "path": "", "value": {"a": [1]}});
-            let error = apply(&value, &steps(json!([fits, step]))).unwrap_err().to_string();
-            assert!(error.starts_with("step 1") && error.contains(words), "{error}");
+            let first = json!({"op": "test", "path": "", "value": {"a": [1]}});
+            let error = apply(&value, &steps(json!([first, step]))).unwrap_err().to_string();
+            assert!(error.starts_with("step 1") && error.contains(reason), "{error}");
         }
     }
 }

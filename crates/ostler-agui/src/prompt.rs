@@ -1,4 +1,4 @@
-//! Turns what a client sent into input for the agent: prompts, results of client tools, and context.
+//! Turns a client's messages into input for the agent: prompts, results of client tools, and context.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,12 +11,12 @@ use ostler_proto::api::{
 use crate::input::RunAgentInput;
 use crate::message::{Content, Message, MessageBody, Part, PartBody, Source};
 
-/// Content for the model, and what had to be left out.
+/// Content for the model, and reasons for parts that were left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Blocks {
-    /// For the model.
+    /// The content.
     pub blocks: Vec<ContentBlock>,
-    /// For the log.
+    /// Why parts were left out, for the log.
     pub left_out: Vec<String>,
 }
 
@@ -76,7 +76,8 @@ fn document(source: &Source, title: Option<&str>) -> Result<ContentBlock, String
             data(value, mime_type)
         }
         Source::Data { value, mime_type } if mime_type.starts_with("text/") => {
-            let bytes = STANDARD.decode(value).map_err(|error| format!("no base64: {error}"))?;
+            let bytes =
+                STANDARD.decode(value).map_err(|error| format!("not valid base64: {error}"))?;
             let data = String::from_utf8_lossy(&bytes).into_owned();
             ApiSource::Text(TextSource {
                 media_type: "text/plain".to_owned(),
@@ -100,7 +101,7 @@ fn document(source: &Source, title: Option<&str>) -> Result<ContentBlock, String
     }))
 }
 
-const FOREIGN_FILE: &str = "a file that was uploaded elsewhere";
+const FOREIGN_FILE: &str = "files that were uploaded to a provider are not supported";
 
 fn data(value: &str, mime_type: &str) -> ApiSource {
     let (media_type, data) = (mime_type.to_owned(), value.to_owned());
@@ -135,7 +136,7 @@ pub fn surroundings(input: &RunAgentInput) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// Renders a conversation that the agent does not remember as text; images and documents are kept.
+/// Renders a conversation that the agent does not know as text. Images and documents stay blocks.
 pub fn retold(messages: &[Message]) -> Blocks {
     let mut rendered = Blocks::default();
     let mut lines = String::new();
@@ -152,8 +153,8 @@ pub fn retold(messages: &[Message]) -> Blocks {
                 line(&mut lines, "Assistant", content.as_deref().unwrap_or_default());
                 for call in tool_calls.iter().flatten() {
                     let function = &call.function;
-                    let said = format!("{} {}", function.name, function.arguments);
-                    line(&mut lines, "Assistant called", &said);
+                    let text = format!("{} {}", function.name, function.arguments);
+                    line(&mut lines, "Assistant called", &text);
                 }
             }
             MessageBody::Tool { content, error, .. } => {
@@ -193,9 +194,9 @@ mod tests {
                 assert_eq!(serde_json::to_value(&made.blocks).unwrap(), json!([block]));
                 assert_eq!(made.left_out, Vec::<String>::new());
             }
-            Err(words) => {
+            Err(reason) => {
                 assert_eq!(made.blocks, []);
-                assert!(made.left_out[0].contains(words), "{:?}", made.left_out);
+                assert!(made.left_out[0].contains(reason), "{:?}", made.left_out);
             }
         }
     }
@@ -251,7 +252,7 @@ mod tests {
             Err("application/zip"),
         );
         let file = json!({"type": "file", "value": "file_1", "provider": "other"});
-        check(json!({"type": "image", "source": file}), Err("elsewhere"));
+        check(json!({"type": "image", "source": file}), Err("uploaded to a provider"));
         let bad = json!({"type": "data", "value": "?", "mimeType": "text/plain"});
         check(json!({"type": "document", "source": bad}), Err("base64"));
     }
@@ -270,8 +271,8 @@ mod tests {
             "state": {"items": 3},
         })));
         let text = text.unwrap();
-        for words in ["Be brief.", "- page: /cart", "- user: Ada", r#"{"items":3}"#] {
-            assert!(text.contains(words), "{text}");
+        for part in ["Be brief.", "- page: /cart", "- user: Ada", r#"{"items":3}"#] {
+            assert!(text.contains(part), "{text}");
         }
         assert!(!text.contains("hi"), "{text}");
         assert_eq!(surroundings(&input(json!({"state": {}}))), None);

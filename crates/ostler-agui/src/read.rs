@@ -73,7 +73,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn required(&self, name: &str) -> Result<&'a Value, InputError> {
-        self.object.get(name).ok_or_else(|| self.wrong(name, "there"))
+        self.object.get(name).ok_or_else(|| self.wrong(name, "present"))
     }
 
     pub(crate) fn string(&self, name: &str) -> Result<String, InputError> {

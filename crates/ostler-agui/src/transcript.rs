@@ -6,7 +6,7 @@ use crate::event::{Body, EncryptedSubtype, Event};
 use crate::message::{FunctionCall, FunctionType, Message, MessageBody, ToolCall};
 use crate::patch;
 
-/// Messages as a client keeps them.
+/// The messages that a client has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript(Vec<Message>);
 
@@ -21,7 +21,7 @@ impl Transcript {
         self.0.len()
     }
 
-    /// Whether nothing was said.
+    /// Whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -36,7 +36,7 @@ impl Transcript {
         self.0.iter().map(|message| message.id.as_str())
     }
 
-    /// All of it.
+    /// All messages, in order.
     pub fn into_messages(self) -> Vec<Message> {
         self.0
     }
@@ -95,7 +95,7 @@ impl Transcript {
     }
 
     fn find(&mut self, id: &str) -> Option<&mut Message> {
-        // Searched from the end: recent messages change.
+        // Searches from the end, because events change recent messages.
         self.0.iter_mut().rev().find(|message| message.id == id)
     }
 

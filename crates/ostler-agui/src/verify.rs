@@ -12,7 +12,7 @@ use crate::event::{Body, Event, Outcome};
 pub struct Violation {
     /// The index of the event, from 0.
     pub number: usize,
-    /// What is wrong with it.
+    /// How the event breaks a rule.
     pub rule: String,
 }
 
@@ -73,8 +73,8 @@ impl OpenItems {
 
     fn close(&mut self, what: &str, id: &str, owner: &Owner) -> Result<(), String> {
         self.check_open(what, id, owner)?;
-        if let Some(thing) = self.0.get_mut(id) {
-            thing.1 = false;
+        if let Some(item) = self.0.get_mut(id) {
+            item.1 = false;
         }
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Verifier {
     /// Verifies the next event.
     ///
     /// # Errors
-    /// If it is not allowed here.
+    /// If the event is not allowed at this point.
     pub fn check(&mut self, event: &Event) -> Result<(), Violation> {
         let number = self.number;
         self.number += 1;

@@ -59,7 +59,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => Ok(format!("Ada owns {}", args.file)),
         }
     };
-    let task = "Review the code in `project`, mend what is plainly wrong, and tell at most ${most} findings.";
+    let task = "Review the code in `project`, fix what is plainly wrong, and report at most ${most} findings.";
     let prompt =
         Prompt::<Review>::builder("review", "code")
             .section(
@@ -72,7 +72,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let session = Session::new();
     let calls = session.bus().subscribe(|call: &ToolInvoked| println!("called {}", call.name));
-    // The agent works on a copy, without a user to ask: every call may run.
+    // The agent works on a copy and there is no user who could approve calls: every call may run.
     let without_approval =
         ClientConfig::default().with_permission_mode(PermissionMode::BypassPermissions);
     let response = Adapter::new(ostler::Options::new())

@@ -22,11 +22,11 @@ use crate::tool::{self, TOOL_SERVER};
 /// The default name of the adapter in events.
 pub const ADAPTER_NAME: &str = "claude_agent_sdk";
 
-/// Runs prompts on an engine. Cheap to clone and reusable: it runs any number of prompts, concurrently too, on
-/// the runtime it is called from.
+/// Runs prompts on an engine. Cheap to clone and reusable: it runs any number of prompts, also concurrently, on the
+/// caller's runtime.
 ///
-/// The [`Options`] say which engine, and everything else that is the same for all prompts: `ostler::Options::new()` for the
-/// engine in this process, `Options::new().executable("claude")` for a program.
+/// The [`Options`] choose the engine and everything else that is the same for all prompts: `ostler::Options::new()` for
+/// the engine inside this process, `Options::new().executable("claude")` for a program.
 ///
 /// ```no_run
 /// # async fn example(prompt: ostler_prompt::Prompt<String>) -> Result<(), ostler_prompt::Error> {
@@ -49,7 +49,7 @@ pub struct Adapter {
     options: Arc<Options>,
     client: Arc<ClientConfig>,
     model: Arc<ModelConfig>,
-    /// The model was set with [`Adapter::with_model`].
+    /// Whether the model was set with [`Adapter::with_model`].
     has_model: bool,
 }
 
@@ -64,8 +64,9 @@ impl std::fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// An adapter with the defaults. Where its configuration sets nothing, the options' model, permission mode, turns
-    /// and folder apply. Two different models or modes are refused when a prompt is run.
+    /// An adapter with the default configuration. Model, permission mode, turns and folder of the options apply unless
+    /// the configuration sets them. If options and configuration set different models or modes, running a prompt is an
+    /// error.
     pub fn new(options: impl IntoOptions) -> Self {
         let options = options.into_options();
         Self {
@@ -114,8 +115,8 @@ impl Adapter {
         &self.model
     }
 
-    /// Prepares a run of a prompt. Awaiting it gives the [`Response`]; [`Evaluate::stream`] gives its messages as
-    /// they arrive. Nothing happens before that.
+    /// Prepares a run of a prompt. Await it for the [`Response`], or use [`Evaluate::stream`] for its messages as they
+    /// arrive. Nothing happens before that.
     pub fn evaluate<T: Output>(&self, prompt: &Prompt<T>, session: &Session) -> Evaluate<T> {
         Evaluate {
             adapter: self.clone(),
@@ -156,7 +157,7 @@ impl Adapter {
             options = options.server(server);
         }
         if !self.client.stop_on_structured_output() {
-            // Newer engines end the turn with the answer by themselves; ours can be configured not to.
+            // Newer engines end the turn with the answer; Ostler's engine can be configured not to.
             options = options.env("OSTLER_GO_ON_AFTER_ANSWER", "1");
         }
         if !self.client.suppress_stderr() {
@@ -183,7 +184,7 @@ impl Adapter {
     /// Sets the permissions. `bypassPermissions` applies only if it was set explicitly.
     fn permit<T: Output>(&self, options: &mut Options, prompt: &Prompt<T>) -> Result<(), Conflict> {
         let permissions = &mut options.permissions;
-        // The SDK has no unset mode; its default is the strictest that still asks.
+        // The SDK has no unset mode, so its default mode counts as unset.
         let of_options = Some(&permissions.mode).filter(|mode| **mode != PermissionMode::Default);
         match (self.client.permission_mode(), of_options) {
             (Some(own), Some(other)) if own != other => {
@@ -200,7 +201,7 @@ impl Adapter {
                 permissions.mode = own.clone();
             }
             (None, Some(_)) => {}
-            // The program offers these tools itself, and there is no user to ask about them.
+            // The program itself offers these tools, and there is no user who could approve them.
             (None, None) if !permissions.has_callback() => {
                 let own = prompt.tools().iter().filter(|tool| tool.has_handler());
                 permissions.allowed.extend(own.map(|tool| tool.wire_name(TOOL_SERVER)));
@@ -228,7 +229,7 @@ impl From<Conflict> for ostler_sdk::Error {
     }
 }
 
-/// Also writes the engine's stderr to this program's own.
+/// Also writes the engine's stderr to the stderr of this program.
 fn echoing(mut options: Options) -> Options {
     let before = options.engine.stderr.take();
     options.on_stderr(move |text| {
@@ -276,12 +277,12 @@ impl<T: Output> Evaluate<T> {
             .deadline(deadline)
             .budget(budget)
             .stops_after_answer(adapter.client.stop_on_structured_output());
-        let shows_pieces = adapter.options.output.partial_messages;
+        let shows_deltas = adapter.options.output.partial_messages;
         match adapter.options(&prompt, &context) {
-            Ok(options) => Evaluation::new(&prompt, context, options, shows_pieces),
+            Ok(options) => Evaluation::new(&prompt, context, options, shows_deltas),
             Err(conflict) => {
                 let error = Error::of(prompt.name(), conflict.into());
-                Evaluation::new(&prompt, context, Options::new(), shows_pieces).refused(error)
+                Evaluation::new(&prompt, context, Options::new(), shows_deltas).refused(error)
             }
         }
     }

@@ -1,9 +1,9 @@
-//! [`Budget`] and [`BudgetTracker`]: limits on tokens and dollars, and what runs have spent.
+//! [`Budget`] and [`BudgetTracker`]: limits on tokens and dollars, and the spending of runs.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How much may be spent. What is not set has no limit.
+/// Limits on spending. A field that is `None` sets no limit.
 ///
 /// ```
 /// use ostler_prompt::Budget;
@@ -14,8 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Budget {
-    /// Input and output tokens together. Cached input counts in full, because it fills the context window all the
-    /// same.
+    /// Input and output tokens together. Cached input counts in full, because it fills the context window as well.
     pub max_total_tokens: Option<u64>,
     /// Input tokens.
     pub max_input_tokens: Option<u64>,
@@ -96,7 +95,7 @@ impl Usage {
     }
 }
 
-/// What was spent.
+/// Tokens and dollars that were spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Spent {
@@ -125,8 +124,8 @@ impl fmt::Display for Exhausted {
     }
 }
 
-/// A budget and what was spent of it. Clones are the same tracker: give one to several runs, concurrent or one after
-/// another, and they share the budget.
+/// A budget and how much of it was spent. Clones are the same tracker: several runs that get it, at the same time or
+/// one after another, share the budget.
 ///
 /// ```
 /// use ostler_prompt::{Budget, BudgetTracker, Usage};
@@ -154,12 +153,12 @@ impl BudgetTracker {
         self.budget
     }
 
-    /// What was spent by all runs so far.
+    /// The spending of all runs so far.
     pub fn spent(&self) -> Spent {
         *self.lock()
     }
 
-    /// Tokens spent by all runs so far.
+    /// The tokens that all runs have spent so far.
     pub fn consumed(&self) -> u64 {
         self.spent().usage.total()
     }

@@ -1,8 +1,8 @@
-//! [`EventBus`]: events to subscribers while a run is in progress.
+//! [`EventBus`]: sends events to subscribers while a run is in progress.
 //!
-//! Publishing never waits: every subscriber has its own queue, and a callback runs in its own thread, so that one
-//! that blocks or panics disturbs neither the run nor the others. Queues are bounded; events that do not fit are
-//! counted and reported.
+//! Publishing never waits: every subscriber has its own queue, and every callback runs in its own thread, so that a
+//! callback that blocks or panics disturbs neither the run nor the other subscribers. Queues are bounded; dropped
+//! events are counted ([`Subscription::missed`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::event::{Event, Kind};
 
-/// How many events wait for a subscriber before further ones are dropped and counted.
+/// How many events may wait for a subscriber. Further events are dropped and counted.
 const QUEUE: usize = 4096;
 
-/// Where events are published. Clones are the same bus.
+/// Publishes events to subscribers. Clones are the same bus.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
@@ -36,7 +36,7 @@ pub struct EventBus {
 #[derive(Clone, Debug)]
 struct Queue {
     to: mpsc::Sender<Item>,
-    /// A callback empties it, not a reader.
+    /// Whether a callback empties the queue, not a [`Listener`].
     is_called: bool,
     counts: Arc<Counts>,
 }
@@ -50,7 +50,7 @@ struct Counts {
 #[derive(Debug)]
 enum Item {
     Event(Event),
-    /// All earlier items were handled.
+    /// Reports that all earlier items were handled.
     Settled(oneshot::Sender<()>),
 }
 
@@ -60,8 +60,8 @@ impl EventBus {
         Self::default()
     }
 
-    /// Calls a function for every event of a kind, which the type of its argument selects. It runs in its own thread,
-    /// may block, and is called again after a panic. It ends with the [`Subscription`].
+    /// Calls a function for every event of one type, that of the function's argument. It runs in its own thread, may
+    /// block, and is called again after a panic. The calls end when the [`Subscription`] is dropped.
     pub fn subscribe<E: Kind>(
         &self,
         mut callback: impl FnMut(&E) + Send + 'static,
@@ -80,7 +80,7 @@ impl EventBus {
                             );
                         }
                     }
-                    // The waiting caller may be gone.
+                    // Fails only if the caller no longer waits.
                     Item::Settled(done) => _ = done.send(()),
                 }
             }
@@ -108,8 +108,8 @@ impl EventBus {
         }
     }
 
-    /// Waits until every callback has handled the events published before. Not for [listeners](Self::listen), which
-    /// read at their own pace.
+    /// Waits until every callback has handled all events published so far. Does not wait for [listeners](Self::listen),
+    /// which read at their own pace.
     pub async fn settle(&self) {
         let queues = self.lock().clone();
         for queue in queues.into_iter().filter(|queue| queue.is_called) {
@@ -132,7 +132,7 @@ impl EventBus {
     }
 }
 
-/// A callback's subscription. Dropping it ends it after its waiting events are handled.
+/// A callback's subscription. Dropping it ends the subscription after the queued events were handled.
 #[derive(Debug)]
 #[must_use = "dropping it ends the subscription; `keep` keeps it as long as the bus exists"]
 pub struct Subscription {
@@ -141,7 +141,7 @@ pub struct Subscription {
 }
 
 impl Subscription {
-    /// Events dropped because the queue was full.
+    /// How many events were dropped because the queue was full.
     pub fn missed(&self) -> u64 {
         self.count(|counts| &counts.missed)
     }
@@ -197,7 +197,7 @@ impl Listener {
         }
     }
 
-    /// Events dropped because the queue was full.
+    /// How many events were dropped because the queue was full.
     pub fn missed(&self) -> u64 {
         self.subscription.missed()
     }

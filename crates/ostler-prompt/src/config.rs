@@ -1,4 +1,4 @@
-//! How an adapter runs prompts. Configurations are immutable: every method makes a new value.
+//! How an adapter runs prompts. Configurations are immutable: every method returns a new value.
 
 use std::path::{Path, PathBuf};
 
@@ -40,36 +40,36 @@ impl ClientConfig {
         Self::default()
     }
 
-    /// Sets the permission mode. In any mode but `bypassPermissions`, calls that no rule and no callback of the
-    /// adapter's options allows are denied, also those of the prompt's own tools.
+    /// Sets the permission mode. In all modes except `bypassPermissions`, calls that need approval are denied unless a
+    /// rule or a callback of the adapter's options allows them; this includes calls of the prompt's own tools.
     ///
-    /// Without it, the mode of the adapter's options applies. If those set neither a mode nor a permission callback,
-    /// the prompt's own tools run, and all other calls need a rule.
+    /// Without this call, the mode of the adapter's options applies. If those set neither a mode nor a permission
+    /// callback, the prompt's own tools may run, and other calls that need approval require a rule.
     #[must_use]
     pub fn with_permission_mode(self, permission_mode: PermissionMode) -> Self {
         Self { permission_mode: Some(permission_mode), ..self }
     }
 
-    /// Sets the working directory. Without it, a prompt with one workspace runs in that.
+    /// Sets the working directory. Without it, a prompt with one workspace runs in that workspace.
     #[must_use]
     pub fn with_cwd(self, cwd: impl Into<PathBuf>) -> Self {
         Self { cwd: Some(cwd.into()), ..self }
     }
 
-    /// Limits the number of model calls.
+    /// Limits the number of requests to the model.
     #[must_use]
     pub fn with_max_turns(self, turns: u64) -> Self {
         Self { max_turns: Some(turns), ..self }
     }
 
-    /// Whether the engine's stderr is kept off this program's own. It is kept for errors in any case.
+    /// Sets whether the engine's stderr is not written to this program's stderr. Errors contain its end in any case.
     #[must_use]
     pub fn with_suppress_stderr(self, suppress_stderr: bool) -> Self {
         Self { suppress_stderr, ..self }
     }
 
-    /// Whether the turn ends as soon as the answer is given. If not, the agent continues until it is finished, and
-    /// its last valid answer counts. Claude Code ends the turn in any case from 2.1.325 on.
+    /// Sets whether the turn ends as soon as the answer is given. If not, the agent continues until it is finished, and
+    /// its last valid answer counts. Claude Code 2.1.325 and later end the turn in any case.
     #[must_use]
     pub fn with_stop_on_structured_output(self, stop_on_structured_output: bool) -> Self {
         Self { stop_on_structured_output, ..self }
@@ -85,12 +85,12 @@ impl ClientConfig {
         self.cwd.as_deref()
     }
 
-    /// The most model calls.
+    /// The most requests to the model.
     pub fn max_turns(&self) -> Option<u64> {
         self.max_turns
     }
 
-    /// Whether the engine's stderr is kept off this program's own.
+    /// Whether the engine's stderr is not written to this program's stderr.
     pub fn suppress_stderr(&self) -> bool {
         self.suppress_stderr
     }
@@ -101,10 +101,11 @@ impl ClientConfig {
     }
 }
 
-/// The model if neither the adapter nor its options set one.
+/// The model that is used if neither the adapter nor its options set one.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-4-5-20250929";
 
-/// The model and its settings. Made from [`ModelSettings`], if an engine supports them.
+/// The model and its settings. [`ModelSettings`] convert to it, unless they contain settings that engines do not
+/// support.
 ///
 /// ```
 /// use ostler_prompt::{ModelConfig, ModelSettings};

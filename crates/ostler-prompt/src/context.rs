@@ -17,13 +17,13 @@ use crate::session::Session;
 use crate::spans::Spans;
 use crate::tool::Run;
 
-/// How long a hook waits for the engine to report the cost.
+/// How long a hook waits until the engine reports the cost.
 const COST_LIMIT: Duration = Duration::from_secs(5);
 
 /// The shared state of one run's hooks: its limits, its bus, and its counts.
 ///
-/// An [`Adapter`](crate::Adapter) makes one for every run. Without an adapter, [`attach`](Self::attach) holds any session
-/// of the SDK to a deadline and a budget, and tells of its tools. Clones are the same context.
+/// An [`Adapter`](crate::Adapter) creates one for every run. Without an adapter, [`attach`](Self::attach) adds a
+/// deadline, a budget and events about tools to any session of the SDK. Clones are the same context.
 ///
 /// ```
 /// use ostler_prompt::{Budget, BudgetTracker, HookContext, Session};
@@ -42,32 +42,32 @@ pub struct HookContext {
     budget_tracker: Option<BudgetTracker>,
     stops_after_answer: bool,
     state: Arc<Mutex<State>>,
-    /// To ask the engine for the cost.
+    /// For asking the engine for the cost.
     handle: Arc<OnceLock<Handle>>,
 }
 
-/// What was observed during the run.
+/// The observations of the hooks during the run.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     meter: Meter,
     usd: f64,
-    /// The engine cannot report the cost before the end.
+    /// Whether the engine does not report the cost during the run.
     cost_unknown: bool,
     stop_reason: Option<String>,
     n_prompts: u64,
     n_calls: u64,
     n_denied: u64,
-    /// How many responses had denied calls, and the number of the last one.
+    /// How many responses had denied calls, and the number of the last such response.
     n_denied_responses: u64,
     last_denied: Option<usize>,
-    /// Why the engine retries the API, until it gets an answer.
+    /// Why the engine is retrying the API; `None` after an answer.
     trouble: Option<String>,
-    /// Calls already published.
+    /// The ids of calls that were published.
     published: HashSet<String>,
     answer: Option<Value>,
-    /// The conversation was started elsewhere, so the engine's counts cover more than this run.
+    /// Whether the run resumes a conversation, so that the engine's counts cover more than this run.
     pub(crate) is_resumed: bool,
-    /// There is a result.
+    /// Whether the engine has sent a result.
     has_result: bool,
     cost: HookCost,
     pub(crate) spans: Spans,
@@ -147,32 +147,32 @@ impl HookContext {
         self.state().stop_reason.clone()
     }
 
-    /// Tokens that this run has spent.
+    /// The tokens that this run has spent.
     pub fn usage(&self) -> Usage {
         self.state().meter.total()
     }
 
-    /// Dollars that this run has spent, as far as the engine has reported them.
+    /// The dollars that this run has spent, as far as the engine has reported them.
     pub fn cost_usd(&self) -> f64 {
         self.state().usd
     }
 
-    /// Prompts that the engine accepted.
+    /// How many prompts the engine accepted.
     pub fn n_prompts(&self) -> u64 {
         self.state().n_prompts
     }
 
-    /// Tool calls that ran.
+    /// How many tool calls ran.
     pub fn n_tool_calls(&self) -> u64 {
         self.state().n_calls
     }
 
-    /// Calls that were denied.
+    /// How many calls were denied.
     pub fn n_denied(&self) -> u64 {
         self.state().n_denied
     }
 
-    /// Responses with denied calls.
+    /// How many responses had denied calls.
     pub(crate) fn n_denied_responses(&self) -> u64 {
         self.state().n_denied_responses
     }
@@ -187,7 +187,7 @@ impl HookContext {
         self.state().cost
     }
 
-    /// Why the run may do nothing more; `None` while it may.
+    /// Why no further calls are allowed; `None` while the run is within its limits.
     pub fn objection(&self) -> Option<String> {
         if self.deadline.is_some_and(|deadline| deadline.has_passed()) {
             return Some(DEADLINE_EXCEEDED.to_owned());
@@ -205,7 +205,7 @@ impl HookContext {
         }
     }
 
-    /// Whether there is a result, read or not.
+    /// Whether the engine has sent a result, even if the program has not read it yet.
     pub(crate) fn has_result(&self) -> bool {
         self.state().has_result
     }
@@ -214,7 +214,7 @@ impl HookContext {
         self.stops_after_answer
     }
 
-    /// Sets the handle to ask the engine with.
+    /// Sets the handle for requests to the engine.
     pub(crate) fn reaches(&self, handle: Handle) {
         // A context belongs to one session; the first one counts.
         let _ = self.handle.set(handle);
@@ -226,7 +226,7 @@ impl HookContext {
         if !limited || self.state().cost_unknown {
             return;
         }
-        // The engine's own limit, which is what was left at the start, still applies.
+        // Without an answer, the engine's own limit still applies: the dollars that were left at the start.
         if !self.ask_cost(COST_LIMIT).await {
             self.state().cost_unknown = true;
         }
@@ -275,7 +275,7 @@ impl HookContext {
         }
     }
 
-    /// Records the final usage. The engine counts from its start, which is that of the run.
+    /// Records the final usage. The engine counts from its own start, which is the start of the run.
     fn settle(&self, result: &TurnResult) {
         if !self.state().is_resumed {
             let new = self.state().meter.settle(result);
@@ -327,7 +327,7 @@ impl HookContext {
         self.state().answer.clone()
     }
 
-    /// Records why the run stops: the hook's reason, or else the model's last stop reason.
+    /// Records why the run stops: the reason in the hook's input, or else the model's last stop reason.
     pub(crate) fn stopped(&self, reason: Option<String>) {
         let mut state = self.state();
         let reason = reason.or_else(|| state.meter.stop_reason().map(str::to_owned));

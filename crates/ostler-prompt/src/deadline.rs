@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 /// When a run must end.
 ///
-/// From that moment every tool call is denied with `Deadline exceeded`, and the run ends with
-/// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded), whatever it waits for: a tool, or a model that never
-/// answers. With a [grace](Deadline::with_grace) the model has so much longer to say what it has found.
+/// From then on every tool call is denied with `Deadline exceeded`, and the run ends with
+/// [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded), even if a tool is running or the model does not answer.
+/// With a [grace](Deadline::with_grace) period the model has that much more time to report what it has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     at: Instant,
@@ -14,32 +14,32 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// A deadline at this moment.
+    /// A deadline at this time.
     pub fn at(at: Instant) -> Self {
         Self { at, grace: Duration::ZERO }
     }
 
-    /// A deadline after this time.
+    /// A deadline this long from now.
     pub fn after(duration: Duration) -> Self {
         let now = Instant::now();
-        // An overflow becomes a century.
+        // If the time overflows, the deadline is in a century.
         let century = Duration::from_secs(100 * 365 * 24 * 3600);
         Self::at(now.checked_add(duration).unwrap_or(now + century))
     }
 
-    /// Tools are denied at the deadline, and the run ends `grace` later if it has not ended by itself.
+    /// Denies tool calls at the deadline, but ends the run only `grace` later if it has not ended by itself.
     #[must_use]
     pub fn with_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// The moment.
+    /// The time of the deadline.
     pub fn instant(&self) -> Instant {
         self.at
     }
 
-    /// The remaining time; zero if it has passed.
+    /// The remaining time; zero after the deadline.
     pub fn remaining(&self) -> Duration {
         self.remaining_at(Instant::now())
     }
@@ -49,17 +49,17 @@ impl Deadline {
         self.at.saturating_duration_since(now)
     }
 
-    /// Whether it has passed; the moment itself counts as passed.
+    /// Whether the deadline has passed; it has passed when the remaining time is zero.
     pub fn has_passed(&self) -> bool {
         self.has_passed_at(Instant::now())
     }
 
-    /// Whether it has passed at `now`.
+    /// Whether the deadline has passed at `now`.
     pub fn has_passed_at(&self, now: Instant) -> bool {
         self.remaining_at(now).is_zero()
     }
 
-    /// When the run ends.
+    /// When the run ends: at the deadline plus the grace period.
     pub(crate) fn end(&self) -> Instant {
         self.at.checked_add(self.grace).unwrap_or(self.at)
     }

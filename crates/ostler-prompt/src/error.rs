@@ -16,15 +16,15 @@ use crate::output::AnswerError;
 /// | there is no engine | [`EngineMissing`](Self::EngineMissing) | no: install one |
 /// | the connection to it broke, or it was killed | [`Throttled`](Self::Throttled) | yes |
 /// | the API is overloaded, or limits the rate | [`Throttled`](Self::Throttled) | yes |
-/// | the engine failed | [`EngineFailed`](Self::EngineFailed) | no: see its exit code and error output |
+/// | the engine failed | [`EngineFailed`](Self::EngineFailed) | no: see its exit code and stderr |
 /// | the engine sent an invalid message | [`Malformed`](Self::Malformed) | no: see the line |
 /// | too many turns | [`MaxTurns`](Self::MaxTurns) | no: allow more |
 /// | the model gave no valid answer | [`AnswerRetries`](Self::AnswerRetries) | no: loosen the type |
 /// | the turn was interrupted, or broke | [`Execution`](Self::Execution) | no |
 /// | the API refused the request | [`Api`](Self::Api) | no |
 /// | the run succeeded without an answer | [`AnswerMissing`](Self::AnswerMissing) | no |
-/// | the answer is not of the type | [`AnswerShape`](Self::AnswerShape) | no |
-/// | the deadline passed | [`DeadlineExceeded`](Self::DeadlineExceeded) | no, unless the API was in trouble |
+/// | the answer does not have the requested type | [`AnswerShape`](Self::AnswerShape) | no |
+/// | the deadline passed | [`DeadlineExceeded`](Self::DeadlineExceeded) | no, unless the API was failing |
 /// | the budget in dollars or tokens is used up | [`Budget`](Self::Budget) | no: allow more |
 /// | the caller cancelled it | [`Cancelled`](Self::Cancelled) | no |
 /// | the options are wrong | [`Refused`](Self::Refused) | no: correct them |
@@ -115,14 +115,14 @@ pub enum Error {
         /// The model's last text.
         text: String,
     },
-    /// The answer is not of the requested type.
+    /// The answer does not have the requested type.
     #[error("{prompt}: the answer is not valid{}: {reason}", at(.field))]
     AnswerShape {
         /// The prompt.
         prompt: String,
         /// The invalid field; `None` for the whole answer.
         field: Option<String>,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
     /// The deadline has passed.
@@ -132,7 +132,7 @@ pub enum Error {
         prompt: String,
         /// How long the run took.
         after: Duration,
-        /// The API's last error, if the engine was retrying at the time. Then a retry later may succeed.
+        /// The API's last error, if the engine was retrying when the deadline passed. A later retry may then succeed.
         trouble: Option<String>,
     },
     /// A limit on dollars or tokens was reached: the run's [`Budget`](crate::Budget), or the engine's own
@@ -326,7 +326,7 @@ fn line(error: &DecodeError) -> String {
     }
 }
 
-/// The API's trouble during the run, as text.
+/// The API's last error, appended to the message.
 fn meanwhile(trouble: &Option<String>) -> String {
     trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default()
 }

@@ -15,27 +15,28 @@ use crate::prompt::Prompt;
 use crate::response::Response;
 use crate::tool::TOOL_SERVER;
 
-/// After this many responses with denied calls, the model is not asked again: every further response costs money,
-/// too. One lets it report what it has found; if it calls tools again, it will not.
+/// After more responses with denied calls than this, the run is aborted, because every response costs money. After the
+/// first one the model can still report what it has found; if it calls tools again, it does not intend to.
 const MOST_DENIED_RESPONSES: u64 = 1;
 /// How long the engine may take to report the cost of an aborted run.
 const COST_LIMIT: Duration = Duration::from_secs(1);
 
-/// A run. Read its messages, or not; then ask for the [response](Self::response). Dropping it ends the run with all
+/// A run. Read its messages if you like, then await the [response](Self::response). Dropping it ends the run with all
 /// its processes.
-#[must_use = "nothing happens until messages are read or the response is asked for"]
+#[must_use = "nothing happens until messages are read or the response is awaited"]
 pub struct Evaluation<T> {
     prompt: Prompt<T>,
     context: HookContext,
-    /// How to start the engine; `None` once it was started.
+    /// The options of the engine; `None` once it was started.
     options: Option<Box<Options>>,
     messages: Option<Query>,
-    shows_pieces: bool,
+    shows_deltas: bool,
     model: String,
     begun: Option<Instant>,
     result: Option<Box<TurnResult>>,
     failed: Option<Error>,
-    is_told: bool,
+    /// Whether the end of the run was published.
+    has_ended: bool,
     answers: PhantomData<fn() -> T>,
 }
 
@@ -44,7 +45,7 @@ impl<T: Output> Evaluation<T> {
         prompt: &Prompt<T>,
         context: HookContext,
         options: Options,
-        shows_pieces: bool,
+        shows_deltas: bool,
     ) -> Self {
         Self {
             prompt: prompt.clone(),
@@ -52,22 +53,22 @@ impl<T: Output> Evaluation<T> {
             model: options.model.name.clone().unwrap_or_default(),
             options: Some(Box::new(options)),
             messages: None,
-            shows_pieces,
+            shows_deltas,
             begun: None,
             result: None,
             failed: None,
-            is_told: false,
+            has_ended: false,
             answers: PhantomData,
         }
     }
 
-    /// Makes a run that fails with this error without starting.
+    /// A run that fails with this error without starting.
     pub(crate) fn refused(mut self, error: Error) -> Self {
         self.failed = Some(error);
         self
     }
 
-    /// The shared state of the run's hooks: what it has spent, and more.
+    /// The shared state of the run's hooks, such as what the run has spent.
     pub fn context(&self) -> &HookContext {
         &self.context
     }
@@ -78,7 +79,7 @@ impl<T: Output> Evaluation<T> {
         self.begin();
         loop {
             let message = self.next_from_engine().await?;
-            if !matches!(message, Message::StreamEvent(_)) || self.shows_pieces {
+            if !matches!(message, Message::StreamEvent(_)) || self.shows_deltas {
                 return Some(message);
             }
         }
@@ -141,15 +142,15 @@ impl<T: Output> Evaluation<T> {
         self.messages = Some(query(user, *options));
     }
 
-    /// The next message of the engine. Every end of a run happens here.
+    /// The next message of the engine. This function detects every end of a run.
     async fn next_from_engine(&mut self) -> Option<Message> {
         let messages = self.messages.as_mut()?;
-        let heard = match self.context.current_deadline() {
+        let received = match self.context.current_deadline() {
             Some(deadline) => {
                 let end = tokio::time::Instant::from_std(deadline.end());
                 match tokio::time::timeout_at(end, messages.next()).await {
-                    Ok(heard) => heard,
-                    // Once the answer is there, nothing else is waited for.
+                    Ok(received) => received,
+                    // With a result, the run does not fail because of background work.
                     Err(_) if self.result.is_some() => return self.end(None),
                     Err(_) => return self.abort(self.deadline_exceeded()).await,
                 }
@@ -159,12 +160,12 @@ impl<T: Output> Evaluation<T> {
         if let Some(handle) = messages.handle() {
             self.context.reaches(handle);
         }
-        match heard {
+        match received {
             Some(Ok(message)) => {
                 if let Message::Result(result) = &message {
                     self.result = Some(result.clone());
                 }
-                // A slow reader does not miss the deadline if the agent met it.
+                // If the agent met the deadline, a program that reads slowly still gets the result.
                 if self.context.current_deadline().is_some_and(|it| it.end() <= Instant::now())
                     && !self.context.has_result()
                 {
@@ -185,7 +186,7 @@ impl<T: Output> Evaluation<T> {
         }
     }
 
-    /// Aborts a run, after asking for its cost, which is unavailable afterwards.
+    /// Aborts a run. Asks for its cost first, because afterwards it is not available.
     async fn abort(&mut self, error: Error) -> Option<Message> {
         self.context.ask_cost(COST_LIMIT).await;
         self.end(Some(error))
@@ -239,7 +240,7 @@ impl<T: Output> Evaluation<T> {
         T::read(answer).map_err(|error| Error::of_answer(name, error))
     }
 
-    /// The answer: from the result, or from the call that gave it if a hook ended the turn there.
+    /// The answer: from the result, or from the call of the answer tool if a hook ended the turn after it.
     fn answer(&self) -> Option<Value> {
         let output = self.result.as_ref()?.structured_output.clone();
         output.filter(|answer| !answer.is_null()).or_else(|| self.context.answer())
@@ -251,9 +252,9 @@ impl<T> Evaluation<T> {
         self.begun.map(|begun| begun.elapsed()).unwrap_or_default()
     }
 
-    /// Publishes the end of the run, once.
+    /// Publishes the end of the run, unless that was done already.
     fn publish_end(&mut self, error: Option<&Error>) {
-        if self.begun.is_none() || std::mem::replace(&mut self.is_told, true) {
+        if self.begun.is_none() || std::mem::replace(&mut self.has_ended, true) {
             return;
         }
         let context = &self.context;

@@ -15,7 +15,7 @@ pub enum Event {
     PromptRendered(Arc<PromptRendered>),
     /// A tool has run.
     ToolInvoked(Arc<ToolInvoked>),
-    /// A run is over.
+    /// A run has ended.
     PromptExecuted(Arc<PromptExecuted>),
 }
 
@@ -31,7 +31,7 @@ pub struct PromptRendered {
     pub run_id: String,
     /// The text sent to the model.
     pub text: String,
-    /// The prompt's tools, by their names for the model.
+    /// The names of the prompt's tools, as the model calls them.
     pub tools: Vec<String>,
     /// The model.
     pub model: String,
@@ -47,20 +47,20 @@ pub struct ToolInvoked {
     pub adapter: String,
     /// The run.
     pub run_id: String,
-    /// The tool, by its name for the model.
+    /// The tool's name, as the model calls it.
     pub name: String,
-    /// Its arguments.
+    /// The arguments.
     pub params: Value,
-    /// Its result in the engine's format: for a shell, `stdout`, `stderr`, `interrupted` and `isImage`. The text of
-    /// the error if it failed.
+    /// The result in the engine's format: for a shell, `stdout`, `stderr`, `interrupted` and `isImage`. If the call
+    /// failed, the text of the error.
     pub result: Value,
-    /// Whether it succeeded.
+    /// Whether the call succeeded.
     pub success: bool,
     /// The id of the call.
     pub call_id: String,
     /// The subagent that made the call, if any.
     pub agent_id: Option<String>,
-    /// How long it took, if the engine reports it.
+    /// How long the call took, if the engine reports it.
     pub duration: Option<Duration>,
 }
 
@@ -80,27 +80,27 @@ pub struct PromptExecuted {
     pub text: Option<String>,
     /// The error, if the run failed.
     pub error: Option<String>,
-    /// Tokens that the run spent.
+    /// The tokens that the run spent.
     pub usage: Usage,
-    /// Dollars, by the engine's prices.
+    /// The cost in dollars, by the engine's prices.
     pub cost_usd: f64,
-    /// How long it took.
+    /// How long the run took.
     pub duration: Duration,
-    /// Why it stopped.
+    /// Why the run stopped.
     pub stop_reason: String,
     /// The time spent in hooks.
     pub hooks: HookCost,
 }
 
-/// How often hooks were called, and how long they took on this side.
+/// How often hooks were called, and how long they took in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HookCost {
-    /// Calls.
+    /// The number of calls.
     pub calls: u64,
-    /// The time of all calls.
+    /// The time of all calls together.
     pub total: Duration,
-    /// The longest call.
+    /// The time of the longest call.
     pub longest: Duration,
 }
 
@@ -112,9 +112,9 @@ impl HookCost {
     }
 }
 
-/// A type of event to subscribe to: one of them, or [`Event`] for all.
+/// A type of event to subscribe to; [`Event`] stands for all types.
 pub trait Kind: Send + Sync + 'static {
-    /// The event, if it is of this kind.
+    /// The event, if it has this type.
     fn of(event: &Event) -> Option<&Self>;
 }
 

@@ -13,11 +13,12 @@ use serde_json::Value;
 use crate::context::HookContext;
 use crate::event::{Event, ToolInvoked};
 
-/// The tool with which a model gives its answer.
+/// The tool with which the model returns its answer.
 const ANSWERS: &str = "StructuredOutput";
 
 impl HookContext {
-    /// Adds the hooks to a session, before its own, and observes its messages. A context belongs to one session.
+    /// Adds the hooks to a session, before the session's own hooks, and observes its messages. A context belongs to one
+    /// session.
     #[must_use]
     pub fn attach<E>(&self, mut options: OptionsFor<E>) -> OptionsFor<E> {
         let mut all = all(self);
@@ -87,7 +88,7 @@ fn enforcing(context: &HookContext) -> Hook {
 }
 
 fn decide(context: &HookContext, call: &PreToolUseInput) -> HookOutput {
-    // Giving the answer is allowed: it is what the run was paid for.
+    // The answer is allowed in any case: without it everything that the run spent would be wasted.
     let objection = context.objection().filter(|_| call.tool_name != ANSWERS);
     match objection {
         Some(reason) => {
@@ -150,7 +151,7 @@ struct Call {
     duration: Option<Num>,
 }
 
-/// Publishes a call, once.
+/// Publishes a call, unless it was published already.
 fn publish_call(context: &HookContext, call: Call) {
     if !context.is_new_call(&call.id) {
         return;

@@ -1,8 +1,8 @@
 //! Typed prompts: unattended agents with deadlines, budgets, workspaces, events and typed answers.
 //!
-//! A [`Prompt`] is a value that is checked when it is made. An [`Adapter`] has an agent answer it, and the answer has the
-//! type that was asked for, or there is an [`Error`] that says why not. On the way hooks hold the agent to a [`Deadline`]
-//! and a [`Budget`], and tell on a [`Session`]'s bus what happens. The agent works in a [`Workspace`], on copies.
+//! A [`Prompt`] is a value that is checked when it is built. An [`Adapter`] lets an agent answer it. The answer has the
+//! requested type, or there is an [`Error`] with the reason. During the run, hooks enforce a [`Deadline`] and a
+//! [`Budget`], and publish events on the bus of a [`Session`]. The agent works in a [`Workspace`], on copies of files.
 //!
 //! ```no_run
 //! use std::time::Duration;
@@ -33,17 +33,17 @@
 //! # Ok(()) }
 //! ```
 //!
-//! | one wants | and uses |
+//! | for | use |
 //! |---|---|
-//! | messages as they come | [`Evaluate::stream`] |
+//! | messages as they arrive | [`Evaluate::stream`] |
 //! | several runs on one budget | [`BudgetTracker`], [`Evaluate::budget_tracker`] |
 //! | functions of this program as tools | [`Tool`], [`tool_with_context`], [`Markdown::tool`], [`Tools`] |
 //! | limits and events without prompts | [`HookContext::attach`] |
-//! | what the agent changed | [`Workspace::changes`], [`workspace::Changes::apply`] |
+//! | the agent's changes of files | [`Workspace::changes`], [`workspace::Changes::apply`] |
 //! | another engine | the `Options` of [`Adapter::new`] |
 //! | spans for OpenTelemetry | any `tracing` subscriber: runs are `invoke_agent`, tools `execute_tool` |
 //!
-//! `docs/prompts.md` in the repository is the chapter for those who know the Python original, `weakincentives`.
+//! `docs/prompts.md` in the repository is for readers who know the Python original, `weakincentives`.
 #![warn(missing_docs)]
 
 mod adapter;

@@ -9,10 +9,10 @@ use ostler_sdk::proto::message::TurnResult;
 
 use crate::budget::Usage;
 
-/// A response reports its tokens several times, as they grow; each is counted once.
+/// Counts tokens. A response reports its growing totals several times; each token is counted once.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// What each response has reported so far, by its id.
+    /// The tokens that each response has reported so far, by its id.
     responses: HashMap<String, Usage>,
     /// The current response of the main conversation and of each subagent.
     current: HashMap<Option<ToolUseId>, String>,
@@ -21,7 +21,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// What the run has spent.
+    /// All tokens of the run.
     pub(crate) fn total(&self) -> Usage {
         self.total
     }
@@ -39,13 +39,13 @@ impl Meter {
     /// Counts a message. Returns the newly reported tokens.
     pub(crate) fn observe(&mut self, message: &Message) -> Usage {
         match message {
-            Message::Assistant(said) => self.note(
-                said.message.id.clone().unwrap_or_default(),
-                &said.message.usage.clone().unwrap_or_default(),
+            Message::Assistant(assistant) => self.note(
+                assistant.message.id.clone().unwrap_or_default(),
+                &assistant.message.usage.clone().unwrap_or_default(),
             ),
-            Message::StreamEvent(piece) => {
-                let parent = piece.parent_tool_use_id.clone();
-                match &piece.event {
+            Message::StreamEvent(stream) => {
+                let parent = stream.parent_tool_use_id.clone();
+                match &stream.event {
                     StreamEvent::MessageStart(start) => {
                         let id = start.message.id.clone().unwrap_or_default();
                         self.current.insert(parent, id.clone());
@@ -67,7 +67,8 @@ impl Meter {
         }
     }
 
-    /// Records the engine's totals: subagents and small helpers do not report every token during the run.
+    /// Records the engine's totals. They are larger than the counts so far, because subagents and requests to the small
+    /// model do not report every token during the run.
     pub(crate) fn settle(&mut self, result: &TurnResult) -> Usage {
         let mut all = Usage::default();
         for model in result.model_usage.values() {

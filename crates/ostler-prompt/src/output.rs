@@ -9,8 +9,8 @@ use serde_json::Value;
 
 /// A type of answers. Every deserializable type with a schema implements it.
 ///
-/// Engines accept only objects as answers. Everything else (a list, a string, an enum) is requested as the field
-/// `value` of an object and unwrapped again, invisibly to your type.
+/// Engines accept only objects as answers. A value of another type (a list, a string, an enum) is requested as the
+/// field `value` of an object and unwrapped; your type does not notice that.
 pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
     /// The schema of the answer; `None` for `()`.
     #[doc(hidden)]
@@ -24,7 +24,7 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
     /// Decodes an answer.
     ///
     /// # Errors
-    /// Names the invalid field.
+    /// When the answer does not have the type. The error names the invalid field.
     #[doc(hidden)]
     fn read(answer: Value) -> Result<Self, AnswerError> {
         match is_unit::<Self>() {
@@ -38,7 +38,7 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
     /// Checks that answers of this type can be requested.
     ///
     /// # Errors
-    /// The reason.
+    /// The reason why they cannot.
     #[doc(hidden)]
     fn check() -> Result<(), String> {
         match Self::schema() {
@@ -53,7 +53,7 @@ pub trait Output: DeserializeOwned + JsonSchema + Send + 'static {
 
 impl<T: DeserializeOwned + JsonSchema + Send + 'static> Output for T {}
 
-/// An answer that is not of the type.
+/// Why an answer does not have the requested type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerError {
     pub(crate) field: Option<String>,

@@ -14,10 +14,10 @@ use crate::template;
 use crate::tool::{self, Run, Tool};
 use crate::workspace::Workspace;
 
-/// A prompt for an agent, and the type of its answer; `()` for no answer.
+/// A prompt for an agent. `T` is the type of the answer; `()` for no answer.
 ///
-/// A prompt has a namespace, a key, and sections in their order. It is rendered once, when it is built, so that all
-/// errors are reported then; the same sections always give the same text.
+/// A prompt has a namespace, a key and a list of sections. It is rendered once, when it is built, so that all errors
+/// are reported then; the same sections always give the same text.
 ///
 /// ```
 /// use ostler_prompt::{Markdown, Prompt};
@@ -106,8 +106,8 @@ impl<T> Prompt<T> {
         &self.inner.tools
     }
 
-    /// The MCP server with its tools, as an agent in this process gets it. Serve it to another process with
-    /// [`serve_stdio`](ostler_sdk::mcp::Server::serve_stdio). `None` if no tool has a handler.
+    /// The MCP server with the prompt's tools, the same that an agent in this process uses. Serve it to another process
+    /// with [`serve_stdio`](ostler_sdk::mcp::Server::serve_stdio). `None` if no tool has a handler.
     pub fn tool_server(&self, session: &Session) -> Option<Server> {
         let prompt_name = self.name().into();
         let run = Run { session: session.clone(), prompt_name, deadline: None, budget: None };
@@ -121,7 +121,7 @@ impl<T> Prompt<T> {
 }
 
 /// Builds a [`Prompt`].
-#[must_use = "a prompt is made by `build`"]
+#[must_use = "`build` creates the prompt"]
 pub struct PromptBuilder<T> {
     namespace: String,
     key: String,
@@ -143,10 +143,10 @@ impl<T: Output> PromptBuilder<T> {
         self
     }
 
-    /// Checks and renders it.
+    /// Checks and renders the prompt.
     ///
     /// # Errors
-    /// Names the invalid section and what to do.
+    /// When the prompt is not valid. The error names the section and says what to do.
     pub fn build(self) -> Result<Prompt<T>, PromptError> {
         let Self { namespace, key, name, sections, .. } = self;
         for part in namespace.split('/') {
@@ -184,7 +184,7 @@ fn check_sections(sections: &[Section]) -> Result<(), PromptError> {
     Ok(())
 }
 
-/// All sections under numbered headings.
+/// The text of all sections, each with a numbered heading.
 fn render(sections: &[Section]) -> Result<String, PromptError> {
     let mut text = String::new();
     let mut number = 0;

@@ -1,4 +1,4 @@
-//! The text of a tool's result for the model: its own rendering, else JSON, else a message.
+//! Renders a tool's result for the model: with its own rendering, else as JSON, else as a message.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// A value that a tool returns to the model.
 ///
-/// A type may render itself as text. With an empty implementation it is shown as JSON:
+/// A type may render itself as text. With an empty implementation it is rendered as JSON:
 ///
 /// ```
 /// use ostler_prompt::Render;
@@ -57,8 +57,8 @@ impl<K: Serialize, V: Serialize, S> Render for HashMap<K, V, S> {}
 
 /// The result of a tool: a value, a message, and whether it succeeded.
 ///
-/// The model is shown the value's own rendering; without one, its JSON; and the message where that is empty or there is
-/// no value.
+/// The model reads the value's own rendering or, without one, its JSON. If that is empty, or there is no value, it
+/// reads the message.
 ///
 /// ```
 /// use ostler_prompt::ToolResult;
@@ -90,7 +90,7 @@ impl<T: Render> ToolResult<T> {
         Self { value: None, message: message.into(), success: false }
     }
 
-    /// Sets the text for a value that renders as nothing.
+    /// Sets the text for a value whose rendering is empty.
     #[must_use]
     pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = message.into();
@@ -110,11 +110,11 @@ impl<T: Render> ToolResult<T> {
                 None => match serde_json::to_value(value) {
                     Ok(Value::Null) => String::new(),
                     Ok(value) => value.to_string(),
-                    Err(error) => return Err(format!("the result could not be written: {error}")),
+                    Err(error) => return Err(format!("the result cannot be serialized: {error}")),
                 },
             },
         };
-        // Not an empty text, which the Messages API refuses.
+        // The Messages API refuses an empty text.
         let texts = [rendered, self.message.clone()];
         Ok(texts
             .into_iter()

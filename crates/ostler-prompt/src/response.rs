@@ -13,23 +13,23 @@ pub struct Response<T> {
     pub prompt_name: String,
     /// The run's id, which is in all its events.
     pub run_id: String,
-    /// The engine's session, to resume the conversation with.
+    /// The id of the engine's session, for resuming the conversation.
     pub session_id: String,
     /// The answer.
     pub output: T,
     /// The model's last text.
     pub text: Option<String>,
-    /// Tokens that the run spent.
+    /// The tokens that the run spent.
     pub usage: Usage,
-    /// Dollars, by the engine's prices.
+    /// The cost in dollars, by the engine's prices.
     pub cost_usd: f64,
-    /// How long it took.
+    /// How long the run took.
     pub duration: Duration,
-    /// Why it stopped; `end_turn` if the model was finished.
+    /// Why the run stopped; `end_turn` if the model was finished.
     pub stop_reason: String,
-    /// Tool calls that ran.
+    /// How many tool calls ran.
     pub tool_calls: u64,
-    /// Calls denied because of the deadline or the budget.
+    /// How many calls were denied because of the deadline or the budget.
     pub denied_calls: u64,
     /// The time spent in hooks.
     pub hooks: HookCost,

@@ -40,7 +40,7 @@ impl Section {
 pub struct Markdown(Section);
 
 impl Markdown {
-    /// A section with a title for the model, a key for you, and a template.
+    /// A section with a title, which the model reads, a key, which your program uses, and a template.
     pub fn new(
         title: impl Into<String>,
         key: impl Into<String>,
@@ -78,7 +78,7 @@ impl From<Markdown> for Section {
 pub struct Tools(Section);
 
 impl Tools {
-    /// Tools under a key.
+    /// A section with this key and these tools.
     pub fn new(key: impl Into<String>, tools: impl IntoIterator<Item = Tool>) -> Self {
         let (title, content) = (String::new(), Content::Nothing);
         let tools = tools.into_iter().collect();

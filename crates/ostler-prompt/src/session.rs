@@ -1,10 +1,10 @@
-//! [`Session`]: what several runs share.
+//! [`Session`]: an id and an event bus for several runs.
 
 use std::sync::Arc;
 
 use crate::bus::EventBus;
 
-/// What several runs share: an id and an event bus. Clones are the same session.
+/// An id and an event bus that several runs share. Clones are the same session.
 #[derive(Clone, Debug)]
 pub struct Session(Arc<Inner>);
 

@@ -1,6 +1,6 @@
 //! Runs and tool calls as `tracing` spans, with OpenTelemetry's names for generative AI.
 //!
-//! A subscriber for OpenTelemetry (`tracing-opentelemetry`) exports them; without any subscriber they cost next to
+//! A subscriber for OpenTelemetry (`tracing-opentelemetry`) exports them; without a subscriber they cost almost
 //! nothing. They do not contain texts of prompts, arguments and results, which may be private.
 
 use std::collections::HashMap;
@@ -53,7 +53,7 @@ impl Spans {
             run.record("error.type", error_type);
             run.record("otel.status_code", "ERROR");
         }
-        // Tools whose end is unknown end with it.
+        // Ends the spans of tools whose end was not reported.
         self.tools.clear();
     }
 

@@ -1,6 +1,6 @@
 //! Templates: text with placeholders, checked when a prompt is built.
 //!
-//! `${name}` is a placeholder, `$${` is a literal `${`, and every other dollar is literal. Inserted values are not
+//! `${name}` is a placeholder, `$${` is a literal `${`, and every other dollar sign is literal. Inserted values are not
 //! expanded again, so a parameter cannot contain placeholders.
 
 use serde::Serialize;
@@ -62,7 +62,7 @@ pub(crate) fn parameters(
     let wrong = |reason: String| PromptError::Parameters { section: section.to_owned(), reason };
     match serde_json::to_value(parameters).map_err(|error| wrong(error.to_string()))? {
         Value::Object(parameters) => Ok(parameters),
-        other => Err(wrong(format!("a struct or a map is needed, and this serializes as {other}"))),
+        other => Err(wrong(format!("a struct or a map is needed, but they serialize as {other}"))),
     }
 }
 
@@ -107,9 +107,9 @@ fn pieces(section: &str, template: &str) -> Result<Vec<Piece>, PromptError> {
 }
 
 fn is_name(name: &str) -> bool {
-    let mut letters = name.chars();
-    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
-        && letters.all(|character| character.is_ascii_alphanumeric() || character == '_')
+    let mut characters = name.chars();
+    characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && characters.all(|character| character.is_ascii_alphanumeric() || character == '_')
 }
 
 #[cfg(test)]
@@ -186,7 +186,7 @@ mod tests {
         let error = parameters("task", &7).unwrap_err().to_string();
         assert_eq!(
             error,
-            "section `task`: its parameters: a struct or a map is needed, and this serializes as 7"
+            "section `task`: its parameters: a struct or a map is needed, but they serialize as 7"
         );
     }
 }

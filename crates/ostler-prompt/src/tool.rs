@@ -1,4 +1,4 @@
-//! Tools of a prompt: those of the SDK, with the run they are called in.
+//! Tools of a prompt: tools of the SDK with access to the run in which they are called.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::prompt_error::PromptError;
 use crate::render::IntoToolResult;
 use crate::session::Session;
 
-/// The name of the MCP server that offers the tools of a prompt: the model calls them `mcp__ostler__<tool>`.
+/// The name of the MCP server with the tools of a prompt: the model calls them as `mcp__ostler__<tool>`.
 pub const TOOL_SERVER: &str = "ostler";
 
-/// A tool that also knows the run it is called in.
+/// A tool whose handler gets the run in which it is called.
 ///
-/// Tools of prompts are tools of the SDK: one made by [`mcp::tool`] works in a prompt, and one made here works on any
-/// [`mcp::Server`], where its context is that of no run. It differs from [`mcp::tool_with_context`] in two things: its
-/// handler gets a [`ToolContext`], and what it returns is shown as [`ToolResult`](crate::ToolResult) says.
+/// Tools of prompts are tools of the SDK: a tool of [`mcp::tool`] works in a prompt, and a tool of this function works
+/// on any [`mcp::Server`], with a context without a run. It differs from [`mcp::tool_with_context`] in two ways: its
+/// handler gets a [`ToolContext`], and its return value is rendered as [`ToolResult`](crate::ToolResult) describes.
 ///
-/// Its arguments are a struct whose fields and comments become the schema; what the model sends is read into it first,
-/// and what does not fit goes back to the model, with the name of the field. An error and a panic are shown to the model too,
+/// The arguments are a struct whose fields and comments become the schema. If the arguments of the model do not match,
+/// the model reads an error with the name of the field. The model also reads about errors and panics of the handler,
 /// and the run continues.
 ///
 /// ```
@@ -46,7 +46,7 @@ pub const TOOL_SERVER: &str = "ostler";
 /// ```
 ///
 /// # Panics
-/// If `A` is neither a struct, a map nor `()`: arguments have names.
+/// If `A` is neither a struct, a map nor `()`, because arguments must have names.
 pub fn tool_with_context<A, R, E, F, Fut>(
     name: impl Into<String>,
     description: impl Into<String>,
@@ -76,7 +76,7 @@ pub(crate) fn check(tool: &Tool) -> Result<(), PromptError> {
     }
 }
 
-/// The server that offers tools to an agent; `None` if none of them has a handler.
+/// The server with these tools for an agent; `None` if no tool has a handler.
 pub(crate) fn server(tools: &[Tool], run: &Run) -> Option<mcp::Server> {
     let server = || mcp::Server::new(TOOL_SERVER, env!("CARGO_PKG_VERSION"));
     tools
@@ -95,14 +95,14 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The run of a tool that is not called in one.
+    /// The value for a tool that is called without a run.
     fn nowhere() -> Self {
         Self { session: Session::new(), prompt_name: "".into(), deadline: None, budget: None }
     }
 }
 
-/// What a tool may know about its run. On a server that does not belong to a prompt there is no run: the session is a new
-/// one, the prompt has no name, and there is neither a deadline nor a budget.
+/// Information about the run in which a tool is called. On a server that does not belong to a prompt there is no run:
+/// the session is new, the name of the prompt is empty, and there is neither a deadline nor a budget.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
     run: Run,
@@ -118,7 +118,7 @@ impl ToolContext {
     ///
     /// let left = mcp::tool_with_context("left", "Says how much time is left", |(): (), context| {
     ///     let deadline = ToolContext::of(context).deadline();
-    ///     deadline.map_or("as much as you like".to_owned(), |it| format!("{} s", it.remaining().as_secs()))
+    ///     deadline.map_or("no limit".to_owned(), |it| format!("{} s", it.remaining().as_secs()))
     /// });
     /// ```
     pub fn of(call: mcp::Context) -> Self {

@@ -1,4 +1,4 @@
-//! Answers as values: the schema a type asks for, and the value read from what the model answered.
+//! Typed answers: the schema of a type, and the value parsed from the model's answer.
 
 use ostler_proto::api::{Content, ContentBlock};
 use ostler_proto::message::{TurnResult, User};
@@ -9,15 +9,16 @@ use serde_json::Value;
 
 use crate::error::Error;
 
-/// How often a model is told that its answer does not fit, in a session that was connected without a schema.
+/// How often a model is asked to correct an answer that does not match, in a session that was connected without a
+/// schema.
 pub(crate) const CORRECTIONS: usize = 2;
 
-/// The schema of an answer, as engines take it: an object, without references where that is possible, and only with
-/// formats that JSON Schema knows. Claude Code 2.1.50 gives no structured answer at all for a schema with Rust's
-/// `uint8`, and does not say so.
+/// The schema of an answer in the form that engines accept: an object, without references where possible, and only with
+/// formats that JSON Schema defines. For a schema with Rust's `uint8`, Claude Code 2.1.50 returns no structured answer
+/// and no error.
 ///
-/// Engines take only objects. Everything else (an enum, a list, a text) becomes the field `value` of an object, and
-/// [`read_answer`] takes it out again.
+/// Engines accept only objects. Every other type (an enum, a list, a string) becomes the field `value` of an object,
+/// and [`read_answer`] unwraps it.
 ///
 /// ```
 /// use ostler_sdk::{answer_schema, read_answer};
@@ -34,10 +35,10 @@ pub fn answer_schema<T: JsonSchema>() -> Value {
     if is_object(&plain) { plain } else { schema::<Wrapped<T>>() }
 }
 
-/// Reads an answer that was asked for with [`answer_schema`].
+/// Parses an answer that was requested with [`answer_schema`].
 ///
 /// # Errors
-/// Names the field that is wrong.
+/// When the answer does not have the type. The error names the field.
 pub fn read_answer<T: DeserializeOwned + JsonSchema>(answer: Value) -> Result<T, AnswerError> {
     match is_object(&schema::<T>()) {
         true => read(answer),
@@ -45,37 +46,37 @@ pub fn read_answer<T: DeserializeOwned + JsonSchema>(answer: Value) -> Result<T,
     }
 }
 
-/// An answer that is not of the type.
+/// Why an answer does not have the requested type.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", .field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default())]
 #[non_exhaustive]
 pub struct AnswerError {
     /// The field that is wrong, such as `remarks[0].line`; `None` for the answer as a whole.
     pub field: Option<String>,
-    /// What is wrong with it.
+    /// Why it is wrong.
     pub reason: String,
 }
 
-/// The object around an answer that is not one.
+/// The object around an answer that is not an object.
 #[derive(Deserialize, JsonSchema)]
 struct Wrapped<T> {
     value: T,
 }
 
-/// The answer that an engine checked against the schema.
+/// The answer in a result, which the engine checked against the schema.
 pub(crate) fn of_result<T>(result: TurnResult) -> Result<T, Error>
 where
     T: DeserializeOwned + JsonSchema,
 {
     let Some(answer) = result.structured_output.clone() else {
-        let message = "there is no structured answer".to_owned();
+        let message = "the result has no structured output".to_owned();
         return Err(Error::Answer { message, result: Box::new(result) });
     };
     read_answer(answer)
         .map_err(|error| Error::Answer { message: error.to_string(), result: Box::new(result) })
 }
 
-/// The answer in a text that should be JSON and nothing else.
+/// The answer in a text that should be only JSON. Other text around the JSON object is ignored.
 pub(crate) fn of_text<T>(text: &str) -> Result<T, AnswerError>
 where
     T: DeserializeOwned + JsonSchema,
@@ -107,7 +108,7 @@ pub(crate) fn with_schema(mut prompt: User, schema: &Value) -> User {
     prompt
 }
 
-/// What the model reads about an answer that does not fit.
+/// The prompt that asks the model to correct an answer that does not match.
 pub(crate) fn correction(error: &AnswerError) -> String {
     format!(
         "Your answer does not match the JSON schema: {error}. Send the corrected JSON object and nothing else."
@@ -134,7 +135,7 @@ fn is_object(schema: &Value) -> bool {
     schema.get("type").is_some_and(|kind| kind == "object")
 }
 
-/// Takes out the formats that say how numbers are kept in memory.
+/// Removes formats like `uint8` that describe Rust's number types.
 fn remove_number_formats(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -143,7 +144,7 @@ fn remove_number_formats(schema: &mut Value) {
                     || matches!(format.trim_start_matches('u'), "int64" | "int128")
                     || matches!(format, "float" | "double")
             };
-            // A property that is called so is an object.
+            // A property with the name `format` is an object, not a string.
             if object.get("format").and_then(Value::as_str).is_some_and(is_number) {
                 object.remove("format");
             }
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enum_is_wrapped_in_an_object_and_taken_out_again() {
+    fn an_enum_is_wrapped_in_an_object_and_unwrapped() {
         assert_eq!(answer_schema::<Verdict>()["type"], "object");
         let broken = read_answer(json!({"value": {"kind": "Broken", "line": 3}}));
         assert_eq!(broken, Ok(Verdict::Broken { line: 3 }));

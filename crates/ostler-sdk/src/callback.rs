@@ -1,4 +1,4 @@
-//! Callbacks of the host: whatever they do, it ends, and what went wrong can be told.
+//! Runs callbacks of the host: panics and timeouts become errors that can be reported.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-/// What a callback may return: its answer, or a future of it. There is nothing to implement.
+/// What a callback may return: its answer, or a future of it. Programs need not implement this trait.
 pub trait Reply<T, K>: Send + 'static {
     #[doc(hidden)]
     fn into_future(self) -> BoxFuture<'static, T>;
@@ -33,7 +33,7 @@ impl<T, F: Future<Output = T> + Send + 'static> Reply<T, Later> for F {
     }
 }
 
-/// Why a callback has not answered.
+/// Why a callback did not answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// It panicked, with this message.
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// What happened to a callback of this name, as a sentence for the host.
+    /// A sentence for the host about a callback with this name.
     pub(crate) fn of(&self, callback: &str) -> String {
         format!("The {callback} {}.", self.text())
     }
@@ -55,16 +55,18 @@ impl Failure {
         }
     }
 
-    /// What the model reads. The message of a panic is not for it.
+    /// The reason that the model reads. It does not contain the message of a panic.
     pub(crate) fn denial(&self) -> String {
         match self {
             Self::Panicked(_) => "The permission callback panicked.".to_owned(),
-            Self::TimedOut(limit) => format!("Nobody answered within {} s.", limit.as_secs_f64()),
+            Self::TimedOut(limit) => {
+                format!("The permission request was not answered within {} s.", limit.as_secs_f64())
+            }
         }
     }
 }
 
-/// Runs a callback that may panic, within its time.
+/// Runs a callback, catches its panic, and ends it after its time limit.
 pub(crate) async fn called<T>(
     running: impl Future<Output = T>,
     limit: Option<Duration>,

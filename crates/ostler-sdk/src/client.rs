@@ -1,4 +1,4 @@
-//! [`Client`]: a session that stays open, for as many prompts as one likes.
+//! [`Client`]: a session that stays open for any number of prompts.
 
 use std::path::Path;
 use std::pin::Pin;
@@ -24,24 +24,24 @@ use crate::session_store::{ConfigFolder, Resumable, load_for_resume};
 use crate::transport::Transport;
 use crate::version::EngineVersion;
 
-/// How long an engine may take to introduce itself.
+/// How long an engine may take to answer `initialize`.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long an engine may take to end once it was told to.
+/// How long an engine may take to end after its input was closed.
 const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
 /// A session that stays open.
 ///
-/// Dropping it ends the engine at once, with everything it started; [`Client::close`] lets it finish.
+/// Dropping it ends the engine at once, with everything that it started; [`Client::close`] lets the engine finish.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ostler_sdk::Error> {
 /// use ostler_sdk::{Client, Options};
 ///
 /// let mut client = Client::connect(Options::new()).await?;
-/// // The short way: say something, wait for the result.
+/// // The short way: send a prompt and wait for the result.
 /// println!("{}", client.prompt("Which tests fail?").await?.result.unwrap_or_default());
-/// // The long way: say something, read all messages up to the result.
-/// client.send("Mend them").await?;
+/// // The long way: send a prompt and read all messages up to the result.
+/// client.send("Fix them").await?;
 /// let mut turn = client.turn();
 /// while let Some(message) = turn.next().await {
 ///     for call in message?.tool_uses() {
@@ -54,7 +54,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 pub struct Client {
     handle: Handle,
     inbox: Inbox,
-    /// What [`Client::send`] sent, for [`Client::turn`].
+    /// The prompts of [`Client::send`], for [`Client::turn`].
     pending: Pending,
     /// The schema of all answers, if the session has one.
     schema: Option<Value>,
@@ -67,16 +67,16 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// Starts an engine and introduces the host to it.
+    /// Starts an engine and sends it `initialize`.
     ///
     /// # Errors
-    /// When there is no engine, when it does not start, or when it refuses what the options say.
+    /// When no engine is found, when it does not start, or when it refuses the options.
     pub async fn connect(options: impl IntoOptions) -> Result<Self, Error> {
         Self::connect_with(options.into_options()).await
     }
 
     async fn connect_with(options: Options) -> Result<Self, Error> {
-        // What contradicts itself is refused before anything is loaded.
+        // Refuses contradictory options before a session is loaded.
         options.start()?;
         let loading = load_from_store(&options);
         let loaded = match &options.engine.cancellation {
@@ -139,7 +139,7 @@ impl Client {
         }
     }
 
-    /// Why an engine that did not introduce itself ended: it says so in a result, or by its exit.
+    /// The reason why an engine ended before it answered `initialize`: its result, or its exit status.
     async fn reason(&mut self, error: Error) -> Error {
         if !matches!(error, Error::Closed(_)) {
             return error;
@@ -154,7 +154,7 @@ impl Client {
         error
     }
 
-    /// Sends a prompt. It waits its turn if the agent is busy. A prompt without a `uuid` is given one.
+    /// Sends a prompt. If the agent is busy, the prompt is queued. A prompt without a `uuid` gets one.
     ///
     /// # Errors
     /// When the session is over, or its input is closed.
@@ -166,7 +166,7 @@ impl Client {
         Ok(())
     }
 
-    /// Sends the prompts of a stream, as they come, until the input is closed.
+    /// Sends the prompts of a stream as they arrive, until the input is closed.
     ///
     /// # Errors
     /// When the session is over, or its input is closed.
@@ -180,24 +180,24 @@ impl Client {
     /// The next message; `None` when the session is over.
     ///
     /// # Errors
-    /// When the engine sends something malformed, or does not end well.
+    /// When the engine sends a malformed message, or ends with an error.
     pub async fn next(&mut self) -> Option<Result<Message, Error>> {
-        std::future::poll_fn(|cx| self.poll_heard(cx)).await.map(|message| message.map(|it| it.0))
+        std::future::poll_fn(|cx| self.poll_message(cx)).await.map(|message| message.map(|it| it.0))
     }
 
-    /// The messages up to the result of the oldest prompt of [`Client::send`] that has none yet, and that one too;
-    /// results of other turns, such as those for background work, are among them. Without such a prompt, up to the
-    /// next result. A prompt that is withdrawn ends the turn without a result.
+    /// The messages of a turn: up to and including the result of the oldest prompt of [`Client::send`] that has no
+    /// result yet. They include results of other turns, such as those for background work. Without such a prompt the
+    /// turn ends with the next result. A withdrawn prompt ends the turn without a result.
     pub fn turn(&mut self) -> Turn<'_> {
         Turn { client: self, is_over: false }
     }
 
-    /// Sends a prompt and waits for its result. Results of other turns, such as those for background work or for a prompt
-    /// that was given up, are passed over. An engine that does not name prompts (such as Claude Code 2.1.50) is
-    /// believed to answer with its next result.
+    /// Sends a prompt and waits for its result. Results of other turns, such as those for background work or for a
+    /// prompt whose caller stopped waiting, are skipped. If the engine does not name prompts in results (such as Claude
+    /// Code 2.1.50), its next result counts as the answer.
     ///
     /// # Errors
-    /// When the turn fails, the prompt is withdrawn, or the session is over before there is a result.
+    /// When the turn fails, the prompt is withdrawn, or the session ends before there is a result.
     pub async fn prompt(&mut self, prompt: impl Into<User>) -> Result<TurnResult, Error> {
         let mut prompt = prompt.into();
         let named = pending::name(&mut prompt);
@@ -221,9 +221,9 @@ impl Client {
 
     /// Sends a prompt and returns its answer as a value: a struct, an enum, a list, anything with a schema.
     ///
-    /// In a session of [`Options::answers`] the engine makes sure that the answer fits. In any other session the prompt
-    /// says what is wanted, and a model whose answer does not fit is told so, twice at most; other prompts of the session
-    /// can ask for other types.
+    /// In a session of [`Options::answers`] the engine checks the answer. In other sessions the SDK adds the schema to
+    /// the prompt, and if the answer does not match, asks the model to correct it, at most twice. Other prompts of such
+    /// a session can ask for other types.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), ostler_sdk::Error> {
@@ -241,8 +241,8 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`Client::prompt`]; [`Error::Answer`] when the answer is not a `T`, and [`Error::Options`] when the session is
-    /// one of [`Options::answers`] with another type.
+    /// As [`Client::prompt`]; [`Error::Answer`] when the answer is not a `T`, and [`Error::Options`] when the session
+    /// is one of [`Options::answers`] with another type.
     pub async fn prompt_as<T>(&mut self, prompt: impl Into<User>) -> Result<T, Error>
     where
         T: DeserializeOwned + JsonSchema,
@@ -251,7 +251,7 @@ impl Client {
         match &self.schema {
             Some(all) if *all == schema => return answer::of_result(self.prompt(prompt).await?),
             Some(_) => {
-                let text = "this session gives all answers in another shape; connect without `answers`, or with this type";
+                let text = "all answers of this session have another type; connect without `answers`, or with this type";
                 return Err(Error::Options(text.to_owned()));
             }
             None => {}
@@ -272,7 +272,7 @@ impl Client {
         unreachable!("the loop ends with the last correction")
     }
 
-    /// Why an engine that takes no prompts has ended, if it tells.
+    /// The error with which an engine ended that no longer accepts prompts, if there is one.
     async fn last_error(&mut self) -> Option<Error> {
         while let Some(message) = self.next().await {
             if let Err(error) = message {
@@ -282,33 +282,34 @@ impl Client {
         None
     }
 
-    /// Stops the turn that runs. Its messages go on up to a result that says so; the session stays usable.
+    /// Stops the current turn. Its messages continue up to a result that reports the interruption. The session stays
+    /// usable.
     ///
     /// # Errors
-    /// As with everything a [`Handle`] can do.
+    /// As for all requests of a [`Handle`].
     pub async fn interrupt(&self) -> Result<(), Error> {
         self.handle.interrupt().await.map(drop)
     }
 
-    /// What can be done to the session from anywhere, also while its messages are being read.
+    /// A handle that sends requests to the session from any task, also while another task reads messages.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Tells the engine that no more prompts come. It finishes what it does, and its messages can be read to their end;
-    /// how long it waits for background tasks is its own decision. Its questions can no longer be answered.
+    /// Closes the engine's input: no more prompts follow. The engine finishes its work, and its messages can be read to
+    /// the end. The engine decides how long it waits for background tasks. Its questions can no longer be answered.
     ///
     /// # Errors
-    /// When the session is over already.
+    /// When the session has already ended.
     pub async fn end_input(&self) -> Result<(), Error> {
         self.handle.command(Command::Close).await
     }
 
-    /// Lets the engine finish what it does, for up to five seconds, and ends it; what it still had to say is lost.
+    /// Lets the engine finish its work for up to five seconds, then ends it. Messages that were not read are dropped.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] when the engine was still at work and was ended; otherwise when it does not end well. It
-    /// has ended all the same.
+    /// [`Error::TimedOut`] when the engine was still working and was ended, another error when it ended with one. The
+    /// engine has ended in every case.
     pub async fn close(self) -> Result<(), Error> {
         self.close_within(CLOSE_GRACE).await
     }
@@ -318,7 +319,7 @@ impl Client {
     /// # Errors
     /// As [`Client::close`].
     pub async fn close_within(mut self, limit: Duration) -> Result<(), Error> {
-        // An engine that has ended already need not be told.
+        // Fails only if the engine has ended already.
         let _ = self.handle.command(Command::Close).await;
         let rest = async {
             let mut last = Ok(());
@@ -330,7 +331,7 @@ impl Client {
             last
         };
         // Dropping the inbox ends the engine.
-        let late = |_| Error::TimedOut { what: "finishing the work at hand", limit };
+        let late = |_| Error::TimedOut { what: "finishing the current work", limit };
         tokio::time::timeout(limit, rest).await.map_err(late)?
     }
 
@@ -342,11 +343,14 @@ impl Client {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Message, Error>>> {
-        self.poll_heard(cx).map(|message| message.map(|message| message.map(|it| it.0)))
+        self.poll_message(cx).map(|message| message.map(|message| message.map(|it| it.0)))
     }
 
-    /// The next message, and whether it ends the turn of the oldest prompt that is pending.
-    fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(Message, bool), Error>>> {
+    /// The next message, and whether it ends the turn of the oldest pending prompt.
+    fn poll_message(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<(Message, bool), Error>>> {
         let message = std::task::ready!(self.inbox.poll_next(cx));
         Poll::Ready(message.map(|message| {
             message.map(|message| {
@@ -357,17 +361,17 @@ impl Client {
     }
 }
 
-/// The session that is to be resumed, if it is in a store.
+/// Loads the session to resume from its store, if the options name one.
 async fn load_from_store(options: &Options) -> Result<Option<Resumable>, Error> {
     let Some(store) = &options.session.store else { return Ok(None) };
     let cwd = options.context.cwd.as_deref().unwrap_or(Path::new("."));
     load_for_resume(store, &options.session.choice, cwd, &options.engine.env).await
 }
 
-/// The reason why an engine did not introduce itself, if it is its age: the oldest ones do not know `initialize`, or
+/// An error if the engine did not answer `initialize` because it is too old: such engines do not know the request, or
 /// refuse arguments.
 async fn too_old(transport: &dyn Transport, options: &Options) -> Option<Error> {
-    // What is meant to run as another user is not started as this one.
+    // A program that should run as another user must not be started as this one.
     if options.engine.user.is_some() {
         return None;
     }
@@ -384,7 +388,7 @@ impl Stream for Client {
 }
 
 /// The messages of one turn.
-#[must_use = "nothing is read until messages are asked for"]
+#[must_use = "nothing happens until messages are read"]
 pub struct Turn<'a> {
     client: &'a mut Client,
     is_over: bool,
@@ -407,7 +411,7 @@ impl Stream for Turn<'_> {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let message = std::task::ready!(self.client.poll_heard(cx));
+        let message = std::task::ready!(self.client.poll_message(cx));
         Poll::Ready(message.map(|message| {
             message.map(|(message, ends)| {
                 self.is_over = ends;
@@ -417,12 +421,12 @@ impl Stream for Turn<'_> {
     }
 }
 
-/// A prompt: a text, or messages as they come.
+/// A prompt: one message, or a stream of them.
 #[non_exhaustive]
 pub enum Prompt {
     /// One message.
     One(Box<User>),
-    /// As many as come. The engine's input stays open until there are no more.
+    /// A stream of messages. The engine's input stays open until the stream ends.
     Many(BoxStream<'static, User>),
 }
 

@@ -1,4 +1,4 @@
-//! Dialogs that an engine wants shown, as a callback.
+//! The callback that shows dialogs for an engine.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callback::{Failure, Reply, called};
 
-/// The engine wants a dialog shown: `request.dialog_kind` says which, `request.payload` what is in it.
+/// A request of the engine to show a dialog: `request.dialog_kind` is its kind, `request.payload` its content.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DialogRequest {
-    /// The request as it came.
+    /// The request as received.
     pub question: RequestUserDialog,
-    /// Fires when the engine no longer wants an answer.
+    /// Fires when the engine no longer waits for an answer.
     pub cancelled: CancellationToken,
 }
 
@@ -29,7 +29,7 @@ impl Deref for DialogRequest {
     }
 }
 
-/// What came of a dialog.
+/// How a dialog ended.
 ///
 /// ```
 /// use ostler_sdk::{Dialog, Options};
@@ -44,13 +44,13 @@ impl Deref for DialogRequest {
 pub struct Dialog(UserDialogReply);
 
 impl Dialog {
-    /// The user went through it, with this as the result. What that looks like depends on the kind of dialog.
+    /// The user completed the dialog with this result. The kind of dialog defines the form of the result.
     pub fn completed(result: impl Into<Value>) -> Self {
         let result = result.into();
         Self(UserDialogReply::Completed(DialogCompleted { result, ..DialogCompleted::default() }))
     }
 
-    /// The user turned away.
+    /// The user closed the dialog without a result.
     pub fn cancelled() -> Self {
         Self(UserDialogReply::Cancelled(Ack::default()))
     }
@@ -72,7 +72,7 @@ impl OnDialog {
         Self { kinds, callback: Arc::new(move |request| callback(request).into_future()) }
     }
 
-    /// Has a dialog shown. One that cannot be shown is cancelled, and so is one whose callback panics or takes too long.
+    /// Shows a dialog. It is cancelled if the callback cannot show its kind, panics or takes too long.
     pub(crate) async fn show(
         &self,
         request: DialogRequest,
@@ -82,7 +82,7 @@ impl OnDialog {
             return Ok(Dialog::cancelled().0);
         }
         // A callback may panic before it returns its future, too.
-        let shown = called(async { (self.callback)(request).await }, timeout).await;
-        shown.map(|shown| shown.0).map_err(|failure| (Dialog::cancelled().0, failure))
+        let dialog = called(async { (self.callback)(request).await }, timeout).await;
+        dialog.map(|dialog| dialog.0).map_err(|failure| (Dialog::cancelled().0, failure))
     }
 }

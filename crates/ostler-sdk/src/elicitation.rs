@@ -1,4 +1,4 @@
-//! What MCP servers ask the user, as a callback.
+//! The callback that answers questions of MCP servers to the user (elicitation).
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callback::{Failure, Reply, called};
 
-/// An MCP server asks the user something: `request.message`, `request.requested_schema` for a form, `request.url` for
-/// an address to visit.
+/// A question of an MCP server to the user: `request.message`, with `request.requested_schema` for a form or
+/// `request.url` for an address to visit.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ElicitationRequest {
-    /// The question as it came.
+    /// The question as received.
     pub question: Elicitation,
-    /// Fires when the server no longer wants an answer.
+    /// Fires when the server no longer waits for an answer.
     pub cancelled: CancellationToken,
 }
 
@@ -30,7 +30,7 @@ impl Deref for ElicitationRequest {
     }
 }
 
-/// What the user says to an MCP server.
+/// The user's answer to an MCP server.
 ///
 /// ```
 /// use ostler_sdk::{Elicited, Options};
@@ -55,12 +55,12 @@ impl Elicited {
         Self::of("decline")
     }
 
-    /// Neither yes nor no: the user turned away.
+    /// Neither yes nor no: the user dismissed the question.
     pub fn cancel() -> Self {
         Self::of("cancel")
     }
 
-    /// What the user filled in: an object that fits the requested schema. Only a yes has any.
+    /// The values that the user entered: an object that matches the requested schema. Ignored unless the answer is yes.
     pub fn with_content(mut self, content: impl Into<Value>) -> Self {
         if self.0.action == "accept" {
             self.0.content = Some(content.into());
@@ -85,8 +85,8 @@ where
     Arc::new(move |request| callback(request).into_future())
 }
 
-/// Has a server's question answered. Nobody there, or a callback that panics, is a no; one that takes too long has
-/// turned away.
+/// Answers a server's question. Without a callback, or if it panics, the answer is `decline`; if it takes too long,
+/// `cancel`.
 pub(crate) async fn answer(
     callback: Option<OnElicitation>,
     request: ElicitationRequest,

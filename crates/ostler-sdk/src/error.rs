@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! [`Error`] and [`ErrorKind`].
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use ostler_proto::message::{ResultSubtype, TurnResult};
 use ostler_proto::peer::CallError;
 use ostler_proto::version::Version;
 
-/// An error of the SDK. [`Error::kind`] sorts them; the text says what happened and what helps.
+/// An error of the SDK. [`Error::kind`] classifies it; the text says what happened and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no engine to start.
+    /// No engine was found.
     #[error("no engine found: {0}")]
     NoEngine(String),
     /// The engine could not be started.
     #[error("cannot start {program}: {source}")]
     Start {
-        /// What was to be started.
+        /// The program.
         program: String,
-        /// Why not.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The engine is older than every version that this SDK works with.
+    /// The engine is older than every version that this SDK supports.
     #[error(
         "the engine is Claude Code {found}, and this SDK needs {oldest} or newer: update it (`claude update`, or \
          `npm install -g @anthropic-ai/claude-code`), or choose another engine with Options::executable or OSTLER_ENGINE"
@@ -33,77 +33,80 @@ pub enum Error {
         /// The oldest version that is supported.
         oldest: Version,
     },
-    /// The engine ended by itself, and not well.
+    /// The engine ended by itself with an error.
     #[error("the engine ended with {status}{}", tail(.stderr))]
     Exited {
-        /// How, in words.
+        /// The exit status as text.
         status: String,
         /// Its exit code; `None` when a signal ended it.
         code: Option<i32>,
-        /// The end of what it wrote to its error output.
+        /// The end of the engine's stderr.
         stderr: String,
     },
     /// The connection to the engine broke.
     #[error("the connection to the engine broke: {reason}{}", tail(.stderr))]
     Lost {
-        /// Why.
+        /// Why it broke.
         reason: String,
-        /// The end of what the engine wrote to its error output.
+        /// The end of the engine's stderr.
         stderr: String,
     },
-    /// The engine sent something that cannot be understood.
-    #[error("the engine sent something malformed: {0}")]
+    /// The engine sent a malformed message.
+    #[error("the engine sent a malformed message: {0}")]
     Malformed(#[from] ostler_proto::DecodeError),
     /// The engine refused a request.
     #[error("the engine refused {request}: {message}")]
     Refused {
-        /// What was asked.
+        /// The name of the request.
         request: String,
-        /// What it answered.
+        /// The engine's reason.
         message: String,
-        /// The same for programs, such as `unsupported_request`.
+        /// The engine's error code, such as `unsupported_request`.
         code: Option<String>,
     },
     /// The engine does not know a request: it is another program, or an older one.
-    #[error("the engine does not know the request {request}; a newer one may: {message}")]
+    #[error(
+        "the engine does not know the request {request}; a newer engine may know it: {message}"
+    )]
     Unsupported {
-        /// What was asked.
+        /// The name of the request.
         request: String,
-        /// What it answered.
+        /// The engine's answer.
         message: String,
     },
     /// The session was cancelled by its [`crate::options::EngineOptions::cancellation`].
     #[error("the session was cancelled")]
     Cancelled,
-    /// The prompt was withdrawn before its turn, by [`crate::Handle::cancel_queued`] or [`crate::Handle::interrupt_all`].
+    /// The prompt was withdrawn before its turn, by [`crate::Handle::cancel_queued`] or
+    /// [`crate::Handle::interrupt_all`].
     #[error("the prompt was withdrawn before its turn")]
     Withdrawn,
-    /// The session is over, so nobody answers any more.
+    /// The session is over, so the request cannot be answered.
     #[error("the session is over: {0}")]
     Closed(String),
     /// A turn ended with an error.
     #[error("{}", turn_text(.0))]
     Turn(Box<TurnResult>),
-    /// The answer does not have the shape that was asked for.
-    #[error("the answer does not fit: {message}")]
+    /// The answer does not have the requested type.
+    #[error("the answer does not have the requested type: {message}")]
     Answer {
-        /// What does not fit.
+        /// What is wrong with the answer.
         message: String,
-        /// The turn it came from.
+        /// The result of the turn.
         result: Box<TurnResult>,
     },
     /// A stored session could not be found, read or changed.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// The options contradict each other, or ask for something that cannot be.
+    /// The options contradict each other, or are not possible on this machine.
     #[error("{0}")]
     Options(String),
     /// Something took longer than its limit.
     #[error("{what} took longer than {} s", .limit.as_secs_f64())]
     TimedOut {
-        /// What was waited for.
+        /// What took too long.
         what: &'static str,
-        /// How long.
+        /// The limit.
         limit: Duration,
     },
 }
@@ -112,10 +115,10 @@ pub enum Error {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// There is no such session.
+    /// The session does not exist.
     #[error("no session has the id {0}; list the sessions to see which ones exist")]
     NotFound(String),
-    /// Ids of sessions are UUIDs.
+    /// The id is not a UUID.
     #[error(
         "{0} is not a session id, which is a UUID such as 550e8400-e29b-41d4-a716-446655440000"
     )]
@@ -128,7 +131,7 @@ pub enum SessionError {
         /// The uuid of the message.
         message: String,
     },
-    /// The change makes no sense, such as an empty title.
+    /// The change is not valid, such as an empty title.
     #[error("{0}")]
     Invalid(String),
     /// The storage failed.
@@ -136,7 +139,7 @@ pub enum SessionError {
     Storage(String),
 }
 
-/// Sorts of errors.
+/// Classes of errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -144,34 +147,34 @@ pub enum ErrorKind {
     Engine,
     /// The engine or the connection to it died.
     Connection,
-    /// The other side does not keep to the protocol.
+    /// The engine violates the protocol.
     Protocol,
-    /// The engine said no.
+    /// The engine refused a request.
     Refused,
-    /// The engine does not know what it was asked.
+    /// The engine does not know a request.
     Unsupported,
     /// The host cancelled the session or the prompt.
     Cancelled,
-    /// The API said no, or did not answer.
+    /// The API returned an error, or did not answer.
     Api,
     /// A turn reached its limit on turns.
     MaxTurns,
     /// A turn reached its limit on dollars or tokens.
     Budget,
-    /// The model did not answer in the shape it was asked for.
+    /// The model's answer does not have the requested type.
     Answer,
     /// A turn was interrupted, or failed in another way.
     Turn,
-    /// The program's own mistake.
+    /// The program uses the SDK wrongly, for example with contradictory options.
     Usage,
-    /// A time limit.
+    /// A time limit was reached.
     Timeout,
     /// A stored session could not be found, read or changed.
     Session,
 }
 
 impl Error {
-    /// What sort of error it is.
+    /// The class of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NoEngine(_) | Self::Start { .. } | Self::TooOld { .. } => ErrorKind::Engine,
@@ -193,24 +196,24 @@ impl Error {
                 ResultSubtype::ErrorMaxTurns => ErrorKind::MaxTurns,
                 ResultSubtype::ErrorMaxBudgetUsd => ErrorKind::Budget,
                 ResultSubtype::ErrorMaxStructuredOutputRetries => ErrorKind::Answer,
-                // A turn that is a success and an error all the same tells of the API.
+                // The subtype `success` together with `is_error` reports an error of the API.
                 ResultSubtype::Success => ErrorKind::Api,
                 _ => ErrorKind::Turn,
             },
         }
     }
 
-    /// Whether the same again may well work: the connection broke, or the API is overloaded.
+    /// Whether a retry may succeed: the connection broke, or the API is overloaded.
     pub fn is_retryable(&self) -> bool {
         match self {
-            // Killed by somebody else: by the system when memory is short, for instance.
+            // `code: None`: a signal ended the engine, for example because the system was short of memory.
             Self::Lost { .. } | Self::TimedOut { .. } | Self::Exited { code: None, .. } => true,
             Self::Turn(_) => matches!(self.api_status(), Some(408 | 429 | 500..=599)),
             _ => false,
         }
     }
 
-    /// The HTTP status the API answered with, if that is what went wrong.
+    /// The HTTP status of the API, if the API caused the error.
     pub fn api_status(&self) -> Option<u16> {
         match self {
             Self::Turn(result) => result.api_error_status,
@@ -226,7 +229,7 @@ impl Error {
         }
     }
 
-    /// The end of what the engine wrote to its error output.
+    /// The end of the engine's stderr.
     pub fn stderr(&self) -> Option<&str> {
         match self {
             Self::Exited { stderr, .. } | Self::Lost { stderr, .. } => Some(stderr),
@@ -234,14 +237,14 @@ impl Error {
         }
     }
 
-    /// The error a turn ended with, if it did.
+    /// The error of a turn, if its result is one.
     pub fn of_turn(result: &TurnResult) -> Option<Self> {
         let failed = result.is_error || result.subtype != ResultSubtype::Success;
         failed.then(|| Self::Turn(Box::new(result.clone())))
     }
 
-    /// What an engine says instead of introducing itself, such as that there is no conversation of this name. There is no
-    /// session, so it is not the error of a turn.
+    /// The error for a result that an engine sends instead of its answer to `initialize`, for example because the
+    /// conversation to resume does not exist. There is no session, so it is not the error of a turn.
     pub(crate) fn refused_start(result: TurnResult) -> Self {
         let message = turn_text(&result);
         Self::Refused { request: "to start".to_owned(), message, code: None }
@@ -261,7 +264,7 @@ impl Error {
     }
 }
 
-/// Newer engines have a code for it; all use the same words.
+/// Newer engines send a code; all engines use the same text.
 fn is_unsupported(error: &str, code: Option<&str>) -> bool {
     code == Some(UNSUPPORTED_REQUEST) || error.starts_with("Unsupported control request subtype")
 }
@@ -269,7 +272,7 @@ fn is_unsupported(error: &str, code: Option<&str>) -> bool {
 fn tail(stderr: &str) -> String {
     match stderr.trim() {
         "" => String::new(),
-        text => format!("; it said: {text}"),
+        text => format!("; its stderr: {text}"),
     }
 }
 

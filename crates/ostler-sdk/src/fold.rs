@@ -1,4 +1,4 @@
-//! [`Fold`]: the pieces of a response put together again.
+//! [`Fold`]: joins the deltas of a response.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use ostler_proto::api::{self, Accumulator, Folded, StreamEvent};
 
 use crate::message::Message;
 
-/// Puts the pieces of partial messages together, for whoever shows a response while it is written.
+/// Joins the deltas of partial messages, for programs that show a response while it is written.
 ///
-/// Feed it every message; what is no piece of a response changes nothing. Subagents answer beside the conversation,
-/// each for itself: their responses are kept apart by the call that started them.
+/// Pass it every message; messages that are not deltas change nothing. Subagents answer at the same time as the main
+/// conversation: their responses are kept apart by the call that started them.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ostler_sdk::Error> {
@@ -34,26 +34,26 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Nothing has come yet.
+    /// A fold without any deltas.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes a message; the whole response if this was its last piece.
+    /// Adds a message. Returns the whole response if this was its last delta.
     ///
-    /// A response that is tried again after a failure begins anew. One whose pieces do not fit together is given up:
-    /// its finished blocks come as [`Message::Assistant`] all the same.
+    /// A response that is retried after a failure begins again. A response whose deltas do not fit together is dropped;
+    /// its finished blocks still arrive as [`Message::Assistant`].
     pub fn push(&mut self, message: &Message) -> Option<api::Message> {
-        let Message::StreamEvent(piece) = message else { return None };
-        let whose = &piece.parent_tool_use_id;
-        if matches!(piece.event, StreamEvent::MessageStart(_)) {
-            self.responses.insert(whose.clone(), Accumulator::default());
+        let Message::StreamEvent(delta) = message else { return None };
+        let parent = &delta.parent_tool_use_id;
+        if matches!(delta.event, StreamEvent::MessageStart(_)) {
+            self.responses.insert(parent.clone(), Accumulator::default());
         }
-        match self.responses.get_mut(whose)?.push(&piece.event) {
+        match self.responses.get_mut(parent)?.push(&delta.event) {
             Ok(Folded::Message(mut whole)) => {
-                self.responses.remove(whose);
-                // Closed by the engine for the sake of order; the model never finished these.
-                if let Some(abandoned) = &piece.abandoned_blocks {
+                self.responses.remove(parent);
+                // The model did not finish these blocks; the engine closed them so that every start has an end.
+                if let Some(abandoned) = &delta.abandoned_blocks {
                     let finished =
                         usize::try_from(abandoned.from_block_index).unwrap_or(usize::MAX);
                     whole.content.truncate(finished);
@@ -62,25 +62,26 @@ impl Fold {
             }
             Ok(_) => None,
             Err(_) => {
-                self.responses.remove(whose);
+                self.responses.remove(parent);
                 None
             }
         }
     }
 
-    /// The response of the conversation as far as it has come; `None` between responses. A copy, made when asked for.
+    /// A copy of the main conversation's response as received so far; `None` between responses.
     ///
-    /// What was interrupted stays until the next response begins.
+    /// An interrupted response stays until the next one begins.
     pub fn so_far(&self) -> Option<api::Message> {
         self.responses.get(&None)?.so_far()
     }
 
-    /// The same for the subagent that a call started.
+    /// [`Fold::so_far`] for the subagent that a call started.
     pub fn so_far_of(&self, call: &ToolUseId) -> Option<api::Message> {
         self.responses.get(&Some(call.clone()))?.so_far()
     }
 
-    /// What has come of the arguments of the call that the model is writing, as it writes them: not yet valid JSON.
+    /// The arguments, received so far, of the tool call that the model is writing. Not valid JSON until they are
+    /// complete.
     pub fn unfinished_arguments(&self) -> Option<&str> {
         self.responses.get(&None)?.unfinished_arguments()
     }

@@ -1,4 +1,4 @@
-//! [`Handle`]: what can be done to a session from anywhere.
+//! [`Handle`]: requests to a session from any task.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,11 +27,11 @@ use crate::pending;
 use crate::session::{Accepted, Command};
 use crate::version::EngineVersion;
 
-/// What can be done to a session from anywhere, also while its messages are being read. Cheap to clone.
+/// Sends requests to a session from any task, also while another task reads messages. Cheap to clone.
 ///
-/// Every method that asks the engine something fails in the same three ways, and never hangs: with
-/// [`Error::Refused`] when the engine says no, with [`Error::Unsupported`] when it does not know the request, with
-/// [`Error::Closed`] when it has gone.
+/// Every method that sends a request fails in the same three ways: with [`Error::Refused`] when the engine refuses it,
+/// with [`Error::Unsupported`] when the engine does not know it, with [`Error::Closed`] when the engine has ended. It
+/// does not hang.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ostler_sdk::Error> {
@@ -48,9 +48,9 @@ use crate::version::EngineVersion;
 pub struct Handle {
     commands: mpsc::Sender<Command>,
     introduction: Arc<OnceLock<InitializeReply>>,
-    /// The version as far as the engine has told it.
+    /// The engine's version, once it has reported it.
     version: Arc<OnceLock<EngineVersion>>,
-    /// What the host said about itself, to be said again.
+    /// The host's `initialize`, for [`Handle::reinitialize`].
     initialize: Arc<Initialize>,
 }
 
@@ -71,16 +71,16 @@ impl Handle {
 
     pub(crate) async fn introduce(&self) -> Result<(), Error> {
         let reply = self.ask((*self.initialize).clone()).await?;
-        // Older engines tell it with the first `init`, where the session looks at it.
+        // Older engines report it with the first `init`, where the session checks it.
         if let Some(version) = EngineVersion::of_reply(&reply) {
             let warning = version.judge()?;
-            // Introduced once only.
+            // This method runs once, so the version is not set yet.
             let _ = self.version.set(version);
             if let Some(warning) = warning {
                 self.command(Command::WarnOfVersion(warning)).await?;
             }
         }
-        // Introduced once only.
+        // This method runs once, so the introduction is not set yet.
         let _ = self.introduction.set(reply);
         Ok(())
     }
@@ -90,17 +90,17 @@ impl Handle {
         self.commands.send(command).await.map_err(over)
     }
 
-    /// Sends a prompt. It waits its turn if the agent is busy. A prompt without a `uuid` is given one.
+    /// Sends a prompt. If the agent is busy, the prompt is queued. A prompt without a `uuid` gets one.
     ///
     /// # Errors
-    /// When the session is over, or its input is closed: a query closes it after its last answer.
+    /// When the session is over, or its input is closed; a query closes the input after its last answer.
     pub async fn send(&self, prompt: impl Into<User>) -> Result<(), Error> {
         let mut prompt = prompt.into();
         pending::name(&mut prompt);
         self.accepted(|taken| Command::Say(Box::new(prompt), taken)).await
     }
 
-    /// Gives a command, and waits until the session has taken it up: one that it cannot carry out is an error.
+    /// Sends a command and waits until the session accepts or refuses it.
     pub(crate) async fn accepted(
         &self,
         command: impl FnOnce(Accepted) -> Command,
@@ -110,7 +110,7 @@ impl Handle {
         is_taken.await.map_err(|_| Error::Closed("the engine has ended".to_owned()))?
     }
 
-    /// Asks the engine anything the protocol has a type for.
+    /// Sends any request that the protocol has a type for.
     ///
     /// ```no_run
     /// # async fn example(handle: ostler_sdk::Handle) -> Result<(), ostler_sdk::Error> {
@@ -121,7 +121,7 @@ impl Handle {
     /// ```
     ///
     /// # Errors
-    /// When the engine refuses, does not know the request, or is gone; never a hang.
+    /// When the engine refuses the request, does not know it, or has ended.
     pub async fn ask<Q: Ask + Into<AskEngine>>(&self, request: Q) -> Result<Q::Reply, Error> {
         let success = self.ask_raw(Q::SUBTYPE, request.into()).await?;
         Ok(Q::read_reply(success.response.as_ref())?)
@@ -137,23 +137,23 @@ impl Handle {
 
 #[expect(clippy::missing_errors_doc, reason = "said once, at `Handle`")]
 impl Handle {
-    /// Stops the turn that runs. The session stays usable, and prompts that wait are still answered.
+    /// Stops the current turn. The session stays usable, and queued prompts are still answered.
     pub async fn interrupt(&self) -> Result<InterruptReply, Error> {
         self.ask(Interrupt::default()).await
     }
 
-    /// Stops the turn that runs and drops the prompts that wait.
+    /// Stops the current turn and drops the queued prompts.
     pub async fn interrupt_all(&self) -> Result<InterruptReply, Error> {
         self.ask(Interrupt { cancel_queued: Some(true), ..Interrupt::default() }).await
     }
 
-    /// Takes back a prompt that waits, by the `uuid` it was sent with; whether it still waited.
+    /// Withdraws the queued prompt with this `uuid`. Returns whether it was still queued.
     pub async fn cancel_queued(&self, prompt: Uuid) -> Result<bool, Error> {
         let request = CancelAsyncMessage { message_uuid: prompt, ..CancelAsyncMessage::default() };
         self.ask(request).await.map(|reply| reply.cancelled)
     }
 
-    /// Changes how freely tools run, from the next call on.
+    /// Changes the permission mode, from the next call on.
     pub async fn set_permission_mode(&self, mode: PermissionMode) -> Result<(), Error> {
         self.ask(SetPermissionMode { mode, ..SetPermissionMode::default() }).await.map(drop)
     }
@@ -163,14 +163,14 @@ impl Handle {
         self.ask(SetModel { model, ..SetModel::default() }).await.map(drop)
     }
 
-    /// Changes how much the model may think; `None` for no limit.
+    /// Changes how many tokens the model may use for thinking; `None` for no limit.
     pub async fn set_max_thinking_tokens(&self, tokens: Option<u64>) -> Result<(), Error> {
         let request =
             SetMaxThinkingTokens { max_thinking_tokens: tokens, ..SetMaxThinkingTokens::default() };
         self.ask(request).await.map(drop)
     }
 
-    /// Puts files back to where they were before a prompt, named by its `uuid`. Needs
+    /// Restores files as they were before the prompt with this `uuid`. Needs
     /// [`crate::options::SessionOptions::file_checkpointing`].
     pub async fn rewind_files(&self, prompt: Uuid) -> Result<RewindFilesReply, Error> {
         self.ask(RewindFiles { user_message_id: prompt, ..RewindFiles::default() }).await
@@ -182,12 +182,12 @@ impl Handle {
         self.ask(RewindFiles { user_message_id, dry_run, ..RewindFiles::default() }).await
     }
 
-    /// How the MCP servers are.
+    /// The status of the MCP servers.
     pub async fn mcp_server_status(&self) -> Result<McpStatusReply, Error> {
         self.ask(McpStatus::default()).await
     }
 
-    /// Replaces the MCP servers that were added while the session runs; those of the options stay.
+    /// Replaces the MCP servers that were added during the session; those of the options stay.
     pub async fn set_mcp_servers(
         &self,
         servers: BTreeMap<String, McpServerConfig>,
@@ -195,7 +195,7 @@ impl Handle {
         self.ask(McpSetServers { servers, ..McpSetServers::default() }).await
     }
 
-    /// The same with servers in this process among them.
+    /// [`Handle::set_mcp_servers`] with servers inside this process among them.
     pub async fn set_servers(
         &self,
         in_process: Vec<Arc<dyn InProcessServer>>,
@@ -208,12 +208,12 @@ impl Handle {
                 return Err(Error::Options(format!("there are two MCP servers named {name}")));
             }
         }
-        // Known before the engine asks for them.
+        // The session must know them before the engine connects to them.
         self.command(Command::Serve(in_process)).await?;
         self.set_mcp_servers(others).await
     }
 
-    /// Connects an MCP server anew.
+    /// Connects to an MCP server again.
     pub async fn reconnect_mcp_server(&self, name: impl Into<String>) -> Result<(), Error> {
         let request = McpReconnect { server_name: name.into(), ..McpReconnect::default() };
         self.ask(request).await.map(drop)
@@ -244,12 +244,12 @@ impl Handle {
         self.ask(StopTask { task_id, ..StopTask::default() }).await.map(drop)
     }
 
-    /// The end of what a background task has written.
+    /// The end of a background task's output.
     pub async fn task_output(&self, task_id: TaskId) -> Result<GetTaskOutputReply, Error> {
         self.ask(GetTaskOutput { task_id, ..GetTaskOutput::default() }).await
     }
 
-    /// Lets the tools that run go on in the background, so that the turn can.
+    /// Moves the running tools to the background, so that the turn continues.
     pub async fn move_to_background(&self) -> Result<(), Error> {
         self.ask(BackgroundTasks::default()).await.map(drop)
     }
@@ -259,12 +259,12 @@ impl Handle {
         self.ask(GetContextUsage::default()).await
     }
 
-    /// What the session used, in tokens and money.
+    /// The usage of the session, in tokens and dollars.
     pub async fn usage(&self) -> Result<UsageReply, Error> {
         self.ask(GetUsage::default()).await
     }
 
-    /// The settings that hold, and where they come from.
+    /// The effective settings, and where they come from.
     pub async fn settings(&self) -> Result<GetSettingsReply, Error> {
         self.ask(GetSettings::default()).await
     }
@@ -275,7 +275,7 @@ impl Handle {
         self.ask(ApplyFlagSettings { settings, ..ApplyFlagSettings::default() }).await.map(drop)
     }
 
-    /// The permission rules and folders that hold.
+    /// The effective permission rules and folders.
     pub async fn permission_rules(&self) -> Result<PermissionRulesState, Error> {
         self.ask(ListPermissionRules::default()).await.map(|reply| reply.state)
     }
@@ -291,8 +291,8 @@ impl Handle {
         self.ask(ReadFile { path, ..ReadFile::default() }).await
     }
 
-    /// Says that the host has read a file, as it was at a time (Unix milliseconds): the agent may then change it
-    /// without reading it first.
+    /// Reports that the host has read a file with this modification time (Unix milliseconds). The agent may then change
+    /// the file without reading it first.
     pub async fn seed_read_state(
         &self,
         path: impl AsRef<Path>,
@@ -303,12 +303,12 @@ impl Handle {
         self.ask(request).await.map(drop)
     }
 
-    /// Reads the skills anew; all there are then.
+    /// Reads the skills again and returns all of them.
     pub async fn reload_skills(&self) -> Result<Vec<SlashCommand>, Error> {
         self.ask(ReloadSkills::default()).await.map(|reply| reply.skills)
     }
 
-    /// Reads the plugins anew.
+    /// Reads the plugins again.
     pub async fn reload_plugins(&self) -> Result<ReloadPluginsReply, Error> {
         self.ask(ReloadPlugins::default()).await
     }
@@ -318,41 +318,41 @@ impl Handle {
         self.ask(GetBinaryVersion::default()).await
     }
 
-    /// Introduces the host once more, for an engine that may have lost sight of it. Questions that are still open
-    /// come again, and go to the same callbacks; those that are being answered already are not asked twice.
+    /// Sends `initialize` again, for an engine that may have lost the connection to the host. Requests that are still
+    /// open are sent again and go to the same callbacks; those that a callback is already answering are not repeated.
     pub async fn reinitialize(&self) -> Result<InitializeReply, Error> {
         self.ask((*self.initialize).clone()).await
     }
 }
 
 impl Handle {
-    /// What the engine said when the session began.
+    /// The engine's answer to the first `initialize`.
     pub fn introduction(&self) -> Option<&InitializeReply> {
         self.introduction.get()
     }
 
-    /// The slash commands there are.
+    /// The available slash commands.
     pub fn supported_commands(&self) -> Vec<SlashCommand> {
         self.introduction().and_then(|reply| reply.commands.clone()).unwrap_or_default()
     }
 
-    /// The models there are.
+    /// The available models.
     pub fn supported_models(&self) -> Vec<ModelInfo> {
         self.introduction().and_then(|reply| reply.models.clone()).unwrap_or_default()
     }
 
-    /// Which engine it is. `None` with engines before Claude Code 2.1.325 until their first turn begins, and with
-    /// those that do not tell their version.
+    /// The engine and its version. `None` for engines that do not report it; engines before Claude Code 2.1.325 report
+    /// it when their first turn begins.
     pub fn reported_version(&self) -> Option<EngineVersion> {
         self.version.get().cloned()
     }
 
-    /// The subagents there are.
+    /// The available subagents.
     pub fn supported_agents(&self) -> Vec<AgentInfo> {
         self.introduction().and_then(|reply| reply.agents.clone()).unwrap_or_default()
     }
 
-    /// Whose account it is.
+    /// The account that the engine uses.
     pub fn account_info(&self) -> Option<AccountInfo> {
         self.introduction().and_then(|reply| reply.account.clone())
     }

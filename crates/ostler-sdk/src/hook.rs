@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callback::Reply;
 
-/// A hook: an event, which of its occasions, and what to do then.
+/// A hook: an event, an optional matcher, and a closure that runs at the event.
 ///
-/// The type of the closure's input says which event it is for. The closure returns its output, a future of it, or `()`
-/// if it only looks:
+/// The type of the closure's input determines the event. The closure returns its output, a future of it, or `()` if it
+/// only observes:
 ///
 /// ```
 /// use ostler_sdk::Hook;
@@ -41,13 +41,13 @@ pub(crate) type Callback = Arc<
     dyn Fn(HookInput, HookContext) -> BoxFuture<'static, Result<HookOutput, String>> + Send + Sync,
 >;
 
-/// What else a hook is told.
+/// What a hook receives in addition to its input.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct HookContext {
     /// The call, for events about tools.
     pub tool_use_id: Option<ToolUseId>,
-    /// Fires when the engine no longer wants an answer.
+    /// Fires when the engine no longer waits for an answer.
     pub cancelled: CancellationToken,
 }
 
@@ -65,7 +65,7 @@ impl Hook {
         })
     }
 
-    /// A hook for any event, also one this version has no type for.
+    /// A hook for any event, including events that this version has no type for.
     pub fn on<F, R, K>(event: HookEvent, callback: F) -> Self
     where
         F: Fn(HookInput, HookContext) -> R + Send + Sync + 'static,
@@ -86,21 +86,22 @@ impl Hook {
         Self { event, matcher: None, timeout: None, on_failure: None, callback: Arc::new(callback) }
     }
 
-    /// Only for tools (or, for other events, kinds) of this name or pattern.
+    /// Runs the hook only for tools with this name or pattern; for events without tools, only for such kinds.
     #[must_use]
     pub fn matching(mut self, matcher: impl Into<String>) -> Self {
         self.matcher = Some(matcher.into());
         self
     }
 
-    /// How long the engine waits; without this there is no limit of the SDK's own. Expiry counts as a failure.
+    /// How long the engine waits for the hook. A hook that takes longer counts as failed. The SDK sets no limit by
+    /// default.
     #[must_use]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self
     }
 
-    /// Whether a hook that fails stops what it guards. Newer engines only.
+    /// Whether the call that a hook guards is stopped if the hook fails. Newer engines only.
     #[must_use]
     pub fn on_failure(mut self, what: OnFailure) -> Self {
         self.on_failure = Some(what);
@@ -118,7 +119,7 @@ impl Hook {
     }
 }
 
-/// A hook that only looks; see [`Reply`].
+/// A hook that only observes; see [`Reply`].
 #[derive(Debug)]
 pub struct OnlyLooks;
 
@@ -133,7 +134,7 @@ pub trait EventInput: Sized + Send + 'static {
     /// The event.
     const EVENT: HookEvent;
 
-    /// Takes the input apart; `None` when it is of another event.
+    /// The input if it belongs to this event, `None` otherwise.
     fn of(input: HookInput) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! The size of a value as JSON, without writing it.
+//! The size of a value as JSON, without storing the JSON.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// How many bytes the value takes as JSON.
 pub(crate) fn json_size(value: &impl Serialize) -> usize {
     let mut counter = Counter(0);
-    // Counting cannot fail, and what was read as JSON can be written as JSON.
+    // Counting cannot fail, and values that were read from JSON can be written as JSON.
     let _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }

@@ -1,7 +1,7 @@
-//! The Claude Agent SDK for Rust, over any engine that speaks its protocol.
+//! The Claude Agent SDK for Rust, for every engine with its protocol.
 //!
-//! Most programs want the crate `ostler`, which is this one with an engine built in; its documentation is the place to
-//! learn all of this. On its own this crate runs an executable per session: Ostler's, or Claude Code.
+//! Most programs want the crate `ostler`, which is this one with an engine built in; start with its documentation.
+//! Without that engine, this crate runs one executable per session: Ostler's, or Claude Code.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ostler_sdk::Error> {
@@ -16,16 +16,17 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`query`], [`prompt`], [`prompt_as`]: one prompt, as messages, as a result, as a value.
-//! - [`Client`]: a conversation; [`Handle`]: what can be done to a session from anywhere.
-//! - [`Options`]: what the session is to be like, in groups. No settings files are read by default.
-//! - [`Message`]: what the session says. Kinds and fields this version does not know are kept. [`Fold`] puts the pieces
-//!   of partial messages together.
-//! - [`Decision`], [`Answers`], [`Elicited`], [`Dialog`], [`Hook`]: how the host answers. A callback that panics or expires is a no.
+//! - [`query`], [`prompt`], [`prompt_as`]: one prompt, answered with messages, a result or a value.
+//! - [`Client`]: a conversation; [`Handle`]: requests to a session from any task.
+//! - [`Options`]: the options of a session, in groups. No settings files are read by default.
+//! - [`Message`]: what the host reads. Kinds and fields that this version does not know are preserved. [`Fold`] joins
+//!   the deltas of partial messages.
+//! - [`Decision`], [`Answers`], [`Elicited`], [`Dialog`], [`Hook`]: the host's answers. If a callback panics or takes
+//!   too long, the answer is no.
 //! - [`mcp`]: tools made of functions.
-//! - [`SessionStore`]: sessions in a place of your own, such as a database.
-//! - [`Error`]: sorted by [`ErrorKind`], with exit code, error output and API status where there are any.
-//! - [`transport`]: how an engine is reached, for those who have one of their own.
+//! - [`SessionStore`]: sessions in your own storage, such as a database.
+//! - [`Error`]: classified by [`ErrorKind`], with exit code, stderr and API status where available.
+//! - [`transport`]: how a session reaches its engine, for programs with their own engine.
 //!
 //! Dropping a [`Query`] or a [`Client`] ends its engine with everything that it started.
 #![warn(missing_docs)]
@@ -77,7 +78,7 @@ pub use self::query::{Query, prompt, prompt_as, query};
 pub use self::session_store::{InMemorySessionStore, SessionStore};
 pub use self::version::EngineVersion;
 
-/// What programs rely on: sessions move between threads, and handles and errors are shared by them.
+/// Guarantees to programs: sessions can move between threads, and threads can share handles and errors.
 const _: () = {
     const fn sends<T: Send>() {}
     const fn shares<T: Send + Sync>() {}

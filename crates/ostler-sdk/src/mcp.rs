@@ -1,4 +1,4 @@
-//! MCP servers that live in this process: tools made of functions.
+//! MCP servers inside this process: tools made of functions.
 //!
 //! ```
 //! use ostler_sdk::Options;
@@ -19,22 +19,23 @@ pub use ostler_mcp::{
 };
 use serde_json::Value;
 
-/// An MCP server that lives in this process. The engine reaches it through the session.
+/// An MCP server inside this process. The engine reaches it through the session.
 pub trait InProcessServer: Send + Sync + 'static {
-    /// Its name: its tools are called `mcp__<name>__<tool>`.
+    /// The server's name. Its tools are named `mcp__<name>__<tool>`.
     fn name(&self) -> String;
 
-    /// Begins a conversation with it.
+    /// Opens a connection.
     fn connect(&self) -> Box<dyn ServerConnection>;
 }
 
-/// One conversation with an in-process server.
+/// A connection to an in-process server.
 pub trait ServerConnection: Send + Sync + 'static {
-    /// Takes a JSON-RPC message; a request is answered, a notification is not. Requests may run side by side.
+    /// Handles a JSON-RPC message. Returns the answer to a request, `None` for a notification. Requests may run in
+    /// parallel.
     fn handle(&self, message: Value) -> BoxFuture<'_, Option<Value>>;
 
-    /// The next thing the server says unasked: progress of a call, or that its tools have changed. `None` when there
-    /// is never anything any more.
+    /// The next notification of the server, such as the progress of a call or a change of its tools. `None` when no
+    /// more notifications follow.
     fn next_notification(&self) -> BoxFuture<'_, Option<Value>> {
         async { None }.boxed()
     }

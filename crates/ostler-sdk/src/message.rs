@@ -1,4 +1,4 @@
-//! What a session says to its host.
+//! [`Message`]: what a host reads from a session.
 
 use ostler_proto::api::{ContentBlock, Delta, StreamEvent, ToolUseBlock};
 use ostler_proto::frame::ToHost;
@@ -9,45 +9,45 @@ use ostler_proto::{SessionId, ToolUseId};
 
 /// A message of a session.
 ///
-/// Kinds that are rare or new come as [`Message::Other`], with everything that was in them.
+/// Rare and new kinds arrive as [`Message::Other`], with all their fields.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Message {
-    /// The model said something or called a tool: one finished block of its response.
+    /// One finished block of the model's response: text, or a tool call.
     Assistant(Box<Assistant>),
-    /// Something on the user's side: the result of a tool, mostly.
+    /// A message on the user's side, usually the result of a tool.
     User(Box<User>),
-    /// The session says something about itself; a turn begins with [`System::Init`].
+    /// A report of the session about itself; a turn begins with [`System::Init`].
     System(System),
-    /// A turn is over.
+    /// The result of a turn, which ends it.
     Result(Box<TurnResult>),
-    /// A piece of the response, as it came; only with partial messages on.
+    /// An event of the response as it is written; only with partial messages on.
     StreamEvent(Box<StreamEventMessage>),
-    /// A tool still runs.
+    /// A tool is still running.
     ToolProgress(ToolProgress),
     /// Anything else.
     Other(Box<ToHost>),
 }
 
 impl Message {
-    /// The text of what the model said here; `None` when it said nothing in text.
+    /// The text of the model in this message, if there is one.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Self::Assistant(said) => said.message.content.iter().find_map(ContentBlock::as_text),
+            Self::Assistant(it) => it.message.content.iter().find_map(ContentBlock::as_text),
             _ => None,
         }
     }
 
-    /// The tools the model calls here.
+    /// The tool calls in this message.
     pub fn tool_uses(&self) -> impl Iterator<Item = &ToolUseBlock> {
         let content = match self {
-            Self::Assistant(said) => said.message.content.as_slice(),
+            Self::Assistant(it) => it.message.content.as_slice(),
             _ => &[],
         };
         content.iter().filter_map(ContentBlock::as_tool_use)
     }
 
-    /// A piece of text, as it came.
+    /// The text delta, if this is one.
     pub fn text_delta(&self) -> Option<&str> {
         let Self::StreamEvent(event) = self else { return None };
         match &event.event {
@@ -67,7 +67,7 @@ impl Message {
         }
     }
 
-    /// The call that started the subagent this comes from; `None` in the main conversation.
+    /// The call that started the subagent of this message; `None` in the main conversation.
     pub fn parent_tool_use_id(&self) -> Option<&ToolUseId> {
         match self {
             Self::Assistant(message) => message.parent_tool_use_id.as_ref(),
@@ -78,7 +78,7 @@ impl Message {
         }
     }
 
-    /// The session it belongs to, where it says so.
+    /// The session of the message, if the message names it.
     pub fn session_id(&self) -> Option<&SessionId> {
         match self {
             Self::Assistant(message) => Some(&message.session_id),
@@ -90,7 +90,7 @@ impl Message {
         }
     }
 
-    /// The message in a frame of the wire; `None` for requests, answers and signs of life.
+    /// The message in a frame; `None` for requests, responses and keep-alive frames.
     pub fn from_frame(frame: ToHost) -> Option<Self> {
         Some(match frame {
             ToHost::Assistant(message) => Self::Assistant(message),
@@ -107,7 +107,7 @@ impl Message {
         })
     }
 
-    /// The frame of the wire it came in, to be written down or passed on.
+    /// The frame of the message, for programs that store it or forward it.
     pub fn into_frame(self) -> ToHost {
         match self {
             Self::Assistant(message) => ToHost::Assistant(message),

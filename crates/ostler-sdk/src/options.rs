@@ -1,4 +1,4 @@
-//! [`Options`]: what a session is to be like.
+//! [`Options`]: the options of a session.
 //!
 //! # Coming from another SDK
 //!
@@ -24,7 +24,7 @@
 //! | `onUserDialog`, `supportedDialogKinds` | [`Options::on_dialog`] |
 //! | `outputFormat` | [`crate::prompt_as`], [`OutputOptions::schema`] |
 //! | `sessionStore` | [`Options::session_store`] |
-//! | `systemPrompt` | [`SystemPrompt`]; without one the model is told nothing, as in the other SDKs |
+//! | `systemPrompt` | [`SystemPrompt`]; empty by default, as in the other SDKs |
 //! | `tools` | [`ToolOptions::base`] |
 
 mod shadow;
@@ -61,12 +61,12 @@ use crate::session_store::SessionStoreOptions;
 pub use crate::transport::Environment;
 use crate::transport::{StderrListener, Transport};
 
-/// Hears every message of a session.
+/// Receives every message of a session.
 pub type MessageListener = Arc<dyn Fn(&crate::Message) + Send + Sync>;
 
-/// What a session is to be like. The default leaves everything to the engine, and loads no settings files.
+/// The options of a session. The default leaves everything to the engine, and loads no settings files.
 ///
-/// What is used often has a method here; everything stands in one of the groups:
+/// Every option is a field of one of the groups. Those that are used often also have a method:
 ///
 /// ```
 /// use ostler_sdk::Options;
@@ -76,41 +76,40 @@ pub type MessageListener = Arc<dyn Fn(&crate::Message) + Send + Sync>;
 /// options.output.partial_messages = true;
 /// ```
 ///
-/// `E` is the engine that runs if no other one is named: an executable in the crate `ostler-sdk`, the engine in this
-/// process in the crate `ostler`. Both crates call the type `Options`, and everything takes either of them
-/// ([`IntoOptions`]).
+/// `E` is the default engine: an executable in the crate `ostler-sdk`, the engine inside this process in the crate
+/// `ostler`. In both crates the type is named `Options`, and all functions accept both ([`IntoOptions`]).
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct OptionsFor<E> {
-    /// Which model, and how it answers.
+    /// The model and its parameters.
     pub model: ModelOptions,
-    /// What ends a turn that the model would not end.
+    /// Limits that end a turn.
     pub limits: LimitOptions,
-    /// Where the agent works and what it is told beforehand.
+    /// The working directory, the system prompt and the settings.
     pub context: ContextOptions,
-    /// What the agent can do.
+    /// The tools, MCP servers and subagents of the agent.
     pub tools: ToolOptions,
-    /// What it may do.
+    /// Which calls may run.
     pub permissions: PermissionOptions,
     /// Hooks.
     pub hooks: Vec<Hook>,
-    /// Which conversation it is.
+    /// Which conversation to resume, and how sessions are stored.
     pub session: SessionOptions,
-    /// What is reported.
+    /// What the host receives.
     pub output: OutputOptions,
-    /// Whether the run is recorded, or replayed from a recording; for `ostler` as the engine.
+    /// Whether the run is recorded, or replayed from a recording; only for `ostler` as the engine.
     pub tape: RecordingChoice,
-    /// The engine itself.
+    /// How the engine is started.
     pub engine: EngineOptions,
     default_engine: PhantomData<fn() -> E>,
 }
 
-/// Options of a session that runs an executable, unless they say otherwise; see [`OptionsFor`].
+/// Options whose default engine is an executable; see [`OptionsFor`].
 pub type Options = OptionsFor<Process>;
 
-/// Options with any default engine: what everything that starts a session takes.
+/// Options with any default engine. All functions that start a session accept them.
 pub trait IntoOptions {
-    /// The same options; the default engine is now named in them.
+    /// The same options, with the default engine written into them.
     fn into_options(self) -> Options;
 }
 
@@ -133,23 +132,23 @@ impl<E: Transport + Default> IntoOptions for OptionsFor<E> {
     }
 }
 
-/// Where the agent works and what it is told beforehand.
+/// The working directory, the system prompt and the settings of the agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ContextOptions {
-    /// The working directory; this process's own if `None`.
+    /// The working directory; that of this process if `None`.
     pub cwd: Option<PathBuf>,
-    /// More directories it may work in.
+    /// More directories in which the agent may work.
     pub additional_directories: Vec<PathBuf>,
-    /// Its system prompt.
+    /// The system prompt.
     pub system_prompt: SystemPrompt,
     /// Which settings files are read; none if empty.
     pub setting_sources: Vec<SettingSource>,
     /// More settings: JSON, or the path of a file.
     pub settings: Option<String>,
-    /// How commands are confined.
+    /// The sandbox for commands.
     pub sandbox: Option<SandboxSettings>,
-    /// The agent that leads the conversation, by its name.
+    /// The name of the agent that runs the main conversation.
     pub agent: Option<String>,
     /// Folders of plugins.
     pub plugins: Vec<PathBuf>,
@@ -159,47 +158,47 @@ pub struct ContextOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SystemPrompt {
-    /// None: the model sees the tools and the conversation.
+    /// No system prompt: the model sees only the tools and the conversation.
     #[default]
     Empty,
     /// This text.
     Text(String),
-    /// The engine's own, with something added.
+    /// The engine's own system prompt.
     Preset {
-        /// What is added.
+        /// A text to append to it.
         append: Option<String>,
     },
 }
 
-/// What the agent can do.
+/// The tools, MCP servers and subagents of the agent.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct ToolOptions {
-    /// The built-in tools there are; all of the engine's own if `None`.
+    /// The built-in tools that the agent has; the engine's default if `None`.
     pub base: Option<ToolSet>,
     /// MCP servers by name.
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
     /// MCP servers in this process.
     pub in_process: Vec<Arc<dyn InProcessServer>>,
-    /// Whether MCP servers from anywhere else are left out.
+    /// Whether MCP servers that these options do not name are left out.
     pub strict_mcp: bool,
     /// Subagents by name.
     pub agents: BTreeMap<String, AgentDefinition>,
 }
 
-/// What the agent may do.
+/// Which calls may run, and the callbacks that decide.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct PermissionOptions {
-    /// How freely tools run.
+    /// The permission mode.
     pub mode: PermissionMode,
     /// Must be set for [`PermissionMode::BypassPermissions`].
     pub allow_dangerously_skip_permissions: bool,
-    /// Rules for calls that run without a question: `Read`, `Bash(git:*)`.
+    /// Rules for calls that run without approval: `Read`, `Bash(git:*)`.
     pub allowed: Vec<String>,
-    /// Tools that are not there, and rules for calls that never run.
+    /// Rules for calls that never run. A tool that is denied without conditions is not offered to the model.
     pub disallowed: Vec<String>,
-    /// How long callbacks may take; for ever if `None`. What is not answered in time is denied.
+    /// The timeout of callbacks; none if `None`. A request that is not answered in time is denied.
     pub timeout: Option<Duration>,
     pub(crate) on_permission: Option<OnPermission>,
     pub(crate) on_question: Option<OnQuestion>,
@@ -214,42 +213,42 @@ impl PermissionOptions {
     }
 }
 
-/// Which conversation it is.
+/// Which conversation to resume, and how the session is stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// A conversation to go on with; a new one by default.
+    /// The conversation to resume; a new one by default.
     pub choice: SessionChoice,
-    /// Whether nothing is kept on disk.
+    /// Whether the session is not stored on disk.
     pub ephemeral: bool,
-    /// Whether every change of a file can be taken back.
+    /// Whether changes of files can be undone with [`crate::Handle::rewind_files`].
     pub file_checkpointing: bool,
-    /// A store that keeps the session in addition to the disk, see [`crate::session_store`].
+    /// A store for the session in addition to the disk, see [`crate::session_store`].
     pub store: Option<SessionStoreOptions>,
 }
 
-/// The engine itself.
+/// How the engine is started.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct EngineOptions {
-    /// How it is reached; the default engine of the crate if `None`, see [`OptionsFor`].
+    /// The transport; the default engine of the crate if `None`, see [`OptionsFor`].
     pub transport: Option<Arc<dyn Transport>>,
-    /// Its environment.
+    /// The engine's environment.
     pub env: Environment,
-    /// The user it runs as, by name or number: with that user's rights and main group, and no other group. For
-    /// executables; this process must have the right to become that user. The environment stays as it is: set `HOME`
-    /// with [`Options::env`].
+    /// The user that the engine runs as, by name or number, with that user's main group and no other group. Only for
+    /// executables; this process must be allowed to become that user. The environment does not change: set `HOME` with
+    /// [`Options::env`].
     pub user: Option<String>,
-    /// Arguments this version has no name for: the name without its dashes, and the value if it takes one. The engine in
-    /// this process reads those that `ostler` knows, and refuses others.
+    /// Arguments that this version has no option for: the name without its dashes, and the value if there is one. The
+    /// embedded engine accepts those that `ostler` knows, and refuses others.
     pub extra_args: Vec<(String, Option<String>)>,
-    /// Hears what it writes to its error output.
+    /// Receives what the engine writes to stderr.
     pub stderr: Option<StderrListener>,
-    /// Hears every message, see [`Options::on_message`].
+    /// Receives every message, see [`Options::on_message`].
     pub messages: Option<MessageListener>,
-    /// How long it may take to start; 60 s if `None`.
+    /// How long the engine may take to start; 60 s if `None`.
     pub start_timeout: Option<Duration>,
-    /// Ends the session when it fires, as dropping it does; what is being read then ends with [`crate::Error::Cancelled`].
+    /// Ends the session when it fires, as dropping it does. A pending read then returns [`crate::Error::Cancelled`].
     pub cancellation: Option<CancellationToken>,
 }
 
@@ -269,7 +268,7 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// How much trouble the model takes.
+    /// The effort of the model.
     ///
     /// ```
     /// use ostler_sdk::Options;
@@ -304,23 +303,23 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// The most model calls per prompt.
+    /// The most requests to the model per prompt.
     #[must_use]
     pub fn max_turns(mut self, turns: u64) -> Self {
         self.limits.max_turns = Some(turns);
         self
     }
 
-    /// The most dollars.
+    /// The limit on cost, in dollars.
     #[must_use]
     pub fn max_budget_usd(mut self, dollars: f64) -> Self {
         self.limits.max_budget_usd = Some(dollars);
         self
     }
 
-    /// What a model costs, in dollars per million tokens: it counts for [`LimitOptions::max_budget_usd`] and for the cost of
-    /// results, in place of the engine's own price list. A `*` at the end of the name stands for any end. For `ostler` as
-    /// the engine, which refuses a limit in dollars with a model whose price it does not know.
+    /// The price of a model, in dollars per million tokens. It replaces the engine's own price in
+    /// [`LimitOptions::max_budget_usd`] and in the cost of results. A `*` at the end of the name matches any rest. Only
+    /// for `ostler` as the engine, which refuses a limit in dollars for a model without a known price.
     ///
     /// ```
     /// use ostler_sdk::Options;
@@ -334,32 +333,32 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Calls that run without a question: `Read`, `Bash(git:*)`.
+    /// Adds rules for calls that run without approval: `Read`, `Bash(git:*)`.
     #[must_use]
     pub fn allow<R: Into<String>>(mut self, rules: impl IntoIterator<Item = R>) -> Self {
         self.permissions.allowed.extend(rules.into_iter().map(Into::into));
         self
     }
 
-    /// Calls that never run.
+    /// Adds rules for calls that never run.
     #[must_use]
     pub fn deny<R: Into<String>>(mut self, rules: impl IntoIterator<Item = R>) -> Self {
         self.permissions.disallowed.extend(rules.into_iter().map(Into::into));
         self
     }
 
-    /// How freely tools run.
+    /// The permission mode.
     #[must_use]
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.permissions.mode = mode;
         self
     }
 
-    /// Who decides on calls that no rule decides on. A callback that panics, or takes longer than
-    /// [`PermissionOptions::timeout`], denies. It returns its decision, or a future of it.
+    /// The callback that decides on calls that no rule decides on. It returns its decision, or a future of it. If it
+    /// panics, or takes longer than [`PermissionOptions::timeout`], the call is denied.
     ///
-    /// Rules of [`Options::allow`] come first. If one of them allows every call of a tool, so that the callback is never
-    /// asked about that tool, a warning says so (`tracing`, and the listener of [`Options::on_stderr`]).
+    /// Rules of [`Options::allow`] come first. If one of them allows every call of a tool, the callback is never asked
+    /// about that tool, and the SDK warns (`tracing`, and the listener of [`Options::on_stderr`]).
     ///
     /// ```
     /// use ostler_sdk::{Decision, Options};
@@ -380,7 +379,7 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Who answers the agent's questions. They never come as permission questions.
+    /// The callback that answers the agent's questions. They are never passed to [`Options::on_permission`].
     #[must_use]
     pub fn on_question<F, R, K>(mut self, callback: F) -> Self
     where
@@ -391,7 +390,7 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Who answers what MCP servers ask. Without anybody, and when the callback panics, the answer is no.
+    /// The callback that answers questions of MCP servers. Without one, and when it panics, the answer is no.
     #[must_use]
     pub fn on_elicitation<F, R, K>(mut self, callback: F) -> Self
     where
@@ -402,8 +401,8 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Who shows dialogs, and which kinds of them: engines only ask for kinds that are named here. A dialog is cancelled
-    /// when the callback panics, or takes longer than [`PermissionOptions::timeout`]. The kinds are the engine's; newer
+    /// The callback that shows dialogs of these kinds; engines request no other kinds. A dialog is cancelled when the
+    /// callback panics, or takes longer than [`PermissionOptions::timeout`]. The engine defines the kinds: newer
     /// versions of Claude Code have some, Ostler's own engine has none.
     #[must_use]
     pub fn on_dialog<N, F, R, K>(mut self, kinds: impl IntoIterator<Item = N>, callback: F) -> Self
@@ -417,16 +416,16 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Hears what the engine writes to its error output. The end of it is kept for errors in any case.
+    /// The listener that receives what the engine writes to stderr. Errors contain the end of stderr in any case.
     #[must_use]
     pub fn on_stderr(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.engine.stderr = Some(Arc::new(listener));
         self
     }
 
-    /// Hears every message as it comes: before it can be read, and before anything is answered that the engine asks
-    /// later. Hooks can so rely on what was said before them, however slowly the messages are read. It must not take
-    /// long; if it panics, the session goes on.
+    /// The listener that receives every message on arrival: before the message can be read, and before later requests
+    /// of the engine are answered. So hooks know all earlier messages, however slowly the messages are read. The
+    /// listener must not take long. If it panics, the session continues.
     #[must_use]
     pub fn on_message(
         mut self,
@@ -450,7 +449,7 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Adds an MCP server that lives in this process.
+    /// Adds an MCP server inside this process.
     #[must_use]
     pub fn server(mut self, server: impl InProcessServer) -> Self {
         self.tools.in_process.push(Arc::new(server));
@@ -471,43 +470,43 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Sends the events of a response as they come.
+    /// Turns on partial messages: the host receives the events of a response as they arrive.
     #[must_use]
     pub fn partial_messages(mut self) -> Self {
         self.output.partial_messages = true;
         self
     }
 
-    /// Asks for all answers of the session in the shape of this type: the engine checks them, and
-    /// [`crate::Client::prompt_as`] returns them. See [`crate::answer_schema`].
+    /// Requests all answers of the session as this type: the engine checks them, and [`crate::Client::prompt_as`]
+    /// returns them. See [`crate::answer_schema`].
     #[must_use]
     pub fn answers<T: schemars::JsonSchema>(mut self) -> Self {
         self.output.schema = Some(crate::answer_schema::<T>());
         self
     }
 
-    /// Goes on with a conversation.
+    /// Resumes a conversation.
     #[must_use]
     pub fn resume(mut self, session: impl Into<String>) -> Self {
         self.session.choice.resume = Some(session.into());
         self
     }
 
-    /// Goes on with the newest conversation of the working directory.
+    /// Resumes the newest conversation of the working directory.
     #[must_use]
     pub fn continue_newest(mut self) -> Self {
         self.session.choice.go_on = true;
         self
     }
 
-    /// Goes on in a copy, and leaves the original as it is.
+    /// Resumes a copy of the conversation. The original does not change.
     #[must_use]
     pub fn fork(mut self) -> Self {
         self.session.choice.fork = true;
         self
     }
 
-    /// Keeps the session in a store as well, and resumes it from there. See [`crate::session_store`].
+    /// Also stores the session in a store, and resumes it from there. See [`crate::session_store`].
     #[must_use]
     pub fn session_store(mut self, store: impl Into<SessionStoreOptions>) -> Self {
         self.session.store = Some(store.into());
@@ -527,7 +526,7 @@ impl<E> OptionsFor<E> {
         self.transport(Process::new(path))
     }
 
-    /// Adds all traffic with the model to a recording, without secrets. For `ostler` as the engine, in this process or
+    /// Appends all traffic with the model to a recording, without secrets. Only for `ostler` as the engine, embedded or
     /// as a program.
     #[must_use]
     pub fn record(mut self, file: impl AsRef<std::path::Path>) -> Self {
@@ -535,21 +534,21 @@ impl<E> OptionsFor<E> {
         self
     }
 
-    /// Lets a recording answer in the model's place: no key, no network, the same answers every time.
+    /// Answers from a recording in place of the model: no key, no network, the same answers every time.
     #[must_use]
     pub fn replay(mut self, file: impl AsRef<std::path::Path>) -> Self {
         self.tape.replay = Some(file.as_ref().display().to_string());
         self
     }
 
-    /// Has a replay take the results of tools from the recording, too: nothing is looked at or touched.
+    /// Takes the results of tools from the recording too: no tool runs.
     #[must_use]
     pub fn replay_tools(mut self) -> Self {
         self.tape.replay_tools = Some(ReplayTools::Recorded);
         self
     }
 
-    /// How the engine is reached.
+    /// The transport, which starts the engine.
     #[must_use]
     pub fn transport(mut self, transport: impl Transport) -> Self {
         self.engine.transport = Some(Arc::new(transport));

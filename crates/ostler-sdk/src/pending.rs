@@ -1,8 +1,8 @@
-//! Which result answers which prompt.
+//! Matches results to prompts.
 //!
-//! An engine also ends turns that nobody waits for: for background work that has ended, and for prompts whose caller has
-//! given up. Prompts therefore carry a uuid, and results name the prompts they answer. Older engines name none; their
-//! next result is taken for the answer, as there is no other sign.
+//! An engine also sends results that no caller waits for: for background work that has ended, and for prompts whose
+//! caller has given up. Prompts therefore have a uuid, and results name the prompts that they answer. Older engines
+//! name none; their next result counts as the answer.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,31 +13,31 @@ use ostler_proto::message::{CommandState, Origin, TurnResult, User};
 
 use crate::message::Message;
 
-/// Gives a prompt a uuid, unless it has one.
+/// Gives a prompt a uuid if it has none, and returns it.
 pub(crate) fn name(prompt: &mut User) -> Uuid {
     let fresh = || Uuid::from(uuid::Uuid::new_v4().to_string());
     prompt.uuid.get_or_insert_with(fresh).clone()
 }
 
-/// Whether a result answers a prompt, as far as the engine tells.
+/// Whether a result answers a prompt, according to the uuids that the engine sent.
 pub(crate) fn answers(result: &TurnResult, prompt: &Uuid) -> bool {
     let several = result.user_message_uuids.iter().flatten();
     let mut named = several.chain(&result.user_message_uuid).peekable();
     match named.peek() {
         Some(_) => named.any(|answered| answered == prompt),
-        // The engine's own turns say where they come from.
+        // Turns that the engine began by itself have another origin.
         None => matches!(result.origin, None | Some(Origin::Human(_))),
     }
 }
 
-/// Whether a message says that a prompt will have no turn.
+/// Whether a message reports that a prompt was withdrawn before its turn.
 pub(crate) fn withdraws(message: &Message, prompt: &Uuid) -> bool {
     let Message::Other(frame) = message else { return false };
-    matches!(&**frame, ToHost::CommandLifecycle(told)
-        if told.command_uuid == *prompt && told.state == CommandState::Cancelled)
+    matches!(&**frame, ToHost::CommandLifecycle(change)
+        if change.command_uuid == *prompt && change.state == CommandState::Cancelled)
 }
 
-/// Prompts that were sent and have no result yet, in their order.
+/// Prompts that were sent and have no result yet, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(Mutex<VecDeque<Uuid>>);
 
@@ -46,7 +46,8 @@ impl Pending {
         self.lock().push_back(prompt);
     }
 
-    /// Takes note of a message. True when it ends the turn of the oldest prompt, or any turn if none is pending.
+    /// Removes the prompts that a message answers or withdraws. True if it ends the turn of the oldest prompt, or any
+    /// turn if no prompt is pending.
     pub(crate) fn heard(&self, message: &Message) -> bool {
         let mut pending = self.lock();
         let ends = match (message, pending.front()) {
@@ -70,7 +71,7 @@ impl Pending {
     }
 }
 
-/// Whether a result names the prompts it answers.
+/// Whether a result names the prompts that it answers.
 fn is_named(result: &TurnResult) -> bool {
     result.user_message_uuid.is_some()
         || result.user_message_uuids.as_ref().is_some_and(|named| !named.is_empty())

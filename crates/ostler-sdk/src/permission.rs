@@ -1,4 +1,4 @@
-//! Permission questions and the agent's own questions, as callbacks.
+//! Callbacks that answer permission requests and the agent's questions.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,13 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callback::Reply;
 
-/// A tool wants to run. Everything the engine says about it is here: `request.tool_name`, `request.input`, ….
+/// The engine asks whether a tool call may run. It derefs to the engine's request: `request.tool_name`,
+/// `request.input`, ….
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PermissionRequest {
-    /// The question as it came.
+    /// The request as received.
     pub question: CanUseTool,
-    /// Fires when the engine no longer wants an answer.
+    /// Fires when the engine no longer waits for an answer.
     pub cancelled: CancellationToken,
 }
 
@@ -31,13 +32,13 @@ impl Deref for PermissionRequest {
 }
 
 impl PermissionRequest {
-    /// The changes that would make this question unnecessary next time, to be handed to [`Decision::with_rules`].
+    /// Permission changes, for [`Decision::with_rules`], after which such a call needs no approval any more.
     pub fn suggestions(&self) -> Vec<PermissionUpdate> {
         self.question.permission_suggestions.clone().unwrap_or_default()
     }
 }
 
-/// Whether a tool may run.
+/// Whether a tool call may run.
 ///
 /// ```
 /// use ostler_sdk::{Decision, Options};
@@ -55,7 +56,7 @@ pub struct Decision {
     edits: Vec<Edit>,
 }
 
-/// A change of the input that the call asked for.
+/// A change of the call's input.
 type Edit = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
 impl std::fmt::Debug for Decision {
@@ -76,17 +77,17 @@ impl PartialEq for Decision {
 }
 
 impl Decision {
-    /// Yes, exactly as asked.
+    /// Allows the call unchanged.
     pub fn allow() -> Self {
         Self::of(PermissionResult::Allow(Allow::default()))
     }
 
-    /// No. The model reads why, and goes on.
+    /// Denies the call. The model reads the message and continues.
     pub fn deny(message: impl Into<String>) -> Self {
         Self::of(PermissionResult::Deny(Deny { message: message.into(), ..Deny::default() }))
     }
 
-    /// An allow that runs the tool with another input. The whole input is replaced.
+    /// Replaces the whole input of an allowed call.
     pub fn with_input(mut self, input: impl Into<Value>) -> Self {
         if let PermissionResult::Allow(allow) = &mut self.result {
             allow.updated_input = Some(input.into());
@@ -94,7 +95,7 @@ impl Decision {
         self
     }
 
-    /// An allow that runs the tool with a changed input. The closure gets the input of the call, or that of
+    /// Changes the input of an allowed call. The closure gets the input of the call, or that of
     /// [`Decision::with_input`]; if it panics, the call is denied.
     ///
     /// ```
@@ -110,7 +111,7 @@ impl Decision {
         self
     }
 
-    /// An allow that also changes the permissions, so that the same is not asked again.
+    /// Also changes the permissions, so that the same call needs no approval again.
     pub fn with_rules(mut self, rules: impl IntoIterator<Item = PermissionUpdate>) -> Self {
         if let PermissionResult::Allow(allow) = &mut self.result {
             allow.updated_permissions.get_or_insert_default().extend(rules);
@@ -118,7 +119,7 @@ impl Decision {
         self
     }
 
-    /// A deny that also ends the turn.
+    /// Also ends the turn of a denied call.
     pub fn and_stop(mut self) -> Self {
         if let PermissionResult::Deny(deny) = &mut self.result {
             deny.interrupt = Some(true);
@@ -126,7 +127,7 @@ impl Decision {
         self
     }
 
-    /// The answer to a question of the engine about a call with this input.
+    /// The answer for a call with this input, with all edits applied.
     pub(crate) fn into_result(mut self, asked: &Value) -> PermissionResult {
         if let PermissionResult::Allow(allow) = &mut self.result
             && !self.edits.is_empty()
@@ -143,26 +144,26 @@ impl Decision {
     }
 }
 
-/// An answer with everything the protocol has for it, such as whether the user meant it for good.
+/// For answers with further fields of the protocol, such as whether the user allowed the call permanently.
 impl From<PermissionResult> for Decision {
     fn from(answer: PermissionResult) -> Self {
         Self::of(answer)
     }
 }
 
-/// The agent asks the user something.
+/// Questions of the agent to the user.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QuestionRequest {
     /// The questions, each with its options.
     pub questions: Vec<Question>,
-    /// The call as it came.
+    /// The request as received.
     pub question: CanUseTool,
-    /// Fires when the engine no longer wants an answer.
+    /// Fires when the engine no longer waits for an answer.
     pub cancelled: CancellationToken,
 }
 
-/// What the user answers.
+/// The user's answers.
 ///
 /// ```
 /// use ostler_sdk::{Answers, Options};
@@ -179,12 +180,12 @@ pub struct QuestionRequest {
 pub struct Answers(Result<Vec<(String, Vec<String>)>, String>);
 
 impl Answers {
-    /// Answers that are still to be given.
+    /// No answers yet; add them with [`Answers::answer`].
     pub fn new() -> Self {
         Self(Ok(Vec::new()))
     }
 
-    /// Answers a question, named by its text: with one of its labels, with several, or with words of one's own.
+    /// Answers the question with this text: with one or several of its labels, or with free text.
     pub fn answer<L: Into<String>>(
         mut self,
         question: impl Into<String>,
@@ -196,7 +197,7 @@ impl Answers {
         self
     }
 
-    /// No answers; the model reads why.
+    /// Declines to answer; the model reads the message.
     pub fn decline(message: impl Into<String>) -> Self {
         Self(Err(message.into()))
     }
@@ -231,10 +232,10 @@ where
     Arc::new(move |request| callback(request).into_future())
 }
 
-/// The tool with which the agent asks.
+/// The tool with which the agent asks questions.
 pub(crate) const ASKS: &str = "AskUserQuestion";
 
-/// Has the agent's questions answered.
+/// Passes the agent's questions to the callback and turns its answers into a decision.
 pub(crate) async fn answer(
     callback: Option<OnQuestion>,
     question: CanUseTool,
@@ -242,7 +243,7 @@ pub(crate) async fn answer(
 ) -> Decision {
     let Some(callback) = callback else {
         return Decision::deny(
-            "Nobody is there to answer questions; decide for yourself, or say what you need.",
+            "No user is available to answer questions; decide for yourself, or say what you need.",
         );
     };
     let asked: AskUserQuestionInput = match serde_json::from_value(question.input.clone()) {
@@ -258,7 +259,7 @@ pub(crate) async fn answer(
                     .iter()
                     .any(|(text, labels)| *text == question.question && !labels.is_empty())
             });
-            // The model must never go on with an answer it only believes the user gave.
+            // The model must not continue with an answer that the user did not give.
             if let Some(question) = unanswered {
                 return Decision::deny(format!("The user did not answer: {}", question.question));
             }

@@ -1,4 +1,4 @@
-//! An engine as a child process: any executable that speaks the protocol on its standard input and output.
+//! An engine as a child process: any executable that uses the protocol on its standard input and output.
 
 mod child;
 mod find;
@@ -12,10 +12,10 @@ use futures::future::BoxFuture;
 use crate::error::Error;
 use crate::transport::{Environment, Link, Start, Transport};
 
-/// Starts an executable per session.
+/// Starts one executable per session.
 ///
-/// It leads a process group of its own, which ends with the session, and with this process even if it is killed.
-/// Nothing goes through a shell.
+/// The executable leads its own process group. The group ends with the session, and with this process even if that is
+/// killed. No shell is involved.
 #[derive(Clone, Debug, Default)]
 pub struct Process {
     executable: Option<PathBuf>,
@@ -23,25 +23,25 @@ pub struct Process {
 }
 
 impl Process {
-    /// Looks for an engine where one would be installed: `OSTLER_ENGINE`, then `ostler` and `claude` on the `PATH`.
+    /// Looks for an installed engine: `OSTLER_ENGINE`, then `ostler` and `claude` on the `PATH`.
     pub fn find() -> Self {
         Self::default()
     }
 
-    /// This executable. One that ends in `.js`, `.mjs` or `.cjs` is run by `node`.
+    /// This executable. A name that ends in `.js`, `.mjs` or `.cjs` is a script and run by `node`.
     pub fn new(executable: impl AsRef<Path>) -> Self {
         Self { executable: Some(executable.as_ref().to_owned()), ..Self::default() }
     }
 
-    /// Has a script run by another program than `node`: its name or path, and what stands before the script. A program
-    /// that is no script runs by itself all the same.
+    /// Runs a script with another program than `node`: its name or path, and its arguments before the script. Has no
+    /// effect on an executable that is not a script.
     ///
     /// ```
     /// let bun = ostler_sdk::Process::new("cli.js").runtime(["bun", "--smol"]);
     /// ```
     #[must_use]
-    pub fn runtime<W: Into<OsString>>(mut self, words: impl IntoIterator<Item = W>) -> Self {
-        self.runtime = words.into_iter().map(Into::into).collect();
+    pub fn runtime<W: Into<OsString>>(mut self, command: impl IntoIterator<Item = W>) -> Self {
+        self.runtime = command.into_iter().map(Into::into).collect();
         self
     }
 }

@@ -1,4 +1,4 @@
-//! [`query`] and [`prompt`]: one prompt, or one stream of them, from the engine's start to its end.
+//! [`query`] and [`prompt`]: start an engine for one prompt or one stream of prompts, and end it afterwards.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -17,10 +17,10 @@ use crate::message::Message;
 use crate::options::{IntoOptions, Options};
 use crate::session::Command;
 
-/// Starts an engine, gives it a prompt, and streams its messages until it has ended.
+/// Starts an engine, sends it a prompt, and streams its messages until it has ended.
 ///
-/// The engine starts when the stream is first polled. With one prompt it ends by itself once everything is answered
-/// and nothing goes on in the background; with a stream of prompts, when that has ended too.
+/// The engine starts when the stream is first polled. It ends when the prompt is answered and nothing runs in the
+/// background; with a stream of prompts, when that has ended too.
 pub fn query(prompt: impl Into<Prompt>, options: impl IntoOptions) -> Query {
     let starting = start(prompt.into(), options.into_options()).boxed();
     Query(State::Starting(starting))
@@ -28,7 +28,7 @@ pub fn query(prompt: impl Into<Prompt>, options: impl IntoOptions) -> Query {
 
 async fn start(prompt: Prompt, options: Options) -> Result<Client, Error> {
     let client = Client::connect(options).await?;
-    // An engine that has ended already says why in the messages.
+    // If the engine has ended already, its messages contain the reason.
     let accepted = tokio::sync::oneshot::channel().0;
     let first = match prompt {
         Prompt::One(user) => Command::Say(user, accepted),
@@ -64,12 +64,12 @@ impl Query {
     /// The next message; `None` when the engine has ended.
     ///
     /// # Errors
-    /// When the engine cannot be started, sends something malformed, or does not end well.
+    /// When the engine cannot be started, sends a malformed message, or ends with an error.
     pub async fn next(&mut self) -> Option<Result<Message, Error>> {
         futures::StreamExt::next(self).await
     }
 
-    /// What can be done to the session; `None` before the first message and after the last.
+    /// A handle for requests to the session; `None` before the first message and after the last.
     pub fn handle(&self) -> Option<Handle> {
         match &self.0 {
             State::Running(client) => Some(client.handle()),
@@ -104,7 +104,7 @@ impl Stream for Query {
     }
 }
 
-/// Gives an engine one prompt and returns its last result.
+/// Starts an engine, sends it a prompt, and returns its last result.
 ///
 /// # Errors
 /// When the turn fails, or there is no result.
@@ -127,7 +127,8 @@ pub async fn prompt(
     }
 }
 
-/// Gives an engine one prompt and returns its answer as a value: a struct, an enum, a list, anything with a schema.
+/// Starts an engine, sends it a prompt, and returns the answer as a value: a struct, an enum, a list, anything with a
+/// schema.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), ostler_sdk::Error> {

@@ -1,7 +1,7 @@
-//! The task behind a session: reads what the engine says, answers what it asks, sends what the host says.
+//! The task of a session: reads the engine's frames, answers its requests, sends the host's prompts and requests.
 //!
-//! Reading never waits for the reader of the messages, so that questions of the engine are answered however slowly
-//! messages are taken. Only a reader that is very far behind makes the engine wait ([`inbox`]).
+//! The task does not wait for the reader of the messages, so requests of the engine are answered however slowly
+//! messages are read. Only a reader that is very far behind makes the engine wait ([`inbox`]).
 
 mod answer;
 mod inbox;
@@ -36,41 +36,41 @@ use crate::session_store::{ConfigFolder, Mirror, Unstored};
 use crate::transport::{Link, Said, StderrListener};
 use crate::version::{EngineVersion, NEWER_ENGINE};
 
-/// How many frames are heard in one breath, before everybody else has a turn.
+/// How many frames are received in a row before other events are handled.
 const AT_ONCE: usize = 256;
-/// How many frames may wait for the engine before prompts and requests have to.
+/// How many frames may wait for the engine before prompts and requests have to wait.
 const OUTBOX: usize = 64;
 
-/// How many lines of the engine's output that are not frames are reported, the note that there are more included.
+/// How many lines of the engine's output that are not frames are reported, including the note that there are more.
 const MOST_NOISE: usize = 20;
-/// The tag of their messages.
+/// The tag of the reports about such lines.
 const NOISE: &str = "engine_output_not_json";
 
-/// How long an engine that nobody wants any more may take to tidy up.
+/// How long an engine may take to clean up after its session was dropped or cancelled.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
 
-/// Tells the host whether its prompts will be sent.
+/// Reports to the host whether its prompts will be sent.
 pub(crate) type Accepted = oneshot::Sender<Result<(), Error>>;
 
-/// What a host wants of its session.
+/// A command of the host to its session.
 pub(crate) enum Command {
-    /// Say this.
+    /// Send a prompt.
     Say(Box<User>, Accepted),
-    /// Say all of this, as it comes.
+    /// Send the prompts of a stream as they arrive.
     Feed(BoxStream<'static, User>, Accepted),
-    /// Reach these servers too, should the engine ask for them.
+    /// Add in-process servers, for when the engine connects to them.
     Serve(Vec<Arc<dyn InProcessServer>>),
-    /// Ask this.
+    /// Send a request.
     Ask(Box<AskEngine>, oneshot::Sender<Result<Success, CallError>>),
-    /// Warn the host that the engine is newer than those that were tested.
+    /// Warn the host that the engine is newer than the tested versions.
     WarnOfVersion(String),
-    /// Close the input as soon as nothing goes on any more.
+    /// Close the input as soon as the session is quiet.
     CloseWhenQuiet,
     /// Close the input.
     Close,
 }
 
-/// Takes over a link. Everything ends when the inbox is dropped. The folder exists as long as the engine runs.
+/// Starts the task of a session. It ends when the inbox is dropped. The folder exists as long as the engine runs.
 pub(crate) fn run(
     link: Link,
     options: &Options,
@@ -84,7 +84,7 @@ pub(crate) fn run(
         link,
         peer: Peer::new("sdk-"),
         callbacks: Callbacks::new(options),
-        unasked: SelectAll::new(),
+        notifications: SelectAll::new(),
         cancelled: options.engine.cancellation.clone().unwrap_or_default(),
         answering: JoinSet::new(),
         outbox: VecDeque::new(),
@@ -117,11 +117,11 @@ struct Session {
     link: Link,
     peer: Peer<oneshot::Sender<Result<Success, CallError>>, Work>,
     callbacks: Callbacks,
-    /// What servers in this process say by themselves.
-    unasked: SelectAll<BoxStream<'static, Unasked>>,
-    /// The host wants everything to end.
+    /// Notifications of servers in this process.
+    notifications: SelectAll<BoxStream<'static, Unasked>>,
+    /// Fires when the host cancels the session.
     cancelled: CancellationToken,
-    /// Answers in the making. Dropping the set ends them.
+    /// Callbacks that are running. Dropping the set ends them.
     answering: JoinSet<Answered>,
     /// Frames for the engine.
     outbox: VecDeque<ToEngine>,
@@ -129,62 +129,62 @@ struct Session {
     messages: Outlet,
     listener: Option<MessageListener>,
     stderr: Option<StderrListener>,
-    /// As the engine calls it.
+    /// The session's id, from the engine.
     id: SessionId,
     quiet: Quiet,
     closes_when_quiet: bool,
-    /// Somebody can still say something.
+    /// Whether a handle still exists that can send commands.
     has_commander: bool,
-    /// The engine's input is.
+    /// Whether the engine's input is open.
     is_open: bool,
-    /// The engine is gone, but not all it said is heard.
+    /// Whether the engine has ended. Not all of its output may have been read.
     is_gone: bool,
     last_turn_failed: bool,
-    /// The engine's version, once it has told it.
+    /// The engine's version, once it has reported it.
     version: Arc<OnceLock<EngineVersion>>,
-    /// A warning about it, for the beginning of the first turn: hosts expect `init` before anything else.
+    /// A warning about the version. It is sent after the first `init`, which hosts expect before other messages.
     version_warning: Option<String>,
-    /// The engine is too old.
+    /// Whether the engine is too old.
     is_refused: bool,
-    /// Lines of the engine's output that were not frames.
+    /// How many lines of the engine's output were not frames.
     n_noise: usize,
-    /// The way to the session's store, if it has one.
+    /// Writes to the session's store, if it has one.
     mirror: Option<Mirror>,
-    /// The store is being written; nothing is read from the engine until it was.
+    /// Set while the store is written. Nothing is read from the engine meanwhile.
     flushing: Option<oneshot::Receiver<()>>,
-    /// The result that the host reads after that: it may resume the session elsewhere then.
+    /// The result that the host receives after the flush, because it may then resume the session on another machine.
     held_result: Option<ToHost>,
-    /// Where the engine found the session. The last field, so that the engine has gone before the folder does.
+    /// The folder of a resumed session. The last field, so that the engine ends before the folder is removed.
     _folder: Option<Arc<ConfigFolder>>,
 }
 
-/// An answer in the making.
+/// A callback that is running.
 struct Work {
     abort: AbortHandle,
     cancelled: CancellationToken,
 }
 
-/// What a session waits for.
+/// The events that the task of a session waits for.
 #[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 enum Event {
-    Heard(Option<Result<Said, Error>>),
-    /// The engine takes a frame.
+    Received(Option<Result<Said, Error>>),
+    /// The engine can take a frame.
     CanSend,
     Answered(Answered),
     Commanded(Option<Command>),
     Fed(Option<User>),
-    /// A server in this process has something to say.
-    Told(Option<Unasked>),
+    /// A server in this process sent a notification.
+    Notified(Option<Unasked>),
     Cancelled,
-    /// The engine ended, and may have something to say still.
+    /// The engine has ended. Its output may not have been read completely.
     Gone,
     /// The reader has caught up.
     Taken,
-    /// Nobody reads any more.
+    /// The inbox was dropped.
     Unread,
-    /// Everything was stored, or tried.
+    /// The store was written, or writing it failed.
     Flushed,
-    /// The store did not take something.
+    /// The store refused lines.
     Unstored(Unstored),
 }
 
@@ -195,18 +195,18 @@ impl Session {
                 self.close();
             }
             match self.next(&mut commands).await {
-                Event::Heard(frame) => {
-                    let goes_on = self.hear_all(frame);
+                Event::Received(frame) => {
+                    let is_open = self.receive_all(frame);
                     if self.is_refused {
                         self.messages.send();
                         return self.abandoned().await;
                     }
-                    if !goes_on {
+                    if !is_open {
                         return self.ended().await;
                     }
                 }
                 Event::CanSend => self.send_next(),
-                // An answer nobody wants any more is not sent.
+                // An answer to a request that the engine cancelled is not sent.
                 Event::Answered(Answered { id, response, problem }) => {
                     if let Some(problem) = problem {
                         self.report(problem, "callback_failed");
@@ -216,15 +216,15 @@ impl Session {
                     }
                 }
                 Event::Commanded(Some(command)) => self.obey(command),
-                // Nobody can say anything any more, but somebody still reads.
+                // All handles are dropped, but the inbox is still read.
                 Event::Commanded(None) => {
                     self.has_commander = false;
                     self.closes_when_quiet = true;
                 }
                 Event::Fed(Some(prompt)) => self.say(prompt),
-                // The streams that have ended are gone.
-                Event::Fed(None) | Event::Told(None) => {}
-                Event::Told(Some(told)) => self.pass_on(told),
+                // Streams that have ended were removed from their set.
+                Event::Fed(None) | Event::Notified(None) => {}
+                Event::Notified(Some(notification)) => self.pass_on(notification),
                 Event::Cancelled => {
                     self.messages.put(Err(Error::Cancelled));
                     self.messages.send();
@@ -245,14 +245,16 @@ impl Session {
         let is_full = self.messages.is_full();
         let is_flushing = self.flushing.is_some();
         tokio::select! {
-            frame = self.link.from_engine.next(), if !is_full && !is_flushing => Event::Heard(frame),
+            frame = self.link.from_engine.next(), if !is_full && !is_flushing => Event::Received(frame),
             () = flushed(&mut self.flushing), if is_flushing => Event::Flushed,
             Some(unstored) = next_unstored(&mut self.mirror) => Event::Unstored(unstored),
             _ = self.link.to_engine.reserve(), if !self.outbox.is_empty() => Event::CanSend,
             Some(answered) = next_answer(&mut self.answering) => Event::Answered(answered),
             command = commands.recv(), if has_room && self.has_commander => Event::Commanded(command),
             prompt = self.feeding.next(), if has_room && !self.feeding.is_empty() => Event::Fed(prompt),
-            told = self.unasked.next(), if has_room && !self.unasked.is_empty() => Event::Told(told),
+            notified = self.notifications.next(), if has_room && !self.notifications.is_empty() => {
+                Event::Notified(notified)
+            }
             () = self.cancelled.cancelled() => Event::Cancelled,
             () = self.link.engine.gone(), if !self.is_gone => Event::Gone,
             () = self.messages.taken(), if is_full => Event::Taken,
@@ -260,10 +262,10 @@ impl Session {
         }
     }
 
-    /// Sends the oldest frame that waits.
+    /// Sends the oldest frame of the outbox.
     fn send_next(&mut self) {
         if let Some(frame) = self.outbox.pop_front() {
-            // An engine that no longer listens will say why, or just end.
+            // If the engine no longer reads, its output or its end reports that.
             let _ = self.link.to_engine.try_send(frame);
         }
         self.close_if_asked();
@@ -271,7 +273,7 @@ impl Session {
 
     fn obey(&mut self, command: Command) {
         match command {
-            // Whoever sends may have gone meanwhile.
+            // The sender may have stopped waiting.
             Command::Say(_, accepted) | Command::Feed(_, accepted) if !self.takes_prompts() => {
                 let reason = "its input is closed, so the prompt was not sent; start a new session";
                 let _ = accepted.send(Err(Error::Closed(reason.to_owned())));
@@ -290,7 +292,7 @@ impl Session {
             Command::Serve(servers) => self.serve(&servers),
             Command::Ask(_, answer) if !self.is_open => {
                 let reason = "the engine's input is closed".to_owned();
-                // Whoever asked may have gone meanwhile.
+                // The caller may have stopped waiting.
                 let _ = answer.send(Err(CallError::Closed { id: RequestId::default(), reason }));
             }
             Command::Ask(request, answer) => self.ask(*request, answer),
@@ -304,19 +306,19 @@ impl Session {
                 request,
                 extra: Extra::default(),
             })),
-            // Whoever asked may have gone meanwhile.
+            // The caller may have stopped waiting.
             Err((answer, error)) => _ = answer.send(Err(error)),
         }
     }
 
     fn serve(&mut self, servers: &[Arc<dyn InProcessServer>]) {
         for server in servers {
-            let unasked = self.callbacks.serve(server.as_ref());
-            self.unasked.push(unasked);
+            let notifications = self.callbacks.serve(server.as_ref());
+            self.notifications.push(notifications);
         }
     }
 
-    /// Tells the engine what a server has to say. Nobody waits for the answer.
+    /// Sends a server's notification to the engine. No caller waits for the answer.
     fn pass_on(&mut self, (server_name, message): Unasked) {
         if self.is_open {
             let message = McpMessage { server_name, message, extra: Extra::default() };
@@ -343,14 +345,14 @@ impl Session {
     /// Closes the engine's input once everything was sent.
     fn close(&mut self) {
         self.is_open = false;
-        // What would come of them has nowhere to go.
+        // Later prompts of these streams could not be sent.
         self.feeding.clear();
         self.close_if_asked();
     }
 
     fn close_if_asked(&mut self) {
         if !self.is_open && self.outbox.is_empty() {
-            // Dropping the sender is what closes the input; a new one leads nowhere.
+            // Dropping the sender closes the input. The new channel has no receiver.
             self.link.to_engine = mpsc::channel(1).0;
         }
     }
@@ -363,36 +365,36 @@ impl Session {
             && self.peer.waiting() == 0
     }
 
-    /// Takes a frame, and those that are there already. False when the engine has nothing more to say.
-    fn hear_all(&mut self, first: Option<Result<Said, Error>>) -> bool {
+    /// Handles a frame, and those that are ready after it. False when the engine's output has ended.
+    fn receive_all(&mut self, first: Option<Result<Said, Error>>) -> bool {
         let mut ready = Some(first);
-        let mut n_heard = 0;
+        let mut n_received = 0;
         while let Some(frame) = ready {
             if self.is_refused {
                 return true;
             }
             match frame {
                 Some(Ok(Said::Frame(frame))) => {
-                    n_heard += 1;
-                    self.heard(frame);
+                    n_received += 1;
+                    self.receive(frame);
                 }
                 Some(Ok(Said::Noise(text))) => {
-                    n_heard += 1;
+                    n_received += 1;
                     self.noise(&text);
                 }
-                Some(Ok(Said::Pieces(pieces))) => {
-                    n_heard += pieces.len();
+                Some(Ok(Said::Pieces(deltas))) => {
+                    n_received += deltas.len();
                     match self.listener {
-                        Some(_) => pieces.for_each(|piece| self.piece(piece)),
-                        None => self.messages.send_pieces(pieces),
+                        Some(_) => deltas.for_each(|delta| self.delta(delta)),
+                        None => self.messages.send_pieces(deltas),
                     }
                 }
                 Some(Err(error)) => self.messages.put(Err(error)),
                 None => return false,
             }
-            // What is not ready now is waited for later.
-            let can_hear = !self.messages.is_full() && self.flushing.is_none();
-            ready = match n_heard < AT_ONCE && can_hear {
+            // Frames that are not ready yet are received by the main loop.
+            let can_receive = !self.messages.is_full() && self.flushing.is_none();
+            ready = match n_received < AT_ONCE && can_receive {
                 true => self.link.from_engine.next().now_or_never(),
                 false => None,
             };
@@ -400,7 +402,7 @@ impl Session {
         true
     }
 
-    fn heard(&mut self, frame: ToHost) {
+    fn receive(&mut self, frame: ToHost) {
         match (&mut self.mirror, frame) {
             (Some(mirror), ToHost::TranscriptMirror(lines)) => {
                 mirror.add(lines);
@@ -416,7 +418,7 @@ impl Session {
         }
     }
 
-    /// The store has been written.
+    /// Continues after the store was written.
     fn flushed(&mut self) {
         self.flushing = None;
         while let Some(unstored) = self.mirror.as_mut().and_then(Mirror::unstored) {
@@ -427,11 +429,11 @@ impl Session {
         }
     }
 
-    /// Tells the host that its store lacks something. The session continues.
+    /// Reports to the host that its store lacks lines. The session continues.
     fn report_unstored(&mut self, Unstored { key, reason }: Unstored) {
         if let Some(listener) = &self.stderr {
             let text = format!("the session store does not have all lines: {reason}");
-            // What a listener does wrong is its own affair.
+            // A panic of the listener must not end the session.
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&text)));
         }
         let error = MirrorError {
@@ -441,13 +443,13 @@ impl Session {
             uuid: uuid::Uuid::new_v4().to_string().into(),
             ..MirrorError::default()
         };
-        self.tell(Message::System(System::MirrorError(error)));
+        self.deliver(Message::System(System::MirrorError(error)));
     }
 
     fn take(&mut self, frame: ToHost) {
         self.quiet.heard(&frame);
         if let ToHost::ControlRequest(_) | ToHost::ControlResponse(_) = &frame {
-            // Whoever is asked or answered can read by then what was said before.
+            // The host can read all earlier messages before a callback runs or a request returns.
             self.messages.send();
         }
         match frame {
@@ -482,7 +484,7 @@ impl Session {
                 }
                 let is_init = matches!(&frame, ToHost::System(System::Init(_)));
                 if let Some(message) = Message::from_frame(frame) {
-                    self.tell(message);
+                    self.deliver(message);
                 }
                 if let Some(warning) = self.version_warning.take_if(|_| is_init) {
                     self.report(warning, NEWER_ENGINE);
@@ -491,7 +493,7 @@ impl Session {
         }
     }
 
-    /// Looks at the version of an engine that did not tell it in its answer to `initialize`.
+    /// Checks the version of an engine that did not report it in its answer to `initialize`.
     fn judge_version(&mut self, init: &Init) {
         let Some(version) = EngineVersion::of_init(init) else { return };
         if self.version.get().is_some() {
@@ -499,7 +501,7 @@ impl Session {
         }
         match version.judge() {
             Ok(warning) => {
-                // Nobody else sets it once the engine has introduced itself.
+                // It is not set elsewhere once the engine has answered `initialize`.
                 let _ = self.version.set(version);
                 self.version_warning = warning;
             }
@@ -510,15 +512,15 @@ impl Session {
         }
     }
 
-    fn piece(&mut self, piece: Result<ToHost, ostler_proto::DecodeError>) {
-        match piece.map(Message::from_frame) {
-            Ok(Some(message)) => self.tell(message),
+    fn delta(&mut self, delta: Result<ToHost, ostler_proto::DecodeError>) {
+        match delta.map(Message::from_frame) {
+            Ok(Some(message)) => self.deliver(message),
             Ok(None) => {}
             Err(error) => self.messages.put(Err(error.into())),
         }
     }
 
-    /// A line of the engine's output is not a frame. A program that writes many of them is not quoted for ever.
+    /// Reports a line of the engine's output that is not a frame, up to [`MOST_NOISE`] times.
     fn noise(&mut self, text: &str) {
         self.n_noise += 1;
         match self.n_noise {
@@ -526,17 +528,18 @@ impl Session {
                 self.report(format!("the engine wrote a line that is not JSON: {text}"), NOISE);
             }
             MOST_NOISE => {
-                let text = "the engine goes on writing lines that are not JSON; they are no longer reported";
+                let text =
+                    "the engine writes more lines that are not JSON; they are no longer reported";
                 self.report(text.to_owned(), NOISE);
             }
             _ => {}
         }
     }
 
-    /// Tells the host what went wrong on its own side: as a message, and like what engines write to their error output.
+    /// Reports a problem to the host: as a message, and to the stderr listener.
     fn report(&mut self, problem: String, tag: &str) {
         if let Some(listener) = &self.stderr {
-            // What a listener does wrong is its own affair.
+            // A panic of the listener must not end the session.
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&problem)));
         }
         let remark = Informational {
@@ -547,19 +550,19 @@ impl Session {
             ..Informational::default()
         };
         if let Some(message) = Message::from_frame(ToHost::System(System::Informational(remark))) {
-            self.tell(message);
+            self.deliver(message);
         }
     }
 
-    fn tell(&mut self, message: Message) {
+    fn deliver(&mut self, message: Message) {
         if let Some(listener) = &self.listener {
-            // What a listener does wrong is its own affair.
+            // A panic of the listener must not end the session.
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&message)));
         }
         self.messages.put(Ok(message));
     }
 
-    /// Questions that the engine asked before, and that nobody has answered yet.
+    /// Answers the requests that the engine sent earlier and that are still unanswered.
     fn asked_before(&mut self, success: &Success) {
         let pending = [
             &success.pending_permission_requests,
@@ -569,7 +572,7 @@ impl Session {
         for question in pending.into_iter().flatten().flatten() {
             match ToHost::from_line(&question.to_string()) {
                 Ok(ToHost::ControlRequest(request)) => self.asked(request),
-                // What is no question is not answered: the engine goes on waiting, which is no yes.
+                // Other frames are not answered: the engine keeps waiting and does not take that for a yes.
                 Ok(_) => {}
                 Err(error) => self.messages.put(Err(error.into())),
             }
@@ -578,7 +581,7 @@ impl Session {
 
     fn asked(&mut self, request: ControlRequest<ostler_proto::control::AskHost>) {
         let id = request.request_id.unwrap_or_default();
-        // Nobody is asked the same twice.
+        // A request that is being answered is not passed to the callback again.
         if self.peer.is_serving(&id) {
             return;
         }
@@ -590,18 +593,18 @@ impl Session {
         }
     }
 
-    /// Nobody reads any more: the engine goes, with everything it started. It is asked first, because some engines start
-    /// things that only they can end.
+    /// Ends the engine, with everything that it started, after the inbox was dropped or the session cancelled. The
+    /// engine is first asked to end, because some engines start processes that only they can end.
     async fn abandoned(mut self) {
         self.answering.shutdown().await;
         self.link.to_engine = mpsc::channel(1).0;
         self.link.from_engine = futures::stream::empty().boxed();
         self.link.engine.terminate();
-        // Dropping the engine ends what is still there.
+        // Dropping the engine ends processes that are still running.
         let _ = tokio::time::timeout(LAST_CHANCE, self.link.engine.ended()).await;
     }
 
-    /// The engine has nothing more to say.
+    /// Finishes the session after the engine has closed its output.
     async fn ended(mut self) {
         if let Some(mirror) = &mut self.mirror {
             let stored = mirror.flush();
@@ -622,7 +625,7 @@ impl Session {
         };
         let Some(end) = end else { return self.abandoned().await };
         match end {
-            // The exit code of an engine whose last turn failed tells nothing new.
+            // If the last turn failed, the host knows the reason already.
             Err(Error::Exited { .. }) if self.last_turn_failed => {}
             Err(error) => self.messages.put(Err(error)),
             Ok(()) => {}
@@ -631,19 +634,19 @@ impl Session {
     }
 }
 
-/// The store has been written. The task that writes it has gone if it says nothing.
+/// Waits until the store was written, or the task that writes it has ended.
 async fn flushed(flushing: &mut Option<oneshot::Receiver<()>>) {
     if let Some(flushing) = flushing {
         let _ = flushing.await;
     }
 }
 
-/// The next lines that the store did not take; `None` without a store.
+/// The next lines that could not be stored; `None` without a store.
 async fn next_unstored(mirror: &mut Option<Mirror>) -> Option<Unstored> {
     mirror.as_mut()?.next_unstored().await
 }
 
-/// The next answer that is ready; those that were taken back do not count.
+/// The next answer that is ready. Callbacks that were aborted are skipped.
 async fn next_answer(answering: &mut JoinSet<Answered>) -> Option<Answered> {
     loop {
         if let Ok(answer) = answering.join_next().await? {

@@ -1,8 +1,8 @@
-//! [`SessionStore`]: sessions in a place of your own, such as a database.
+//! [`SessionStore`]: sessions in your own storage, such as a database.
 //!
-//! An engine writes transcripts to its disk. With [`Options::session_store`] every line of them is appended to a store too,
-//! and [`Options::resume`] and [`Options::continue_newest`] read the session from there. A conversation that began on one
-//! machine can so be resumed on another one.
+//! An engine writes transcripts to its disk. With [`Options::session_store`] every line of them is appended to a store
+//! too, and [`Options::resume`] and [`Options::continue_newest`] read the session from there. So a conversation that
+//! began on one machine can be resumed on another.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -22,26 +22,27 @@
 //! # Ok::<(), ostler_sdk::session_store::SessionStoreError>(()) }).unwrap();
 //! ```
 //!
-//! - [`InMemorySessionStore`] is the example of a store, and one for tests.
-//! - [`contract::check`] tells the author of a store whether it does what the SDK relies on.
-//! - [`SessionStoreOptions`] has the time limits, and the key of the project.
+//! - [`InMemorySessionStore`] is an example of a store, and a store for tests.
+//! - [`contract::check`] checks that a store does what the SDK relies on.
+//! - [`SessionStoreOptions`] has the time limits and the key of the project.
 //!
 //! # What happens when
 //!
-//! Lines are appended once per turn, before the result of the turn can be read, and earlier when there are more than 500
-//! of them or 1 MiB ([`StoreFlush`]). An append that fails is tried three times, and again with the next lines of the
-//! same session. Each failure is a message ([`System::MirrorError`]); the conversation continues, and its transcript stays on the
-//! engine's disk.
+//! Lines are appended once per turn, before the result of the turn can be read, and earlier when there are more than
+//! 500 of them or 1 MiB ([`StoreFlush`]). An append that fails is tried three times, and again with the next lines of
+//! the same session. The host receives each failure as a message ([`System::MirrorError`]); the conversation continues,
+//! and its transcript stays on the engine's disk.
 //!
-//! To resume, the SDK loads the session into a temporary configuration folder, where the engine finds it. The folder also
-//! gets the user's settings and credentials, without the token that could renew these, and links to the user's
-//! `CLAUDE.md`, agents, commands, skills and output styles. It is removed when the engine has ended. If a line could not be
-//! stored, the transcripts in it stay. Plugins of the user's settings are left out, and so is a login in the
-//! Keychain of macOS: use a key or `CLAUDE_CODE_OAUTH_TOKEN` there. A session that the store does not have is looked
-//! for on disk.
+//! To resume, the SDK loads the session into a temporary configuration folder, where the engine finds it. The folder
+//! also contains copies of the user's settings and credentials, without the refresh token, and links to the user's
+//! `CLAUDE.md`, agents, commands, skills and output styles. The SDK removes it when the engine has ended; if a line
+//! could not be stored, the transcripts in it stay. Plugins of the user's settings are left out, and so is a login in
+//! the Keychain of macOS: use a key or `CLAUDE_CODE_OAUTH_TOKEN` there. If the store does not have the session, the
+//! engine looks for it on disk.
 //!
-//! It works with every engine that knows `--session-mirror`: the built-in one, `ostler`, and Claude Code, but not
-//! 2.1.50. The behaviour is that of the Python SDK's `SessionStore`, except that failed lines are tried again later.
+//! This works with every engine that knows `--session-mirror`: the built-in one, `ostler`, and Claude Code, but not
+//! Claude Code 2.1.50. The behaviour is that of the Python SDK's `SessionStore`, except that failed lines are retried
+//! later.
 //!
 //! | in Python | here |
 //! |---|---|
@@ -85,29 +86,30 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// What a method of a store returns: `Box::pin(async move { … })`.
 pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, SessionStoreError>>;
 
-/// A place that keeps transcripts of sessions, in addition to the disk of the engine.
+/// Stores transcripts of sessions, in addition to the disk of the engine.
 ///
 /// Only [`append`](Self::append) and [`load`](Self::load) are required. The SDK deletes nothing by itself: how long
 /// sessions are kept is up to the store. Run [`contract::check`] in the tests of a store.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Adds lines of a transcript after those that are there.
+    /// Appends lines to a transcript.
     ///
-    /// The engine has written them to its disk already. Calls for one session come one after the other, from one process.
-    /// Most lines have a `uuid`. A line that comes again, after a failure, has the same one: a store should ignore it then.
-    /// Lines without a `uuid`, such as titles, are always added. An empty list changes nothing.
+    /// The engine has written them to its disk already. Calls for one session follow one another and come from one
+    /// process. Most lines have a `uuid`. A line that is sent again after a failure has the same `uuid`; a store should
+    /// then ignore it. Lines without a `uuid`, such as titles, are always added. An empty list changes nothing.
     ///
     /// # Errors
-    /// Any failure. The SDK tries again, see the [module](self).
+    /// Any failure. The SDK retries, see the [module](self).
     fn append<'a>(&'a self, key: &'a SessionKey, entries: &'a [Value]) -> StoreFuture<'a, ()>;
 
-    /// All lines in the order in which they were added; `None` for a key that has none. The order of the fields in an object may
-    /// differ.
+    /// All lines in the order in which they were added; `None` for a key without lines. The order of the fields in an
+    /// object may differ.
     ///
     /// # Errors
     /// Any failure. The session is not resumed then.
     fn load<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Option<Vec<Value>>>;
 
-    /// The sessions of a project in any order, without the transcripts of subagents. Needed to continue the newest session.
+    /// The sessions of a project in any order, without the transcripts of subagents. Needed to continue the newest
+    /// session.
     ///
     /// # Errors
     /// Any failure; [`SessionStoreError::Unsupported`] by default.
@@ -116,8 +118,8 @@ pub trait SessionStore: Send + Sync + 'static {
         unsupported("list_sessions")
     }
 
-    /// Deletes a session with the transcripts of its subagents, or, if the key has a `subpath`, only that one transcript.
-    /// A key that has no lines is not an error.
+    /// Deletes a session with the transcripts of its subagents, or, if the key has a `subpath`, only that one
+    /// transcript. A key that has no lines is not an error.
     ///
     /// # Errors
     /// Any failure; [`SessionStoreError::Unsupported`] by default.
@@ -126,8 +128,8 @@ pub trait SessionStore: Send + Sync + 'static {
         unsupported("delete")
     }
 
-    /// Every `subpath` that has lines under the session of this key, such as `subagents/agent-1`. Without it, resuming
-    /// restores the conversation but not the transcripts of its subagents.
+    /// Every `subpath` that has lines in the session of this key, such as `subagents/agent-1`. Without this method,
+    /// resuming restores the conversation but not the transcripts of its subagents.
     ///
     /// # Errors
     /// Any failure; [`SessionStoreError::Unsupported`] by default.
@@ -170,18 +172,18 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
 pub struct StoredSession {
     /// The session.
     pub session_id: String,
-    /// When the store last added a line to it. The newest session is the one that is continued.
+    /// When the store last added a line to the session. `continue_newest` resumes the newest one.
     pub modified: SystemTime,
 }
 
 impl StoredSession {
-    /// A session that was last changed at that time.
+    /// A session and the time of its last change.
     pub fn new(session_id: impl Into<String>, modified: SystemTime) -> Self {
         Self { session_id: session_id.into(), modified }
     }
 }
 
-/// Why a store did not do what it was asked.
+/// Why a call of a store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionStoreError {
@@ -218,15 +220,15 @@ impl From<serde_json::Error> for SessionStoreError {
 pub struct SessionStoreOptions {
     /// The store.
     pub store: Arc<dyn SessionStore>,
-    /// The project of the session in the store, such as the name of a tenant; [`project_key`] of the working directory if
-    /// `None`. Set it if a session is resumed in another directory than it began in.
+    /// The project of the session in the store, such as the name of a tenant; [`project_key`] of the working directory
+    /// if `None`. Set it if a session is resumed in another directory than it began in.
     pub project_key: Option<String>,
     /// When lines are appended.
     pub flush: StoreFlush,
-    /// How long one `append` may take; 60 s by default. One that takes longer may still succeed, so it is not repeated
-    /// before the next lines.
+    /// How long one `append` may take; 60 s by default. An append that takes longer may still succeed, so it is not
+    /// repeated before the next lines.
     pub append_timeout: Duration,
-    /// How long each call may take that reads a session to resume it; 60 s by default.
+    /// How long each call may take when a session is loaded to be resumed; 60 s by default.
     pub load_timeout: Duration,
 }
 
@@ -292,6 +294,6 @@ pub enum StoreFlush {
     /// Once per turn, before its result can be read, and whenever more than 500 lines or 1 MiB wait.
     #[default]
     Batched,
-    /// As soon as the engine has written them. Lines that come while the store is busy are appended together.
+    /// As soon as the engine has written them. Lines that arrive while the store is busy are appended together.
     Eager,
 }

@@ -16,86 +16,87 @@ use crate::error::Error;
 
 /// Starts engines.
 pub trait Transport: Send + Sync + 'static {
-    /// Starts one.
+    /// Starts an engine.
     ///
     /// # Errors
-    /// When there is none, or it cannot be started.
+    /// When no engine is found, or it cannot be started.
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>>;
 
-    /// What an engine that does not answer `initialize` says about its version, such as `2.1.325 (Claude Code)`: the
-    /// oldest ones do not know the request. `None` where that cannot be found out.
+    /// The version of an engine that does not answer `initialize`, such as `2.1.325 (Claude Code)`: very old engines do
+    /// not know that request. `None` if the version cannot be determined.
     fn version(&self, _env: &Environment) -> BoxFuture<'static, Option<String>> {
         std::future::ready(None).boxed()
     }
 }
 
-/// Hears what an engine writes to its error output.
+/// Receives what an engine writes to stderr.
 pub type StderrListener = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What an engine is started with.
+/// Everything that a transport needs to start an engine.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Start {
-    /// What stands on its command line.
+    /// The options of the command line.
     pub launch: Launch,
-    /// Where it works; `None` for this process's own directory.
+    /// The working directory; `None` for that of this process.
     pub cwd: Option<PathBuf>,
-    /// Its environment.
+    /// The engine's environment.
     pub env: Environment,
-    /// The user it runs as, by name or number; `None` for this process's own.
+    /// The user that the engine runs as, by name or number; `None` for the user of this process.
     pub user: Option<String>,
-    /// Hears what it writes to its error output.
+    /// Receives what the engine writes to stderr.
     pub stderr: Option<StderrListener>,
 }
 
 /// A running engine.
 #[non_exhaustive]
 pub struct Link {
-    /// To the engine; dropping it closes the engine's input.
+    /// Frames for the engine; dropping the sender closes the engine's input.
     pub to_engine: mpsc::Sender<ToEngine>,
-    /// From the engine; ends when the engine has nothing more to say.
+    /// Output of the engine; ends when the engine closes it.
     pub(crate) from_engine: BoxStream<'static, Result<Said, Error>>,
     /// The engine itself; dropping it ends the engine at once.
     pub engine: Box<dyn Engine>,
 }
 
 impl Link {
-    /// A link of its parts.
+    /// A link from its parts.
     pub fn new(
         to_engine: mpsc::Sender<ToEngine>,
         from_engine: BoxStream<'static, Result<ToHost, Error>>,
         engine: impl Engine + 'static,
     ) -> Self {
-        let said = from_engine.map(|frame| frame.map(Said::Frame));
-        Self { to_engine, from_engine: said.boxed(), engine: Box::new(engine) }
+        let output = from_engine.map(|frame| frame.map(Said::Frame));
+        Self { to_engine, from_engine: output.boxed(), engine: Box::new(engine) }
     }
 }
 
-/// What an engine says.
+/// An item of an engine's output.
 #[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 pub(crate) enum Said {
     /// A frame.
     Frame(ToHost),
-    /// A line that is not a frame at all, such as a debugger writes: its beginning.
+    /// The beginning of a line that is not a frame, such as a line of a debugger.
     Noise(String),
-    /// Pieces of a response: nothing but their reader needs to look into them.
+    /// Deltas of a response. Only the reader of the messages decodes them.
     Pieces(StreamDeltas),
 }
 
-/// An engine that runs. Dropping it ends it with everything it started.
+/// A running engine. Dropping it ends the engine with everything that it started.
 pub trait Engine: Send {
-    /// Waits for its end, after it has nothing more to say.
+    /// Waits until the engine has ended. Called after it has closed its output.
     ///
     /// # Errors
-    /// When it did not end well.
+    /// When the engine ended with an error.
     fn ended(&mut self) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Waits until it has gone, whoever still holds its output open, and sees to it that nobody does: what it has said
-    /// can still be read then. May be dropped and called again. Never ends where the output's end tells it all.
+    /// Waits until the engine has ended, even if another process holds its output open, and then ends such processes.
+    /// The output written before can still be read. The future may be dropped and requested again. By default it never
+    /// completes, for engines that have ended when their output has.
     fn gone(&mut self) -> BoxFuture<'_, ()> {
         std::future::pending().boxed()
     }
 
-    /// Asks it to end by itself, soon.
+    /// Asks the engine to end by itself soon.
     fn terminate(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! [`EngineVersion`]: which engine answers, and whether this SDK works with it.
+//! [`EngineVersion`]: which engine a session uses, and whether this SDK supports it.
 
 use ostler_proto::control::InitializeReply;
 use ostler_proto::message::system::Init;
@@ -6,18 +6,18 @@ use ostler_proto::version::{NEWEST, OLDEST, Support, Version};
 
 use crate::error::Error;
 
-/// The tag of the message that warns about an engine that is newer than those that were tested.
+/// The tag of the warning about an engine that is newer than the tested versions.
 pub(crate) const NEWER_ENGINE: &str = "engine_version_untested";
 
-/// Which engine answers, as it says itself in its answer to `initialize` or, if it is older, in the first `init`.
+/// The engine and its version, from its answer to `initialize` or, for older engines, from the first `init`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EngineVersion {
-    /// `ostler`, with the version of its package. Its numbers are its own: they are not compared with Claude Code's.
+    /// `ostler`, with the version of its package. It is not compared with versions of Claude Code.
     Ostler(String),
     /// Claude Code.
     ClaudeCode(Version),
-    /// A version that this SDK cannot read, as the engine wrote it.
+    /// A version that this SDK cannot parse, as the engine sent it.
     Unknown(String),
 }
 
@@ -44,8 +44,8 @@ impl EngineVersion {
         Version::parse(text).map_or_else(|| Self::Unknown(text.to_owned()), Self::ClaudeCode)
     }
 
-    /// Refuses an engine that is too old. One that is newer than what was tested gets a warning; the protocol has only
-    /// ever grown.
+    /// Refuses an engine that is too old. Returns a warning for one that is newer than the tested versions: new
+    /// versions have only ever added to the protocol.
     pub(crate) fn judge(&self) -> Result<Option<String>, Error> {
         let Self::ClaudeCode(found) = self else { return Ok(None) };
         match found.support() {

@@ -23,7 +23,7 @@ pub(crate) fn doubt(part: &Part) -> Option<String> {
     (!is_understood).then(|| format!("the effect of {} here is unclear", part.name()))
 }
 
-/// `read -r name`: other names have a meaning, and an array index is evaluated.
+/// `read -r name`. Other names have a special meaning, and an array index would be evaluated.
 fn is_plain_name(word: &Word) -> bool {
     word.as_literal().is_some_and(|text| text == "-r" || is_plain_variable(text))
 }
@@ -55,8 +55,7 @@ fn is_plain_setting(word: &Word) -> bool {
 /// `set -euo pipefail`.
 fn is_plain_switch(word: &Word) -> bool {
     word.as_literal().is_some_and(|text| {
-        let letters = text.strip_prefix(['-', '+']);
-        text == "pipefail"
-            || letters.is_some_and(|letters| letters.chars().all(|c| "euxo".contains(c)))
+        let flags = text.strip_prefix(['-', '+']);
+        text == "pipefail" || flags.is_some_and(|flags| flags.chars().all(|c| "euxo".contains(c)))
     })
 }

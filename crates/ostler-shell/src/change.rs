@@ -39,8 +39,8 @@ pub fn change(part: &Part) -> Option<Change> {
         let text = word.as_literal()?;
         match text.strip_prefix('-').filter(|rest| !rest.is_empty() && !only_operands) {
             Some("-") => only_operands = true,
-            Some(letters) if letters.chars().all(|c| flags.contains(c)) => {
-                whole_folders |= name == "rm" && letters.contains(['r', 'R']);
+            Some(given) if given.chars().all(|c| flags.contains(c)) => {
+                whole_folders |= name == "rm" && given.contains(['r', 'R']);
             }
             Some(_) => return None,
             None => operands.push(word.clone()),
@@ -49,7 +49,7 @@ pub fn change(part: &Part) -> Option<Change> {
     let (written, read) = match (name, operands.split_last()) {
         (_, None) => return None,
         ("mv" | "cp", Some((_, []))) => return None,
-        // The target may be a folder; the new file then has the name of the copied one.
+        // The target may be a folder; then the new file in it has the name of the source.
         ("mv" | "cp", Some((target, sources))) => {
             let mut written = vec![target.clone()];
             written.extend(sources.iter().filter_map(|source| inside(target, source)));

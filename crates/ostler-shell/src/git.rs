@@ -56,7 +56,7 @@ pub(crate) fn look(words: &[Word]) -> Result<Look, String> {
         _ => false,
     };
     if changes {
-        return Err(format!("git {command} with these words can change something"));
+        return Err(format!("git {command} with these arguments can change the repository"));
     }
     read(command, sorted)
 }
@@ -66,7 +66,7 @@ fn is_first(words: &[Word], options: &[&str]) -> bool {
     first.is_some_and(|first| options.contains(&first))
 }
 
-/// The files among the operands. Commit names among them are harmless: they are treated as missing files.
+/// The files among the operands. Names of commits are treated as files too, which is harmless: such files do not exist.
 fn read(command: &str, sorted: Sorted) -> Result<Look, String> {
     const PATCH: &[&str] =
         &["-p", "-u", "-U", "--patch", "-S", "-G", "--unified", "--word-diff", "--check"];
@@ -84,7 +84,7 @@ fn read(command: &str, sorted: Sorted) -> Result<Look, String> {
     let mut paths = Vec::new();
     for word in operands.into_iter().chain(sorted.late).filter(|word| word.text != "--") {
         if word.text.starts_with(':') {
-            return Err(format!("{} can mean any file of the repository", word.text));
+            return Err(format!("{} can stand for any file of the repository", word.text));
         }
         if let Some((_, path)) = word.text.split_once(':') {
             paths.push(Word { text: path.to_owned(), kind: word.kind });
@@ -96,7 +96,7 @@ fn read(command: &str, sorted: Sorted) -> Result<Look, String> {
     Ok(Look { paths, files_only: false, searches })
 }
 
-/// `git config` only reads if its first words say so: a word after a name is a value to write.
+/// Accepts only the listed forms of `git config`: a word after a name is a value to write.
 fn config(words: &[Word]) -> Result<Look, String> {
     let texts: Vec<_> = words.iter().filter_map(Word::as_literal).collect();
     let is_open = |name: &str| {
@@ -111,13 +111,13 @@ fn config(words: &[Word]) -> Result<Look, String> {
     if only_reads && texts.len() == words.len() {
         return Ok(Look::default());
     }
-    Err("git config with these words is not known to only read the repository".to_owned())
+    Err("git config with these arguments is not known to only read the repository".to_owned())
 }
 
 fn list(command: &str, words: &[Word]) -> Result<Look, String> {
     match words {
         [word] if word.as_literal() == Some("list") => Ok(Look::default()),
-        _ => Err(format!("git {command} with these words is not known to only read")),
+        _ => Err(format!("git {command} with these arguments is not known to only read")),
     }
 }
 
@@ -129,7 +129,8 @@ pub(crate) fn after_globals(words: &[Word]) -> &[Word] {
     words.get(words.iter().take_while(is_harmless).count()..).unwrap_or_default()
 }
 
-/// Options of `log`, `diff`, `show` and `shortlog`. Values must be joined where git takes none from the next word.
+/// Options of `log`, `diff` and `show`. A name that ends in `=` takes a joined value only, because git does not take
+/// the next word as its value.
 const HISTORY: Long = &[
     ("--abbrev-commit", None),
     ("--abbrev=", NUMBER),

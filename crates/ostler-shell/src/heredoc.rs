@@ -1,4 +1,4 @@
-//! Here-documents: do they end where the tree says, and are their contents expanded?
+//! Here-documents: whether they end where the syntax tree ends them, and whether their contents are expanded.
 
 use tree_sitter::Node;
 

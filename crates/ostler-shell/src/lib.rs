@@ -1,10 +1,10 @@
 //! Determines from the syntax tree what a shell command would run, read and write, without running anything.
 //!
-//! [`parts`] lists every simple command at any nesting depth; [`look`] and [`change`] know a few commands well enough
-//! to list the files they touch and to rule out anything else. What is allowed is decided elsewhere.
+//! [`parts`] lists every simple command at any nesting depth. [`look`] and [`change`] know a few commands well enough
+//! to list all files that they touch and to exclude other effects. Other crates decide what is allowed.
 //!
-//! The rule of this crate: it may say "unclear" too often, never too seldom. A grammar is not a shell, so in addition
-//! to the tree the text is checked for everything that a shell would expand and the tree does not show.
+//! The rule of this crate: it may call a command unclear too often, but never too seldom. A grammar is not a shell, so
+//! the crate also checks the text for everything that a shell would expand and that the syntax tree does not show.
 
 mod builtin;
 mod change;
@@ -33,13 +33,13 @@ const LONGEST: usize = 32 * 1024;
 /// Everything that a command would do, as far as its text shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judged {
-    /// Every simple command, in the order of the text; a wrapper (`timeout 5 ls`) precedes what it starts.
+    /// Every simple command, in the order of the text; a wrapper (`timeout 5 ls`) precedes the command that it starts.
     pub parts: Vec<Part>,
     /// Files that the shell itself opens.
     pub redirects: Vec<Redirect>,
     /// Variables set for the shell itself, not for one command.
     pub assignments: Vec<Assignment>,
-    /// Whether something runs in the background.
+    /// Whether a command runs in the background.
     pub background: bool,
     /// The operators between the parts, if [`literal`] parsed them; empty otherwise.
     pub joints: Vec<Joint>,
@@ -48,11 +48,11 @@ pub struct Judged {
 /// The operator between a command and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joint {
-    /// `&&`: the next one runs only if this one succeeded.
+    /// `&&`: the next command runs only if this one succeeded.
     And,
-    /// `|`: both run, in shells of their own.
+    /// `|`: both run, each in a separate shell.
     Pipe,
-    /// `||` or `;`: it is unknown whether this one succeeded.
+    /// `||` or `;`: when the next command runs, it is unknown whether this one succeeded.
     Other,
 }
 
@@ -121,15 +121,15 @@ impl Assignment {
 pub struct Unclear {
     /// The reason.
     pub reason: String,
-    /// What is known all the same; there may be more.
+    /// The effects that are known; there may be more.
     pub found: Box<Judged>,
 }
 
 /// Lists what a command would do.
 ///
 /// # Errors
-/// If the text leaves some of it unclear: a syntax error, a computed command name, a feature that runs text as
-/// commands.
+/// If the text does not show all effects: it has a syntax error, a command name that is not literal, or a feature that
+/// runs text as commands.
 pub fn parts(command: &str) -> Result<Judged, Unclear> {
     walk::judge(command, 0)
 }

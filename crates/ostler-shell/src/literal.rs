@@ -1,12 +1,12 @@
-//! The literal grammar: only these commands may run without approval.
+//! The literal grammar: only its commands may run without approval.
 //!
-//! Simple commands joined by `&&`, `||`, `;` and `|`. Words consist of allowed plain characters, text in single
-//! quotes, and text in double quotes without expansions. Such a command means the same to every shell, so nothing has
-//! to be guessed. Everything else (assignments, expansions, braces, here-documents, groups, loops) needs a rule or
-//! the user's approval.
+//! It contains simple commands joined by `&&`, `||`, `;` and `|`. Their words consist of allowed plain characters, text
+//! in single quotes, and text in double quotes without expansions. Such a command means the same to every shell, so
+//! nothing has to be guessed. Everything else (assignments, expansions, braces, here-documents, groups, loops) needs a
+//! rule or the user's approval.
 //!
-//! Two extensions are marked in the words: a pattern with `*` or `?` ([`WordKind::Glob`]), and `$NAME` or `${NAME}`
-//! ([`WordKind::Unknown`]), which only rules accept.
+//! There are two extensions, visible in the kind of a word: a pattern with `*` or `?` ([`WordKind::Glob`]), and `$NAME`
+//! or `${NAME}` ([`WordKind::Unknown`]), which only rules accept.
 
 use crate::word::{Word, WordKind};
 use crate::{Assignment, Joint, Judged, LONGEST, Part, Redirect, table};
@@ -25,7 +25,7 @@ pub struct NotLiteral {
 /// If the command contains anything else.
 pub fn literal(command: &str) -> Result<Judged, NotLiteral> {
     if command.len() > LONGEST {
-        return refuse("it is too long to be judged");
+        return refuse("it is too long to be analysed");
     }
     let text = command.trim_matches([' ', '\t', '\n']);
     if text.contains('\n') {
@@ -67,7 +67,7 @@ struct Reader<'t> {
     found: Judged,
 }
 
-/// One word, and how it is written.
+/// One word, and how it is quoted.
 struct Read {
     word: Word,
     /// Whether no part of it is quoted.
@@ -151,7 +151,7 @@ impl Reader<'_> {
             end = self.at;
         }
         if part.argv.is_empty() {
-            return refuse("a command of it has no name");
+            return refuse("a command in it has no name");
         }
         part.source = self.text.get(start..end).unwrap_or_default().to_owned();
         self.found.parts.push(part);
@@ -174,7 +174,7 @@ impl Reader<'_> {
             if self.take("&") {
                 return match (both, self.take("1") || self.take("2"), self.is_at_gap()) {
                     (false, true, true) => Ok(true),
-                    _ => refuse("it redirects to something that is neither 1 nor 2"),
+                    _ => refuse("it redirects to a descriptor that is neither 1 nor 2"),
                 };
             }
             self.take(">");
@@ -190,7 +190,7 @@ impl Reader<'_> {
         }
         let Read { word: target, .. } = self.word()?;
         let Some(path) = target.as_literal() else {
-            return refuse("the file of a redirection is not written out");
+            return refuse("the file of a redirection is not literal");
         };
         // Some paths have a meaning for the shell: `/dev/tcp/host/port` is a connection.
         let is_device = path.starts_with('/') && path.trim_start_matches('/').starts_with("dev/");
@@ -249,9 +249,9 @@ impl Reader<'_> {
             }
         }
         match word.kind {
-            // A quoted `*` is literal; next to an unquoted one it would be taken for a pattern.
+            // A quoted `*` is literal; next to an unquoted one it would be mistaken for a pattern.
             WordKind::Glob if quotes_pattern || word.text.contains("**") => {
-                return refuse("a pattern of it is too complicated");
+                return refuse("a pattern in it is too complicated");
             }
             WordKind::Unknown => {
                 word.text = self.text.get(start..self.at).unwrap_or_default().to_owned();
@@ -262,10 +262,10 @@ impl Reader<'_> {
         Ok(Read { n_bare: n_bare.unwrap_or(word.text.len()), word, is_bare })
     }
 
-    /// The text up to the closing quote; the opening one is here.
+    /// The text between quotes. The reader is at the opening quote.
     fn until(&mut self, quote: char) -> Result<String, NotLiteral> {
         let inside = self.rest().get(1..).unwrap_or_default();
-        let Some(end) = inside.find(quote) else { return refuse("a quote of it is not closed") };
+        let Some(end) = inside.find(quote) else { return refuse("a quote in it is not closed") };
         let inside = inside[..end].to_owned();
         self.at += end + 2;
         Ok(inside)
@@ -292,7 +292,7 @@ impl Reader<'_> {
                 }
             }
         }
-        refuse("a quote of it is not closed")
+        refuse("a quote in it is not closed")
     }
 
     /// `$NAME` and `${NAME}`, and no other expansion.
@@ -319,8 +319,9 @@ fn leading_name(text: &str) -> &str {
     if text.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &text[..end] }
 }
 
-/// Characters without a special meaning anywhere in a word. Left out, in addition to what shells expand: `~` (home
-/// directories), `#` (comments), `!` (history), `{` `}` `[` `]` (patterns), and everything outside ASCII.
+/// Characters without a special meaning anywhere in a word. In addition to characters that shells expand, these are
+/// left out: `~` (home directories), `#` (comments), `!` (history), `{` `}` `[` `]` (patterns), and everything outside
+/// ASCII.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "_./,:=+@%^-".contains(c)
 }
@@ -348,7 +349,7 @@ fn take_word(part: &mut Part, read: Read) -> Result<(), NotLiteral> {
         && word.text.chars().all(is_name)
         && word.text.starts_with(|c: char| c.is_ascii_alphanumeric() || "_./".contains(c));
     if !is_plain_name {
-        return refuse(format!("the name of the command {} is not written plainly", word.text));
+        return refuse(format!("the name of the command {} is not a plain word", word.text));
     }
     if table::RESERVED.contains(&word.text.as_str()) {
         return refuse(format!("it contains the keyword {}", word.text));

@@ -11,16 +11,16 @@ pub fn is_harmless(part: &Part) -> bool {
     look(part).is_ok()
 }
 
-/// What a part reads, if it only reads.
+/// The files that a part reads, if it only reads.
 ///
 /// # Errors
-/// Why that is not certain, for people.
+/// The reason, for people, why it is not certain that the part only reads.
 pub fn look(part: &Part) -> Result<Look, String> {
     if let Some(assignment) = part.assignments.first() {
         return Err(format!("it sets the variable {}", assignment.name));
     }
     if let Some(word) = part.argv.iter().find(|word| word.kind > WordKind::Glob) {
-        return Err(format!("{} is not written out", word.text));
+        return Err(format!("{} depends on a variable or on the output of a command", word.text));
     }
     if let Some(word) = part.argv.iter().find(|word| word.kind == WordKind::Tilde) {
         return Err(format!("{} is in a home directory", word.text));
@@ -51,8 +51,8 @@ pub fn is_builtin(name: &str) -> bool {
     )
 }
 
-/// Whether a part not known to [`look`] may show files that its words do not name: it searches folders, copies them,
-/// or takes names from a list.
+/// Whether a part that [`look`] does not know may show files that its arguments do not name: it searches folders,
+/// copies them, or reads names from a list.
 pub fn may_show_others(part: &Part) -> bool {
     match part.name().rsplit('/').next().unwrap_or_default() {
         "ack" | "ag" | "cksum" | "cp" | "diff" | "du" | "egrep" | "fgrep" | "file" | "find"

@@ -72,7 +72,7 @@ impl Program {
                 continue;
             }
             let Some(text) = word.as_literal() else {
-                return Err(format!("{} is not written out", word.text));
+                return Err(format!("{} is not literal", word.text));
             };
             if !sorted.operands.is_empty() {
                 sorted.late.push(word.clone());
@@ -126,12 +126,12 @@ impl Program {
             sorted.options.push(text.to_owned());
             return Ok(());
         }
-        let letters = text.get(1..).unwrap_or_default();
-        if letters.chars().all(|c| c.is_ascii_digit()) && self.flags.contains('#') {
+        let flags = text.get(1..).unwrap_or_default();
+        if flags.chars().all(|c| c.is_ascii_digit()) && self.flags.contains('#') {
             sorted.options.push("-#".to_owned());
             return Ok(());
         }
-        for (at, character) in letters.char_indices() {
+        for (at, character) in flags.char_indices() {
             sorted.options.push(format!("-{character}"));
             if character != '#' && self.flags.contains(character) {
                 continue;
@@ -139,7 +139,7 @@ impl Program {
             let Some((_, value)) = self.values.iter().find(|(known, _)| *known == character) else {
                 return Err(self.unknown(text));
             };
-            return match letters.get(at + character.len_utf8()..) {
+            return match flags.get(at + character.len_utf8()..) {
                 Some(joined) if !joined.is_empty() => self.check(*value, joined, sorted),
                 _ => self.next_value(*value, text, words, sorted),
             };
@@ -158,7 +158,7 @@ impl Program {
         match word {
             Some(word) => self.check(value, &word.text, sorted),
             None => {
-                Err(format!("the value of the option {option} of {} is not written out", self.name))
+                Err(format!("the value of the option {option} of {} is not literal", self.name))
             }
         }
     }
@@ -170,7 +170,7 @@ impl Program {
                 Err(format!("{text} is not a number, which an option of {} needs", self.name))
             }
             Value::Lines if !text.chars().all(|c| c.is_ascii_digit() || ",+".contains(c)) => {
-                Err(format!("{text} does not name lines by their numbers"))
+                Err(format!("{text} is not a range of line numbers"))
             }
             _ => Ok(()),
         }

@@ -1,8 +1,8 @@
 //! Programs that only read, with their harmless options.
 //!
-//! A row lists what is known to be harmless on GNU, BSD and busybox. Left out on purpose: options that write (`sort
-//! -o`), start programs (`rg --pre`), follow links (`ls -L`, `grep -R`), wait (`tail -f`), or take names of files or
-//! options from a file (`wc --files0-from`, `sha256sum -c`, `grep -f`, `file -f`, `hexdump -f`).
+//! A row lists the options that are known to be harmless on GNU, BSD and busybox. Left out on purpose are options that
+//! write (`sort -o`), start programs (`rg --pre`), follow links (`ls -L`, `grep -R`), wait (`tail -f`), or read names
+//! of files or options from a file (`wc --files0-from`, `sha256sum -c`, `grep -f`, `file -f`, `hexdump -f`).
 
 use crate::options::Operands::{Files, Paths, PatternPaths, Text};
 use crate::options::Value::{self, Number, Pattern};
@@ -156,7 +156,7 @@ static PROGRAMS: &[Program] = &[
         ],
         Paths,
     ),
-    // It would write to the second operand.
+    // `uniq` writes to its second operand.
     Program {
         most_operands: 1,
         ..row(

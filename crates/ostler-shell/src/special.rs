@@ -9,7 +9,7 @@ type Seen = Result<Look, String>;
 /// All words as text, if each is literal.
 fn texts<'w>(name: &str, words: &'w [Word]) -> Result<Vec<&'w str>, String> {
     let texts: Option<Vec<_>> = words.iter().map(Word::as_literal).collect();
-    texts.ok_or_else(|| format!("a word of {name} is a pattern for names of files"))
+    texts.ok_or_else(|| format!("an argument of {name} is a pattern for file names"))
 }
 
 fn unknown(name: &str) -> Seen {
@@ -34,7 +34,7 @@ pub(crate) fn cd(words: &[Word]) -> Seen {
     }
 }
 
-/// The builtin prints its arguments, also the file names that match a pattern.
+/// The builtin prints its arguments. A pattern becomes file names, which are printed too.
 pub(crate) fn echo(words: &[Word]) -> Seen {
     let patterns = words.iter().filter(|word| word.kind == WordKind::Glob);
     Ok(Look { paths: patterns.cloned().collect(), ..Look::default() })
@@ -58,7 +58,7 @@ pub(crate) fn sleep(words: &[Word]) -> Seen {
     }
 }
 
-/// The builtin: `%n` and `-v` set variables.
+/// The builtin. `%n` and `-v` would set variables.
 pub(crate) fn printf(words: &[Word]) -> Seen {
     let texts = texts("printf", words)?;
     let Some(format) = texts.first().filter(|format| !format.starts_with('-')) else {
@@ -104,7 +104,7 @@ pub(crate) fn date(words: &[Word]) -> Seen {
     }
 }
 
-/// `sed -n '1,20p' file`, which prints lines by number. Anything else can write and run.
+/// `sed -n '1,20p' file`, which prints lines by number. Other scripts can write files and run commands.
 pub(crate) fn sed(words: &[Word]) -> Seen {
     let [option, script, files @ ..] = words else { return unknown("sed") };
     let is_address = |text: &str| {
@@ -121,7 +121,7 @@ pub(crate) fn sed(words: &[Word]) -> Seen {
     if is_known { Ok(reads(files)) } else { unknown("sed") }
 }
 
-/// Predicates of `find` that neither write nor start anything, by how many words follow each.
+/// Predicates of `find` that neither write files nor start programs, with the number of words that follow each.
 const FIND: &[(usize, &[&str])] = &[
     (
         0,
@@ -295,10 +295,10 @@ fn is_plain_jq(program: &str) -> bool {
     if program.contains(['\\', '$', '@', '#']) {
         return false;
     }
-    // Every second piece is quoted.
-    let pieces: Vec<_> = program.split('"').collect();
-    let mut code = pieces.iter().step_by(2).map(|piece| format!(" {piece} "));
-    pieces.len() % 2 == 1
+    // Every second segment is quoted.
+    let segments: Vec<_> = program.split('"').collect();
+    let mut code = segments.iter().step_by(2).map(|segment| format!(" {segment} "));
+    segments.len() % 2 == 1
         && code.all(|code| {
             let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let mut before = ' ';

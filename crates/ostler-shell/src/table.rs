@@ -24,7 +24,7 @@ const SAFE_VARIABLES: &[&str] = &[
     "TZ",
 ];
 
-/// Reserved words of the shell. They are not names of programs.
+/// Reserved words of the shell, which are not names of programs.
 pub(crate) const RESERVED: &[&str] = &[
     "!", "[[", "]]", "]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
     "function", "if", "in", "select", "then", "until", "while", "{", "}", "((", "))", "[",
@@ -37,8 +37,8 @@ pub(crate) fn is_safe_variable(name: &str) -> bool {
 
 /// Whether setting this variable changes neither what the shell runs nor what programs that inherit it run.
 ///
-/// Lower-case names are the user's own, except those that bash and some programs use. All others may have a meaning
-/// (`PATH`, `RANDOM`, `BASH_CMDS`, `GIT_DIR`), and lists of those are never complete.
+/// Lower-case names belong to the user, except for those that bash and some programs use. All other names may have a
+/// meaning (`PATH`, `RANDOM`, `BASH_CMDS`, `GIT_DIR`), and a list of them would never be complete.
 pub(crate) fn is_plain_variable(name: &str) -> bool {
     const TAKEN: &[&str] = &["auto_resume", "histchars", "path", "fpath", "cdpath", "prompt"];
     let is_lower = name.starts_with(|c: char| c.is_ascii_lowercase())

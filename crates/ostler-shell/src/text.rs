@@ -8,12 +8,12 @@ pub(crate) fn odd_character(command: &str) -> Option<String> {
         .map(|c| format!("it contains the character U+{:04X}", u32::from(c)))
 }
 
-/// Whether a backslash and a newline may join two words. Grammar and shell differ there.
+/// Whether a backslash and a newline may join two words. The grammar and the shell differ in that case.
 pub(crate) fn joins_lines(command: &str) -> bool {
     command.match_indices("\\\n").any(|(at, _)| !command[..at].ends_with([' ', '\t']))
 }
 
-/// Characters that shell and grammar may treat differently, and invisible ones.
+/// Characters that the shell and the grammar may treat differently, and invisible characters.
 fn is_odd(c: char) -> bool {
     match c {
         ' ' | '\t' | '\n' => false,
@@ -26,11 +26,11 @@ fn is_odd(c: char) -> bool {
 /// An expansion in text that the tree shows as plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hidden {
-    /// Nothing.
+    /// No expansion.
     No,
     /// A variable.
     Variable,
-    /// Something that may run commands.
+    /// An expansion that may run commands.
     Command,
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn hidden(text: &str) -> Hidden {
     found
 }
 
-/// Whether a shell reads this as one word without quotes.
+/// Whether this text is one unquoted word for a shell.
 pub(crate) fn is_one_word(text: &str) -> bool {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
@@ -73,8 +73,8 @@ pub(crate) fn is_one_word(text: &str) -> bool {
     true
 }
 
-/// Whether `${…}` only looks up and cuts a value. Quotes and expansions in it have a different meaning inside double
-/// quotes than outside, so a plain one has none; `=` would set the variable.
+/// Whether `${…}` only reads and shortens a value. It must not contain quotes and expansions, because they mean
+/// something else inside double quotes than outside, and no `=`, which would set the variable.
 pub(crate) fn is_plain_expansion(text: &str) -> bool {
     let Some(inside) = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
         return false;

@@ -21,12 +21,12 @@ pub(crate) fn judge(command: &str, scripts: usize) -> Result<Judged, Unclear> {
         walk.found.redirects = list.redirects;
         list.parts.into_iter().for_each(|part| walk.part(part, 0));
     } else if command.len() > LONGEST {
-        walk.unclear("it is too long to be judged");
+        walk.unclear("it is too long to be analysed");
     } else if let Some(odd) = text::odd_character(command) {
         walk.unclear(odd);
     } else {
         if text::joins_lines(command) {
-            walk.unclear("a word of it continues in the next line");
+            walk.unclear("a word in it continues in the next line");
         }
         walk.parse();
     }
@@ -44,7 +44,7 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Records the first reason; the walk continues, so that a forbidden part is still found.
+    /// Records the reason if it is the first one. The walk continues, so that a forbidden part is still found.
     fn unclear(&mut self, reason: impl Into<String>) {
         self.unclear.get_or_insert(reason.into());
     }
@@ -71,7 +71,7 @@ impl Walk<'_> {
         self.statement(root, 0);
     }
 
-    /// Every character belongs to a leaf of the tree or to a gap between words.
+    /// Checks that every character belongs to a leaf of the tree or to a gap between words.
     fn cover(&mut self, node: Node<'_>, covered: &mut usize, depth: usize) {
         if depth > DEEPEST {
             return self.unclear("it is nested too deeply");
@@ -88,7 +88,7 @@ impl Walk<'_> {
         }
         let mut end = None;
         for child in children(node) {
-            // A newline ends a simple command; the grammar sometimes continues.
+            // A newline ends a simple command, but the grammar sometimes continues it.
             let gap = end.and_then(|end| self.source.get(end..child.start_byte()));
             if is_on_one_line(node.kind())
                 && gap.is_some_and(|gap| gap.replace("\\\n", "").contains('\n'))
@@ -150,7 +150,7 @@ impl Walk<'_> {
                 self.all(node, depth);
             }
             "function_definition" => {
-                self.unclear("it gives a command another meaning");
+                self.unclear("it defines a function, which can replace a command");
                 self.all(node, depth);
             }
             "array" | "translated_string" => {
@@ -191,7 +191,7 @@ impl Walk<'_> {
             }
             "string" | "heredoc_body" => {
                 if node.kind() == "string" && (raw.contains("\\$(") || raw.contains("\\`")) {
-                    self.unclear("quoted text of it could be run as a command");
+                    self.unclear("quoted text in it could be run as a command");
                 }
                 self.check_rest(node);
                 self.all(node, depth);
@@ -203,7 +203,7 @@ impl Walk<'_> {
             | "parenthesized_expression" => self.all(node, depth),
             "word" | "number" | "extglob_pattern" | "regex" => {
                 if matches!(node.kind(), "word" | "number") && !text::is_one_word(raw) {
-                    self.unclear("a word of it may become several words");
+                    self.unclear("a word in it may become several words");
                 }
                 if text::hidden(raw) == Hidden::Command {
                     self.unclear("a substitution is hidden in a word");
@@ -226,10 +226,10 @@ impl Walk<'_> {
                     self.unclear("a `#` in it does not start a comment");
                 }
             }
-            // A shell that evaluates such text as arithmetic runs it, and there are many ways to do so.
+            // A shell that evaluates such text as arithmetic runs it, and there are many ways to make it do so.
             "raw_string" => {
                 if raw.contains("$(") || raw.contains('`') {
-                    self.unclear("quoted text of it could be run as a command");
+                    self.unclear("quoted text in it could be run as a command");
                 }
             }
             "ansi_c_string"
@@ -246,7 +246,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Text around substitutions must not contain any that the tree does not show.
+    /// Checks that the text around substitutions does not contain others that the tree does not show.
     fn check_rest(&mut self, node: Node<'_>) {
         let mut at = node.start_byte() + if node.kind() == "expansion" { 2 } else { 0 };
         let mut rest = String::new();
@@ -270,7 +270,7 @@ impl Walk<'_> {
         for child in children(node) {
             let is_word = !child.kind().ends_with("_redirect");
             if is_word && end == Some(child.start_byte()) {
-                self.unclear("two of its words may be one word");
+                self.unclear("two words in it may be one word");
             }
             end = is_word.then_some(child.end_byte());
             match child.kind() {
@@ -302,7 +302,8 @@ impl Walk<'_> {
         match part.argv.first() {
             None => return self.unclear("a command has no name"),
             Some(name) if name.kind != WordKind::Literal => {
-                return self.unclear(format!("the name of the command {} is computed", name.text));
+                return self
+                    .unclear(format!("the name of the command {} is not literal", name.text));
             }
             Some(name) if name.text.is_empty() || table::RESERVED.contains(&name.text.as_str()) => {
                 return self.unclear(format!("\"{}\" is not a command", name.text));
@@ -367,7 +368,7 @@ impl Walk<'_> {
         Assignment { name, value, exported }
     }
 
-    /// `for PATH in …` sets a variable like any assignment; so does `select`.
+    /// Checks the variable of a loop: `for PATH in …` and `select` set it like an assignment.
     fn loop_variable(&mut self, node: Node<'_>) {
         let name = node.child_by_field_name("variable").map(|name| slice(name, self.source));
         match name {
@@ -406,14 +407,14 @@ impl Walk<'_> {
     }
 
     fn redirect(&mut self, node: Node<'_>, depth: usize) {
-        // `{name}<file` sets a variable; the grammar takes the name for a word.
+        // `{name}<file` sets a variable, but for the grammar the name is a word.
         let before = self.source.get(..node.start_byte()).and_then(|text| text.chars().last());
         let descriptor = node.child_by_field_name("descriptor");
         let is_number = descriptor.is_none_or(|descriptor| {
             slice(descriptor, self.source).chars().all(|c| c.is_ascii_digit())
         });
         if before.is_some_and(|c| !c.is_whitespace() && !";&|()".contains(c)) || !is_number {
-            self.unclear("a redirection stands next to a word");
+            self.unclear("a redirection in it directly follows a word");
         }
         let operator = children(node).into_iter().find(|child| !child.is_named());
         let operator = operator.map_or("", |operator| operator.kind());
@@ -439,7 +440,7 @@ impl Walk<'_> {
             ">" | ">>" | "&>" | "&>>" | ">|" | ">&" => {
                 self.found.redirects.push(Redirect { writes: true, target });
             }
-            other => self.unclear(format!("the redirection {other} is not understood")),
+            other => self.unclear(format!("the redirection {other} is unknown")),
         }
     }
 
@@ -526,7 +527,7 @@ fn is_substitution(kind: &str) -> bool {
     )
 }
 
-/// Whether this separates words. A backslash and a newline alone join them, which the grammar misses.
+/// Whether this text separates words. A backslash and a newline alone join them, which the grammar does not know.
 fn is_gap(text: &str) -> bool {
     let rest = text.replace("\\\n", "");
     rest.chars().all(|c| matches!(c, ' ' | '\t' | '\n')) && (text.is_empty() || !rest.is_empty())

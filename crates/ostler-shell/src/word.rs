@@ -1,4 +1,4 @@
-//! Words of a command without their quotes, and how much of them is known.
+//! Words of a command without their quotes, and how much is known about their value.
 
 use tree_sitter::Node;
 
@@ -7,22 +7,22 @@ use crate::text::{Hidden, hidden};
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// Without quotes if it is known, as written if not.
+    /// The text without quotes if it is known; otherwise the text as written.
     pub text: String,
-    /// How much is known.
+    /// How much is known about the text.
     pub kind: WordKind,
 }
 
 /// How much is known about a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WordKind {
-    /// Exactly the text.
+    /// The word is exactly the text.
     Literal,
-    /// The text, with a leading `~` standing for a home directory.
+    /// The word is the text, in which a leading `~` stands for a home directory.
     Tilde,
     /// The text is a pattern that the shell replaces with file names.
     Glob,
-    /// It depends on variables, output or input.
+    /// The word depends on variables, output or input.
     Unknown,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn read(node: Node<'_>, source: &str) -> Word {
     let mut text = String::new();
     let mut kind = WordKind::Literal;
     append(node, source, &mut text, &mut kind);
-    // Pieces that are plain alone may be an expansion together: `$` and `$`.
+    // Parts that are plain separately may form an expansion together: `$` and `$`.
     let raw = slice(node, source);
     if raw.contains("$$") || (!raw.contains('\'') && hidden(&no_process(raw)) != Hidden::No) {
         kind = WordKind::Unknown;
@@ -81,7 +81,7 @@ fn append(node: Node<'_>, source: &str, text: &mut String, kind: &mut WordKind) 
             let mut at = node.start_byte();
             for index in 0..node.child_count() {
                 let Some(child) = node.child(index) else { continue };
-                // A backslash and a newline between two pieces belong to neither.
+                // A backslash and a newline between two parts belong to neither of them.
                 if source
                     .get(at..child.start_byte())
                     .is_none_or(|gap| !gap.replace("\\\n", "").is_empty())
@@ -131,7 +131,7 @@ fn unescape(raw: &str, text: &mut String, kind: &mut WordKind) {
                 *kind = (*kind).max(WordKind::Glob);
                 text.push(c);
             }
-            // The tree would show these differently if they had their usual meaning.
+            // With their usual meaning, these characters would not be part of a word in the tree.
             '\'' | '"' | ';' | '&' | '|' | '(' | ')' | '<' | '>' | '\n' => {
                 *kind = WordKind::Unknown
             }
@@ -163,7 +163,7 @@ fn quoted(raw: &str, text: &mut String, kind: &mut WordKind) {
     }
 }
 
-/// Between double quotes `<(` is two characters.
+/// Separates `<(` and `>(`, which are not process substitutions between double quotes.
 pub(crate) fn no_process(text: &str) -> String {
     text.replace("<(", "< (").replace(">(", "> (")
 }

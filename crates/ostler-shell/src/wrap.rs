@@ -1,4 +1,4 @@
-//! Commands that start other commands, and what they start if that is certain.
+//! Commands that start other commands, and the commands that they start, if those are certain.
 
 use crate::word::{Word, WordKind};
 use crate::{Assignment, Part};
@@ -23,7 +23,7 @@ pub(crate) fn starts(part: &mut Part) -> Starts {
         "trap" => match part.argv.get(1).map(|word| (word.as_literal(), word)) {
             None | Some((Some("-l" | "-p" | "-"), _)) => return Starts::Nothing,
             Some((Some(text), _)) if !text.starts_with('-') => Starts::Script(text.to_owned()),
-            _ => Starts::Unclear("the command it traps is computed".to_owned()),
+            _ => Starts::Unclear("the command of trap is not literal".to_owned()),
         },
         "coproc" | "parallel" | "watch" | "script" | "unshare" | "chroot" | "nsenter" | "flock"
         | "su" | "runuser" | "strace" | "ltrace" | "gdb" | "at" | "batch" | "systemd-run"
@@ -31,11 +31,13 @@ pub(crate) fn starts(part: &mut Part) -> Starts {
             return Starts::Unclear(format!("the command that {name} starts is unclear"));
         }
         "source" | "." if part.argv.get(1).is_none_or(is_input) => {
-            return Starts::Unclear("the file it runs is computed".to_owned());
+            return Starts::Unclear(
+                "the file that it runs is not literal, or is not on disk".to_owned(),
+            );
         }
         "find" => return find(part),
         "sudo" | "doas" => {
-            // Not a plain wrapper: what it starts has more rights than the user.
+            // Not a plain wrapper: the started command has more permissions than the user.
             return inner(part, skip(&part.argv, &["-n", "-E", "-H", "-S"], &["-u", "-g"], 0), &[]);
         }
         "command"
@@ -54,7 +56,7 @@ fn wrapper(part: &Part, name: &str) -> Starts {
     let (start, added): (_, &[&str]) = match name {
         "command" => (skip(argv, &["-p"], &[], 0), &[]),
         "builtin" | "nohup" | "busybox" | "toybox" => (skip(argv, &[], &[], 0), &[]),
-        // A reserved word: what follows may set variables first.
+        // `time` is a reserved word, so variables may be set after it.
         "time" if argv.iter().skip(1).take(2).any(|word| word.text.contains('=')) => {
             return Starts::Unclear("the command that time starts is unclear".to_owned());
         }
@@ -88,7 +90,7 @@ fn skip(argv: &[Word], flags: &[&str], valued: &[&str], operands: usize) -> Resu
     while let Some(word) = argv.get(at) {
         let text = word
             .as_literal()
-            .ok_or_else(|| format!("the command that {} starts is computed", argv[0].text))?;
+            .ok_or_else(|| format!("the command that {} starts is not literal", argv[0].text))?;
         if text == "--" {
             at += 1;
             break;
@@ -117,7 +119,7 @@ fn inner(part: &Part, start: Result<usize, String>, added: &[&str]) -> Starts {
                 argv.extend(added.iter().map(|text| Word::unknown(*text)));
                 Starts::Parts(vec![started(part, argv, part.assignments.clone())])
             }
-            // `xargs` alone is `xargs echo`; the others print something or fail.
+            // `xargs` alone means `xargs echo`; the other wrappers print something or fail.
             _ => Starts::Nothing,
         },
     }
@@ -162,20 +164,20 @@ fn script(words: &[Word]) -> Starts {
             Starts::Script(words.join(" "))
         }
         Some(words) if words.is_empty() => Starts::Nothing,
-        _ => Starts::Unclear("the text it runs is computed".to_owned()),
+        _ => Starts::Unclear("the text that it runs is not literal".to_owned()),
     }
 }
 
-/// `bash -c '…'`; a shell that runs a file is an ordinary command, one that runs its input can run anything.
+/// `bash -c '…'`. A shell that runs a file is an ordinary command; a shell that runs its input can run anything.
 fn shell(part: &mut Part) -> Starts {
     let mut words = part.argv[1..].iter();
     let mut is_text = false;
     for word in words.by_ref() {
         let Some(text) = word.as_literal() else {
-            return Starts::Unclear("the script of the shell is computed".to_owned());
+            return Starts::Unclear("the script of the shell is not literal".to_owned());
         };
         if is_text && !text.starts_with(['-', '+']) {
-            // `BASH_ENV=file bash -c ls` runs the file, too.
+            // `BASH_ENV=file bash -c ls` also runs the file.
             part.only_starts = part.has_safe_environment();
             return Starts::Script(text.to_owned());
         }
@@ -193,7 +195,7 @@ fn shell(part: &mut Part) -> Starts {
     Starts::Unclear("the shell reads its script from its input".to_owned())
 }
 
-/// Whether a file may not be one on disk: a pipe, a computed name.
+/// Whether this may be something other than a file on disk: a pipe, or a name that is not literal.
 fn is_input(file: &Word) -> bool {
     file.kind > WordKind::Tilde
         || file.text == "-"
@@ -203,13 +205,13 @@ fn is_input(file: &Word) -> bool {
 
 /// `find … -exec cmd {} ;`: extracts the command that it starts.
 fn find(part: &mut Part) -> Starts {
-    let mut kept = Vec::new();
+    let mut own = Vec::new();
     let mut inner = Vec::new();
     let mut words = std::mem::take(&mut part.argv).into_iter();
     let mut unclear = None;
     while let Some(word) = words.next() {
         if !matches!(word.as_literal(), Some("-exec" | "-execdir" | "-ok" | "-okdir")) {
-            kept.push(word);
+            own.push(word);
             continue;
         }
         let mut argv = Vec::new();
@@ -228,7 +230,7 @@ fn find(part: &mut Part) -> Starts {
             inner.push(argv);
         }
     }
-    part.argv = kept;
+    part.argv = own;
     match unclear {
         Some(reason) => Starts::Unclear(reason),
         None if inner.is_empty() => Starts::Nothing,

@@ -1,9 +1,9 @@
-//! The content blocks a reply is made of, and into which pieces a stream cuts them.
+//! The content blocks of a reply, and how a stream splits them into deltas.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Into how many pieces text and tool inputs are cut when the script does not say.
+/// The default number of deltas for a text or a tool input.
 const DEFAULT_PIECES: usize = 3;
 
 /// One content block of a reply, in JSON tagged by its `type`.
@@ -12,19 +12,19 @@ const DEFAULT_PIECES: usize = 3;
 pub enum Block {
     /// Text to the user.
     Text {
-        /// The text, whole or in the pieces it is streamed in.
+        /// The text, whole or in the pieces in which it is streamed.
         text: Text,
-        /// Into how many deltas to cut a whole text.
+        /// The number of deltas for a whole text.
         #[serde(default = "default_pieces")]
         split: usize,
     },
     /// Thinking, closed by a signature.
     Thinking {
-        /// The thought, whole or in the pieces it is streamed in.
+        /// The thinking, whole or in the pieces in which it is streamed.
         thinking: Text,
-        /// The signature by which the API would check the thinking.
+        /// The signature with which the real API checks the thinking.
         signature: String,
-        /// Into how many deltas to cut a whole thought.
+        /// The number of deltas for whole thinking.
         #[serde(default = "default_pieces")]
         split: usize,
     },
@@ -37,7 +37,7 @@ pub enum Block {
     ToolUse(ToolUse),
     /// A call of a tool that the API runs itself.
     ServerToolUse(ToolUse),
-    /// Any other block, sent as it is when the block starts.
+    /// Any other block, sent unchanged in `content_block_start`.
     Raw {
         /// The block, with its own `type`.
         block: Value,
@@ -62,7 +62,7 @@ impl Block {
         Self::Thinking { thinking, signature: signature.into(), split: DEFAULT_PIECES }
     }
 
-    /// A tool call with an id made by the server; [`ToolUse`] has the rest of the choices.
+    /// A tool call with an id made by the server; [`ToolUse`] has more options.
     pub fn tool_use(name: impl Into<String>, input: Value) -> Self {
         Self::ToolUse(ToolUse::new(name, input))
     }
@@ -74,13 +74,13 @@ impl Block {
 pub struct ToolUse {
     /// The name of the tool.
     pub name: String,
-    /// The arguments. An empty object streams as one empty delta, as the API does it.
+    /// The arguments. An empty object is streamed as one empty delta, as in the real API.
     #[serde(default = "empty_input")]
     pub input: Value,
-    /// The id of the call; made by the server, and unique in it, when absent.
+    /// The id of the call; if absent, the server makes a unique one.
     #[serde(default)]
     pub id: Option<String>,
-    /// Into how many deltas to cut the arguments.
+    /// The number of deltas for the arguments.
     #[serde(default = "default_pieces")]
     pub split: usize,
     /// Text to stream instead of the arguments, to imitate a model that writes invalid JSON.
@@ -94,13 +94,13 @@ impl ToolUse {
         Self { name: name.into(), input, id: None, split: DEFAULT_PIECES, raw_input: None }
     }
 
-    /// Gives the call an id.
+    /// Sets the id of the call.
     pub fn id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Cuts the arguments into this many deltas.
+    /// Splits the arguments into this many deltas.
     pub fn split(mut self, pieces: usize) -> Self {
         self.split = pieces;
         self
@@ -119,13 +119,13 @@ impl From<ToolUse> for Block {
     }
 }
 
-/// Text given whole, or in the pieces it is streamed in.
+/// Text, whole or in the pieces in which it is streamed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a text or a list of its pieces")]
 pub enum Text {
-    /// To be cut by the server.
+    /// The server splits it.
     Whole(String),
-    /// Cut already.
+    /// The script has split it.
     Pieces(Vec<String>),
 }
 
@@ -139,8 +139,8 @@ impl Text {
     }
 }
 
-/// Cuts a text into `pieces` parts of nearly the same number of characters, never inside one.
-/// A text with fewer characters than that is cut into its characters, an empty one into nothing.
+/// Splits a text into `pieces` parts with nearly the same number of characters. A shorter text is split into its
+/// characters, an empty one into no parts.
 pub(crate) fn split_text(text: &str, pieces: usize) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();
     let pieces = pieces.clamp(1, characters.len().max(1));
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_cut_between_characters_and_nothing_is_lost() {
+    fn a_text_is_split_between_characters_and_nothing_is_lost() {
         let text = "añ日本🎉x";
         for pieces in 0..10 {
             let parts = split_text(text, pieces);

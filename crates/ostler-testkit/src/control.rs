@@ -37,12 +37,12 @@ async fn failures(Shared(state): Shared<State>) -> Json<Vec<Failure>> {
     Json(state.journal.failures())
 }
 
-/// Returns the failures and forgets them, for tests that cause them on purpose.
+/// Returns the failures and clears the list, for tests that cause them on purpose.
 async fn take_failures(Shared(state): Shared<State>) -> Json<Vec<Failure>> {
     Json(state.journal.take_failures())
 }
 
-/// Replaces the script, or adds to it with `?mode=append`. Replaced rules lose their uses.
+/// Replaces the script, or adds to it with `?mode=append`. Replacing resets the counts of uses.
 async fn change_script(
     Shared(state): Shared<State>,
     Query(change): Query<ScriptChange>,

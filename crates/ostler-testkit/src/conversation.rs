@@ -7,7 +7,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-/// Text blocks that start like this are notes from the agent's harness, not text of the user.
+/// Text blocks that start with this are notes of the agent's harness, not text of the user.
 const HARNESS_NOTE: &str = "<system-reminder>";
 
 /// A borrowed view of one request body.
@@ -31,7 +31,7 @@ impl<'a> Conversation<'a> {
         self.0["stream"].as_bool().unwrap_or(false)
     }
 
-    /// How many assistant messages the conversation already holds.
+    /// How many assistant messages the conversation has.
     pub(crate) fn turn(self) -> usize {
         self.messages().iter().filter(|message| message["role"] == "assistant").count()
     }
@@ -45,11 +45,11 @@ impl<'a> Conversation<'a> {
         tools.iter().filter_map(|tool| tool["name"].as_str()).collect()
     }
 
-    /// The text of the newest user message that has any, leaving tool results and harness notes out.
+    /// The text of the newest user message with text, without tool results and harness notes.
     pub(crate) fn prompt(self) -> String {
         let users = self.messages().iter().rev().filter(|message| message["role"] == "user");
         users
-            .map(|message| spoken_text(&message["content"]))
+            .map(|message| user_text(&message["content"]))
             .find(|text| !text.is_empty())
             .unwrap_or_default()
     }
@@ -72,7 +72,7 @@ impl<'a> Conversation<'a> {
         self.messages().iter().any(|message| any_string(message, &|text| text.contains(needle)))
     }
 
-    /// What distinguishes this conversation from others: its first message.
+    /// The first message, which distinguishes this conversation from others.
     pub(crate) fn identity(self) -> String {
         self.messages().first().map(Value::to_string).unwrap_or_default()
     }
@@ -107,7 +107,7 @@ impl<'a> Conversation<'a> {
 pub struct ToolResult {
     /// The id of the call this answers.
     pub tool_use_id: String,
-    /// The tool that was called, when the conversation still holds the call.
+    /// The tool that was called, if the conversation still contains the call.
     pub tool_name: Option<String>,
     /// The text blocks of the result, joined by newlines.
     pub text: String,
@@ -128,12 +128,12 @@ pub(crate) fn text_of(content: &Value) -> String {
     text_blocks(content).collect::<Vec<_>>().join("\n")
 }
 
-fn spoken_text(content: &Value) -> String {
+fn user_text(content: &Value) -> String {
     let plain = content.as_str().into_iter();
-    let spoken = plain
+    let texts = plain
         .chain(text_blocks(content))
         .filter(|text| !text.trim_start().starts_with(HARNESS_NOTE));
-    spoken.collect::<Vec<_>>().join("\n")
+    texts.collect::<Vec<_>>().join("\n")
 }
 
 fn text_blocks(content: &Value) -> impl Iterator<Item = &str> {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_result_knows_the_tool_that_was_called() {
+    fn a_tool_result_names_the_tool_that_was_called() {
         let body = json!({"messages": [
             {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}]},
             {"role": "user", "content": [

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::message::{ComposedBlock, Message};
 
-/// One event of a stream: its data carries its name as `type`.
+/// One event of a stream. Its name is the `type` of its data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event(pub(crate) Value);
 

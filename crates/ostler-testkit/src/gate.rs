@@ -31,7 +31,7 @@ impl Gate {
     pub async fn reached_by(&self, arrivals: usize) {
         if !self.is_reached_by(arrivals).await {
             panic!(
-                "gate {:?} was reached {} times in time, not {arrivals}",
+                "gate {:?} was reached {} times within the limit, not {arrivals}",
                 self.name,
                 self.arrivals()
             );
@@ -48,7 +48,7 @@ impl Gate {
         self.state.send_modify(|state| state.open = true);
     }
 
-    /// Whether this many responses reach this gate within the limit.
+    /// Waits until this many responses have reached this gate; false after the limit.
     pub(crate) async fn is_reached_by(&self, arrivals: usize) -> bool {
         let mut state = self.state.subscribe();
         self.patience.wait(state.wait_for(|state| state.arrivals >= arrivals)).await.is_some()

@@ -1,15 +1,15 @@
 //! Hostile input for tests of every entry point: commands that try to run code without approval, and an untrusted
 //! project.
 //!
-//! One list for `ostler -p`, the SDKs, REST, WebSocket, AG-UI, schedules and the page, so that an added command is
-//! tried everywhere.
+//! There is one list for `ostler -p`, the SDKs, REST, WebSocket, AG-UI, schedules and the page, so that a new command
+//! is tried at every entry point.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::Command;
 
-/// In a file outside a hostile project; must not be in any request to the model.
+/// The content of a file outside a hostile project. No request to the model may contain it.
 pub const SECRET: &str = "CANARY-7f3a";
 
 const COMMANDS: &str = include_str!("hostile/commands.txt");
@@ -42,8 +42,8 @@ pub fn deny_settings() -> String {
     serde_json::json!({"permissions": {"deny": rules}}).to_string()
 }
 
-/// Makes a folder into the project that [`commands`] need: `0/ls` for `printf %n`, a folder that is a repository by
-/// itself, and a repository whose configuration starts a program.
+/// Turns a folder into the project that [`commands`] need: `0/ls` for `printf %n`, a folder that is itself a git
+/// directory, and a repository whose configuration starts a program.
 ///
 /// # Errors
 /// If a file cannot be written or git fails.
@@ -69,7 +69,7 @@ pub fn repositories(folder: &Path, canary: &Path) -> io::Result<()> {
     git(&folder.join("hostile"), &["config", "core.fsmonitor", &format!("touch {canary}; :")])
 }
 
-/// Makes a folder into an untrusted project: instructions, commands, skills, agents and styles that lead to a file
+/// Turns a folder into an untrusted project: instructions, commands, skills, agents and styles that lead to a file
 /// with [`SECRET`] in `outside`, and settings, hooks and servers that would create `canary`.
 ///
 /// # Errors
@@ -152,15 +152,15 @@ fn executable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn git(folder: &Path, words: &[&str]) -> io::Result<()> {
+fn git(folder: &Path, arguments: &[&str]) -> io::Result<()> {
     let mut command = Command::new("git");
-    command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(words).current_dir(folder);
+    command.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments).current_dir(folder);
     let output = command.output()?;
     match output.status.success() {
         true => Ok(()),
         false => Err(io::Error::other(format!(
             "git {}: {}",
-            words.join(" "),
+            arguments.join(" "),
             String::from_utf8_lossy(&output.stderr)
         ))),
     }

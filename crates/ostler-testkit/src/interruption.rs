@@ -5,7 +5,7 @@ use serde::Deserialize;
 /// An action after `after_events` events of a stream.
 ///
 /// Events are counted from `message_start`; pings and events that other interruptions insert do not count. A number
-/// beyond the last event means the end of the stream. Interruptions at the same place happen in the order of the
+/// beyond the last event means the end of the stream. Interruptions at the same position run in the order of the
 /// script.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,12 +33,12 @@ pub enum Action {
     End,
     /// Sends an event whose data is invalid JSON, then continues.
     MalformedJson,
-    /// Sends lines that are not valid event-stream fields, and one event without the blank line at its end, so that
-    /// it runs into the next; then continues.
+    /// Sends lines that are not valid event-stream fields, and one event without the blank line at its end, so that it
+    /// merges with the next; then continues.
     MalformedSse,
     /// Sends events in an order that the protocol does not allow, then continues.
     OutOfOrder(Disorder),
-    /// Sends an `error` event and ends the stream, as the API does when it fails midway.
+    /// Sends an `error` event and ends the stream, as the API does when it fails during a response.
     ErrorEvent {
         /// The `type` of the error.
         #[serde(default = "overloaded_error")]
@@ -51,12 +51,12 @@ pub enum Action {
     Ping,
     /// Waits until the gate of this name is released.
     Gate(String),
-    /// Sends this text as it is.
+    /// Sends this text unchanged.
     Raw(String),
 }
 
 impl Action {
-    /// An `error` event that says the API is overloaded.
+    /// An `error` event with the error type `overloaded_error`.
     pub fn overloaded() -> Self {
         Self::ErrorEvent { error_type: overloaded_error(), message: overloaded() }
     }

@@ -20,7 +20,7 @@ impl Journal {
         Self { pages: Arc::default(), patience }
     }
 
-    /// Records a request; the returned entry tracks it to its end.
+    /// Records a request. The returned entry records how it is answered and how it ends.
     pub(crate) fn record(&self, mut request: RecordedRequest) -> Entry {
         let mut sequence = 0;
         self.pages.send_modify(|pages| {
@@ -62,7 +62,7 @@ impl Journal {
     }
 }
 
-/// The record of one request while it is answered. If it is dropped before its end, it records that the client left.
+/// The record of a request that is being answered. If it is dropped early, it records that the client left.
 pub(crate) struct Entry {
     journal: Journal,
     pub(crate) sequence: usize,
@@ -102,7 +102,7 @@ impl Drop for Entry {
 /// A request that should not have been sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
-    /// Which request, by [`RecordedRequest::sequence`].
+    /// The [`RecordedRequest::sequence`] of the request.
     pub sequence: usize,
     /// What was wrong with it.
     pub kind: FailureKind,

@@ -1,7 +1,7 @@
 //! A scripted Anthropic Messages API over real HTTP, for tests.
 //!
-//! A test says what the model will do, starts a server, points the program under test at it, and asserts on the
-//! requests the server recorded:
+//! A test scripts what the model will do, starts a server, points the program under test to it, and asserts on the
+//! requests that the server recorded:
 //!
 //! ```
 //! use ostler_testkit::{ScriptedApi, Script, reply, when};
@@ -26,13 +26,13 @@
 //! # }
 //! ```
 //!
-//! The server fails loudly: a request that no rule covers, or that the real API would refuse, is answered with
-//! `invalid_request_error`, and [`ScriptedApi`] panics with the whole conversation when it is dropped.
+//! The server does not ignore mistakes: it answers a request that no rule covers, or that the real API would refuse,
+//! with `invalid_request_error`, and [`ScriptedApi`] panics with the whole conversation when it is dropped.
 //!
 //! # Scripts in JSON
 //!
-//! The program `scripted-api` serves tests in other languages; it reads its script from a JSON file. Every
-//! field that is not required can be left out, and every unknown field is an error.
+//! The program `scripted-api` is for tests in other languages; it reads its script from a JSON file. Fields that are
+//! not required can be left out; an unknown field is an error.
 //!
 //! ```
 //! let script = ostler_testkit::Script::from_json(r#"{
@@ -71,33 +71,33 @@
 //!
 //! ## A rule
 //!
-//! The first rule whose `when` fits and which has uses left answers.
+//! The first rule whose `when` holds and that has uses left answers the request.
 //!
 //! | field | meaning |
 //! |---|---|
-//! | `when` | the condition; without it every request fits |
-//! | `reply` | the one reply, used without end |
-//! | `replies` | a list used one after another; the rule is used up with its last reply |
+//! | `when` | the condition; without it the rule applies to every request |
+//! | `reply` | one reply for all uses |
+//! | `replies` | a list of replies, used in order; after the last reply the rule is used up |
 //! | `times` | how often the rule can be used; a list shorter than this repeats its last reply |
-//! | `per_conversation` | count uses for each conversation by itself; the first message tells conversations apart |
+//! | `per_conversation` | count uses for each conversation separately; conversations differ by their first message |
 //! | `name` | shown in reports and recorded requests |
 //!
 //! ## `when`
 //!
-//! All that are given must hold.
+//! All conditions that are given must hold.
 //!
 //! | field | holds when |
 //! |---|---|
-//! | `prompt` | the newest user message with text contains this in its text blocks; tool results and blocks starting with `<system-reminder>` are left out |
+//! | `prompt` | the newest user message with text contains this in its text blocks; tool results and blocks that start with `<system-reminder>` do not count |
 //! | `any_text` | any string in the messages contains this |
 //! | `system` | the system prompt contains this |
-//! | `turn` | the conversation holds this many assistant messages |
-//! | `model` | the model is this, or starts like this when it ends in `*` |
+//! | `turn` | the conversation has this many assistant messages |
+//! | `model` | the model has this name; a name that ends in `*` is a prefix |
 //! | `tool_result` | `true`: the last message has tool results; `false`: it has none; a text: one of them contains it |
 //! | `tool_result_of` | the last message has a result of the tool with this name |
-//! | `tool_error` | the last message has (`true`) or has not (`false`) a result marked as an error |
+//! | `tool_error` | `true`: the last message has a result marked as an error; `false`: it has none |
 //! | `tools` | the request offers all these tools |
-//! | `streaming` | the request asks for a stream, or does not |
+//! | `streaming` | `true`: the request asks for a stream; `false`: it does not |
 //!
 //! ## A reply
 //!
@@ -105,16 +105,16 @@
 //! |---|---|
 //! | `content` | the content blocks, see below |
 //! | `usage` | `input_tokens`, `output_tokens` (both estimated when absent), `cache_creation_input_tokens`, `cache_read_input_tokens` |
-//! | `stop_reason` | by default `stop_sequence` with such a sequence, else `tool_use` with a tool call, else `end_turn` |
-//! | `stop_sequence` | the stop sequence the model has written |
-//! | `stop_details` | more about the stop reason, as the API gives for a refusal |
-//! | `model` | a model other than the one asked for |
-//! | `status` | an HTTP error in place of all that: `code`, `error_type`, `message`, `body` (a text as it is, or JSON), `retry_after`, `headers` |
+//! | `stop_reason` | by default `stop_sequence` if `stop_sequence` is set, else `tool_use` if there is a tool call, else `end_turn` |
+//! | `stop_sequence` | the stop sequence that the model has written |
+//! | `stop_details` | details of the stop reason, as the API sends them for a refusal |
+//! | `model` | another model than the requested one |
+//! | `status` | an HTTP error instead of a message: `code`, `error_type`, `message`, `body` (a text, sent unchanged, or JSON), `retry_after`, `headers` |
 //! | `hold` | the name of a gate to pass before the first byte, headers included |
 //! | `delay_before_first_byte_ms`, `delay_between_events_ms` | pauses |
 //! | `chunk_bytes` | send the stream in pieces of this many bytes |
 //! | `ping_between_events` | a ping between any two events |
-//! | `missing_message_stop` | a proper end of the body, but no `message_stop` |
+//! | `missing_message_stop` | the body ends properly, but without `message_stop` |
 //! | `interruptions` | a list of `{"after_events": N, "do": ACTION}`, see [`Interruption`] and [`Action`] |
 //!
 //! Actions are `"stall"`, `"cut"`, `"end"`, `"malformed_json"`, `"malformed_sse"`, `"ping"`,
@@ -125,24 +125,25 @@
 //! Blocks are `text` (`text`, `split`), `thinking` (`thinking`, `signature`, `split`), `redacted_thinking`
 //! (`data`), `tool_use` and `server_tool_use` (`name`, `input`, `id`, `split`, `raw_input`) and `raw` (`block`, any
 //! JSON). `split` is the number of deltas, 3 by default; a `text` or `thinking` given as a list is streamed in those
-//! pieces. Before its pieces a tool input has one empty delta, and an empty input has only that, as in the real
-//! API. `{{prompt}}` and `{{tool_result}}` in texts and inputs stand for the prompt and the newest tool result.
+//! pieces. A tool input starts with an empty delta, and an empty input has only that one, as in the real API.
+//! `{{prompt}}` and `{{tool_result}}` in texts and inputs stand for the prompt and the newest tool result.
 //!
 //! ## Other endpoints
 //!
-//! `count_tokens` at the top of a script is what that endpoint answers; without it, a quarter of the bytes of
-//! system prompt, tools and messages as compact JSON. `GET …/v1/models` lists two models, `GET …/v1/models/<model>`
-//! describes any. `HEAD` of any path and `GET` of `/` or `…/api/hello` are answered with 200, everything else with 404.
+//! The endpoint `count_tokens` answers the number in `count_tokens` at the top of a script; without it, a quarter of
+//! the bytes of system prompt, tools and messages as compact JSON. `GET …/v1/models` lists two models,
+//! `GET …/v1/models/<model>` describes any model. `HEAD` of any path and `GET` of `/` or `…/api/hello` are answered
+//! with 200, everything else with 404.
 //!
 //! # Claude Code as the client
 //!
-//! What Claude Code 2.1.50 and 2.1.325 were seen to send is accepted: unknown fields, headers and content blocks, `system` as text
-//! or as a list, and messages of the role `system` after the first message. Bodies must not be compressed. Claude Code asks a
-//! small model on its own, about commands for instance; a rule for it keeps these requests apart from your script:
-//! `.rule(when().model("claude-haiku*"), reply().text("none"))`.
+//! The server accepts what Claude Code 2.1.50 and 2.1.325 were observed to send: unknown fields, headers and content
+//! blocks, `system` as text or as a list, and messages of the role `system` after the first message. Bodies must not be
+//! compressed. Claude Code also asks a small model, for instance about commands; a separate rule answers these
+//! requests: `.rule(when().model("claude-haiku*"), reply().text("none"))`.
 //!
-//! Under `/__scripted` a server has: `GET requests`; `GET unmatched`; `GET failures` and `DELETE failures` (returns
-//! and forgets them); `POST script` (replaces the script, `?mode=append` adds to it); `POST release` with
+//! Control endpoints under `/__scripted`: `GET requests`; `GET unmatched`; `GET failures` and `DELETE failures`
+//! (returns and clears them); `POST script` (replaces the script, `?mode=append` adds to it); `POST release` with
 //! `{"gate": NAME}`; `POST reached` with `{"gate": NAME, "arrivals": N}`, which answers once the gate is reached.
 
 mod block;

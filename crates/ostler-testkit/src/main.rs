@@ -1,7 +1,7 @@
 //! `scripted-api`: the scripted Messages API as a program, for tests in other languages.
 //!
-//! Owns the flags, the line on standard output, the end of the program and its exit code; everything else is in the
-//! library.
+//! This file has the flags, the line on standard output, the end of the program and its exit code. The library has
+//! everything else.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
@@ -20,20 +20,20 @@ const FAILURES: u8 = 1;
 
 /// Serve a scripted Anthropic Messages API on the loopback interface.
 ///
-/// Prints one line, `listening on http://127.0.0.1:PORT`, once it accepts connections. Ends when standard input
-/// closes (or, if that is /dev/null, when its parent ends), so that a test run that dies takes it along, or on
-/// SIGINT or SIGTERM. Exits with 1, and a report on
-/// standard error, if a request was not valid or no rule covered it; with 2 if it could not start.
+/// Prints one line, `listening on http://127.0.0.1:PORT`, once it accepts connections. Ends on SIGINT or SIGTERM, and
+/// when standard input closes (or, if that is /dev/null, when its parent ends), so that it ends with the test run.
+/// Exits with 1 and a report on standard error if a request was not valid or no rule covered it; with 2 if it could not
+/// start.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// Port to listen on; 0 takes a free one
+    /// Port to listen on; 0 for a free one
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// JSON file with the script; without it, send one to /__scripted/script
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Keep running when the parent ends: run until signalled
+    /// Do not end with the parent: run until SIGINT or SIGTERM
     #[arg(long)]
     keep: bool,
 }
@@ -67,8 +67,8 @@ fn run(arguments: &Arguments) -> Result<Vec<Failure>, String> {
 }
 
 async fn serve(arguments: &Arguments, script: Script) -> io::Result<Vec<Failure>> {
-    // Before the line that says it is ready: from then on a signal must not end the program without a report, and the
-    // parent may be gone.
+    // Set up before the line is printed: after it a signal must not end the program without a report, and the parent
+    // may end.
     let mut signals = Signals::new()?;
     let parent = parent_id();
     let server = ScriptedApi::bind(arguments.port, script).await?;
@@ -81,8 +81,8 @@ async fn serve(arguments: &Arguments, script: Script) -> io::Result<Vec<Failure>
     Ok(server.take_failures())
 }
 
-/// Resolves when the program that started this one is gone: its end of standard input is closed or, where that is not
-/// conclusive, its process has ended. `parent` is its process id at the start.
+/// Resolves when the program that started this one has ended: it has closed standard input or, if standard input is
+/// like `/dev/null`, its process has ended. `parent` is its process id at the start.
 async fn owner_left(parent: Option<u32>) {
     if input_is_a_dead_end() { ended(parent).await } else { input_closed().await }
 }
@@ -90,7 +90,7 @@ async fn owner_left(parent: Option<u32>) {
 /// Resolves when the parent process has changed.
 async fn ended(parent: Option<u32>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(500));
-    // Where the parent is unknown, only a signal ends the program.
+    // If the parent is unknown, only a signal ends the program.
     while parent.is_none() || parent_id() == parent {
         ticks.tick().await;
     }
@@ -109,7 +109,7 @@ fn parent_id() -> Option<u32> {
 /// Resolves when standard input reaches its end or fails.
 async fn input_closed() {
     let (closed, wait) = oneshot::channel::<()>();
-    // A separate thread: the runtime would wait for its own read before it lets the program end.
+    // Uses a separate thread, because the runtime would wait for its own read before the program could end.
     thread::spawn(move || {
         let mut ignored = [0; 1024];
         while matches!(io::stdin().read(&mut ignored), Ok(1..)) {}
@@ -118,7 +118,7 @@ async fn input_closed() {
     let _ = wait.await;
 }
 
-/// Whether standard input is like `/dev/null`, which ends at once whether or not the parent lives.
+/// Whether standard input is like `/dev/null`, which is at its end even while the parent runs.
 #[cfg(unix)]
 fn input_is_a_dead_end() -> bool {
     use std::os::fd::AsFd;

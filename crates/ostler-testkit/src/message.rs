@@ -47,7 +47,7 @@ impl Message {
         }
     }
 
-    /// The message as a call without a stream gets it.
+    /// The message in the form that a call without a stream receives.
     pub(crate) fn whole(&self) -> Value {
         let content: Vec<&Value> = self.blocks.iter().map(|block| &block.whole).collect();
         let mut message = json!({
@@ -61,7 +61,7 @@ impl Message {
     }
 }
 
-/// A content block, both whole and as a stream delivers it.
+/// A content block, whole and as the events of a stream.
 pub(crate) struct ComposedBlock {
     pub(crate) whole: Value,
     pub(crate) start: Value,
@@ -146,8 +146,8 @@ impl Ids {
     }
 }
 
-/// A rough count of the tokens in a request: a quarter of the bytes of its system prompt, tools and messages
-/// as compact JSON, rounded up. Good enough to compare requests, not to predict a bill.
+/// An estimate of the tokens in a request: a quarter of the bytes of its system prompt, tools and messages as compact
+/// JSON, rounded up. Good enough to compare requests, not to predict costs.
 pub(crate) fn estimate_input_tokens(body: &Value) -> u64 {
     let parts = ["system", "tools", "messages"].into_iter().filter_map(|part| body.get(part));
     estimate_tokens(parts.map(|part| part.to_string().len()).sum())

@@ -1,7 +1,7 @@
 //! Reads a struct from a JSON object only.
 //!
 //! Derived structs also accept a JSON list of their fields in order, so `"reply": []` would silently be an empty
-//! reply and `"when": ["x"]` a condition on the prompt. In a script that is a mistake, and is reported.
+//! reply and `"when": ["x"]` a condition on the prompt. In a script that is a mistake and therefore an error.
 
 use std::fmt;
 use std::marker::PhantomData;

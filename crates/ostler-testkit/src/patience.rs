@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// The timeout of every `wait_for…` and `reached…`, after which it panics with what it saw.
+/// The timeout of every `wait_for…` and `reached…`. After it they panic and report what happened so far.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Bounds waiting by the clock of the server's runtime.
+/// Limits waiting, measured by the clock of the server's runtime.
 ///
-/// The test's own clock may be paused, and a paused clock jumps forward whenever its runtime is idle, which is
-/// what it is while it waits for a server in another thread.
+/// The test's own clock may be paused. A paused clock jumps forward whenever its runtime is idle, and it is idle while
+/// it waits for a server in another thread.
 #[derive(Clone)]
 pub(crate) struct Patience(Handle);
 
@@ -22,7 +22,7 @@ impl Patience {
     /// The output of `wanted`, or `None` when it takes longer than [`WAIT_LIMIT`].
     pub(crate) async fn wait<T>(&self, wanted: impl Future<Output = T>) -> Option<T> {
         let bounded = {
-            // A timer belongs to the runtime that is entered while it is made.
+            // A timer uses the clock of the runtime that is current when it is created.
             let _entered = self.0.enter();
             tokio::time::timeout(WAIT_LIMIT, wanted)
         };

@@ -34,7 +34,7 @@ pub(crate) fn stream_steps(reply: &Reply, message: &Message) -> Vec<Step> {
     plan.steps
 }
 
-/// The steps that send a message whole: the actions that make sense without events, then the body.
+/// The steps that send a message whole: first the actions that are possible without events, then the body.
 pub(crate) fn whole_steps(reply: &Reply, message: &Message) -> Vec<Step> {
     let body = message.whole().to_string().into_bytes();
     let half = body[..body.len() / 2].to_vec();
@@ -82,7 +82,7 @@ impl StreamPlan<'_> {
         }
     }
 
-    /// Performs what is due before the event at `position`.
+    /// Performs an action before the event at `position`.
     fn interrupt(
         &mut self,
         action: &Action,
@@ -132,7 +132,7 @@ impl StreamPlan<'_> {
         self.send(&stray.encode());
     }
 
-    /// The pauses and pings between two events.
+    /// Adds the pause and the ping between two events.
     fn pace(&mut self, position: usize) {
         if position == 0 {
             return;
@@ -174,9 +174,9 @@ mod tests {
         stream_steps(reply, &message)
     }
 
-    /// One name per step: that of an event, or of another action.
+    /// Compares the steps, one name each: the name of an event, or of another action.
     fn check(reply: Reply, expected: &str) {
-        let words: Vec<String> = steps(&reply)
+        let names: Vec<String> = steps(&reply)
             .into_iter()
             .map(|step| match step {
                 Step::Send(bytes) => {
@@ -191,7 +191,7 @@ mod tests {
                 Step::Cut => "CUT".to_owned(),
             })
             .collect();
-        let short = words.join(" ").replace("content_block_", "").replace("message_", "m_");
+        let short = names.join(" ").replace("content_block_", "").replace("message_", "m_");
         assert_eq!(short, expected);
     }
 
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_any_kind_stops_the_stream_where_it_is_placed() {
+    fn stall_cut_end_and_error_end_the_stream_at_their_position() {
         check(hello().stall(1), "m_start STALL");
         check(hello().cut(3), "m_start start ping delta CUT");
         check(hello().interrupt(0, Action::End), "");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn pacing_and_pings_come_between_events_only() {
+    fn pauses_and_pings_come_only_between_events() {
         let reply = reply().ping_between_events().delay_between_events_ms(5);
         check(reply, "m_start wait:5 ping m_delta wait:5 ping m_stop");
     }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn small_chunks_carry_the_same_bytes() {
+    fn small_chunks_contain_the_same_bytes() {
         let whole = |steps: Vec<Step>| -> Vec<u8> {
             steps
                 .into_iter()

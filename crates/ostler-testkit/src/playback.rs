@@ -34,11 +34,11 @@ impl Playback {
                 Some(Step::Send(bytes)) => return Some(Ok(bytes.into())),
                 Some(Step::Wait(duration)) => tokio::time::sleep(duration).await,
                 Some(Step::Gate(name)) => self.gates.named(&name).pass().await,
-                // Ends when the client leaves or the server stops: either drops this future.
+                // Ends when the client leaves or the server stops; both drop this future.
                 Some(Step::Stall) => std::future::pending().await,
                 Some(Step::Cut) => {
-                    // The connection flushes its buffer whenever the body is not ready. Without this pause an error
-                    // right after the last event would discard that event.
+                    // The connection flushes its buffer when the body is not ready. Without this pause, an error right
+                    // after the last event would discard that event.
                     tokio::task::yield_now().await;
                     self.entry.end(Outcome::Cut);
                     return Some(Err(io::ErrorKind::ConnectionAborted.into()));

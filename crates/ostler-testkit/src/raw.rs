@@ -1,5 +1,5 @@
-//! An HTTP server that answers with arbitrary bytes: floods, decompression bombs and endless streams, which scripts
-//! cannot describe. Repeated parts take no additional memory.
+//! An HTTP server that answers with arbitrary bytes, for answers that scripts cannot describe: floods, decompression
+//! bombs and endless streams. Repeated parts need no additional memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ pub struct RawReply {
     pub status: u16,
     /// Headers, each as `name: value`.
     pub headers: Vec<String>,
-    /// The body, part by part. It ends with the connection.
+    /// The parts of the body. The end of the connection ends the body.
     pub parts: Vec<RawPart>,
     /// Whether the connection is reset at the end instead of being closed.
     pub resets: bool,
@@ -30,12 +30,12 @@ pub struct RawPart {
     pub bytes: Bytes,
     /// How often they are sent.
     pub times: u64,
-    /// The pause after each time.
+    /// The pause after each repetition.
     pub pause: Duration,
 }
 
 impl RawReply {
-    /// An event stream that starts with these parts.
+    /// An event stream with these parts.
     pub fn events(parts: Vec<RawPart>) -> Self {
         let headers = vec!["content-type: text/event-stream".to_owned()];
         Self { status: 200, headers, parts, resets: false }
@@ -77,14 +77,15 @@ impl RawPart {
         Self { bytes: bytes.into(), times, pause: Duration::ZERO }
     }
 
-    /// Sets a pause after each time.
+    /// Sets the pause after each repetition.
     pub fn pausing(mut self, pause: Duration) -> Self {
         self.pause = pause;
         self
     }
 }
 
-/// Answers every request with the result of a function of its number, from 0, and its body. Ends when it is dropped.
+/// Answers every request with the result of a function, which gets the request's number, from 0, and its body. Dropping
+/// it ends the server.
 #[derive(Debug)]
 pub struct RawApi {
     url: String,
@@ -107,7 +108,7 @@ impl RawApi {
             while let Ok((stream, _)) = listener.accept().await {
                 let (count, answer) = (Arc::clone(&count), Arc::clone(&answer));
                 connections.spawn(async move {
-                    // A client that leaves early is expected.
+                    // Clients that leave early are expected.
                     let _ = serve(stream, &count, &*answer).await;
                 });
             }
@@ -153,7 +154,7 @@ async fn serve(
         }
     }
     if reply.resets {
-        // Without linger time, closing a connection resets it.
+        // With a linger time of zero, closing the connection resets it.
         stream.set_zero_linger()?;
         return Ok(());
     }

@@ -12,7 +12,7 @@ use crate::conversation::{Conversation, ToolResult};
 /// A request, and how it was answered.
 #[derive(Clone, Debug, Serialize)]
 pub struct RecordedRequest {
-    /// The index in the order of arrival, from 0, counting every request to the server.
+    /// The index in the order of arrival, from 0. It counts every request to the server.
     pub sequence: usize,
     /// The endpoint.
     pub endpoint: Endpoint,
@@ -20,7 +20,7 @@ pub struct RecordedRequest {
     pub method: String,
     /// The path, without the query.
     pub path: String,
-    /// The query string, without the question mark; or empty.
+    /// The query string without the question mark; may be empty.
     pub query: String,
     /// The headers by lower-case name; repeated ones are joined by commas, secrets replaced by `[redacted]`.
     pub headers: BTreeMap<String, String>,
@@ -68,12 +68,12 @@ impl RecordedRequest {
         self.conversation().model()
     }
 
-    /// How many assistant messages the conversation already holds.
+    /// How many assistant messages the conversation has.
     pub fn turn(&self) -> usize {
         self.conversation().turn()
     }
 
-    /// The prompt, by the same rule as [`When::prompt_contains`](crate::When::prompt_contains).
+    /// The prompt, as [`When::prompt_contains`](crate::When::prompt_contains) defines it.
     pub fn last_user_text(&self) -> String {
         self.conversation().prompt()
     }
@@ -112,20 +112,20 @@ impl RecordedRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Endpoint {
-    /// `POST …/v1/messages`: the one that rules answer.
+    /// `POST …/v1/messages`, which rules answer.
     Messages,
     /// `POST …/v1/messages/count_tokens`.
     CountTokens,
-    /// `GET …/v1/models`, or of one model under it.
+    /// `GET …/v1/models`, or `GET …/v1/models/<model>`.
     Models,
-    /// `HEAD` of any path, and `GET` of the root or of `…/api/hello`: a client checks whether the server is there.
+    /// `HEAD` of any path, and `GET` of the root or of `…/api/hello`: a client checks whether the server runs.
     Probe,
     /// Anything else; answered with 404.
     Unknown,
 }
 
 impl Endpoint {
-    /// Finds the endpoint with any prefix: clients may have a base URL with a path.
+    /// The endpoint of a path with any prefix: the base URL of a client may have a path.
     pub(crate) fn of(method: &Method, path: &str) -> Self {
         let path = path.trim_end_matches('/');
         match *method {
@@ -152,7 +152,7 @@ pub(crate) fn model_id(path: &str) -> Option<&str> {
 pub enum Outcome {
     /// It has not ended yet.
     Open,
-    /// The whole answer was passed to the connection.
+    /// The whole answer was written to the connection.
     Complete,
     /// The script broke the connection.
     Cut,

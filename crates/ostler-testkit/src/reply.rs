@@ -1,6 +1,6 @@
-//! What a rule replies: content, usage and stop reason, or an HTTP error, and how it is delivered.
+//! The reply of a rule: content, usage and stop reason, or an HTTP error, and how it is delivered.
 //!
-//! A [`Reply`] only describes. `message` fills in what depends on the request, `playback` delivers it.
+//! A [`Reply`] is only a description. `message` fills in what depends on the request, `playback` delivers it.
 
 use std::num::NonZeroUsize;
 
@@ -72,14 +72,14 @@ impl Reply {
         self.block(Block::tool_use(name, input))
     }
 
-    /// Sets the token counts to report; what is left out is estimated.
+    /// Sets the reported token counts; those that are left out are estimated.
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// Sets the stop reason; without it, `stop_sequence` when there is one, else `tool_use` when there is a tool
-    /// call, else `end_turn`.
+    /// Sets the stop reason. The default is `stop_sequence` if there is a stop sequence, else `tool_use` if there is a
+    /// tool call, else `end_turn`.
     pub fn stop_reason(mut self, reason: impl Into<String>) -> Self {
         self.stop_reason = Some(reason.into());
         self
@@ -91,7 +91,7 @@ impl Reply {
         self
     }
 
-    /// Stops at this stop sequence.
+    /// Sets the stop sequence that the model has written.
     pub fn stop_sequence(mut self, sequence: impl Into<String>) -> Self {
         self.stop_sequence = Some(sequence.into());
         self
@@ -127,7 +127,7 @@ impl Reply {
         self
     }
 
-    /// Sends the bytes of a stream in chunks of this size, cut anywhere.
+    /// Sends a stream in chunks of this many bytes, also if that splits events and characters.
     ///
     /// # Panics
     /// If `size` is zero.
@@ -194,7 +194,7 @@ impl Usage {
         }
     }
 
-    /// Adds what was written to and read from the cache.
+    /// Adds the tokens that were written to and read from the cache.
     pub fn cached(mut self, creation: u64, read: u64) -> Self {
         self.cache_creation_input_tokens = creation;
         self.cache_read_input_tokens = read;

@@ -21,7 +21,7 @@ use crate::status::{Status, error_body};
 use crate::transcript::render_conversation;
 use crate::validate::{check_countable_request, check_message_request};
 
-/// Long conversations with images are allowed, endless bodies are not.
+/// The largest request body, in bytes: enough for long conversations with images.
 const LARGEST_BODY: usize = 256 * 1024 * 1024;
 
 /// Answers every request that is not for the control endpoints.
@@ -48,7 +48,7 @@ struct Exchange {
     state: State,
     entry: Entry,
     body: Value,
-    /// Why the body is not JSON, if it is not.
+    /// The parse error, if the body is not JSON.
     defect: Option<String>,
     /// The model that the path asks about.
     model: Option<String>,
@@ -143,10 +143,10 @@ impl Exchange {
             let created_at = "2025-01-01T00:00:00Z";
             json!({"type": "model", "id": id, "display_name": name, "created_at": created_at})
         };
-        // Every model exists: a rule can answer as any.
+        // Every model exists, because a rule can answer as any model.
         if let Some(id) = &self.model {
-            let about = model(id, id);
-            return self.json(StatusCode::OK, &about);
+            let description = model(id, id);
+            return self.json(StatusCode::OK, &description);
         }
         let models = [
             model("claude-scripted-large", "Scripted Large"),
@@ -196,7 +196,8 @@ impl Exchange {
     }
 }
 
-/// The body as JSON, or as a string with the reason why it is not JSON. An empty body is null.
+/// The body as JSON. A body that is not JSON becomes a string, returned with the parse error; an empty body becomes
+/// null.
 fn read_json(bytes: &[u8]) -> (Value, Option<String>) {
     match serde_json::from_slice(bytes) {
         Ok(body) => (body, None),

@@ -30,7 +30,7 @@ impl Rulebook {
         self.count_tokens = script.count_tokens.or(self.count_tokens);
     }
 
-    /// Takes the first rule that matches and has uses left; the error says for each rule why it does not apply.
+    /// Uses the first rule that matches and has uses left. The error has a reason for every rule that does not apply.
     pub(crate) fn choose(&mut self, body: &Value) -> Result<Choice, Vec<String>> {
         let request = Conversation::of(body);
         let mut reasons = Vec::new();
@@ -88,20 +88,20 @@ pub(crate) fn uncovered_report(sequence: usize, body: &Value, reasons: &[String]
 
 struct RuleInUse {
     rule: Rule,
-    /// Uses by conversation, or all under the empty name if the rule does not distinguish them.
+    /// The number of uses by conversation; all under the empty key if the rule does not distinguish conversations.
     uses: HashMap<String, usize>,
 }
 
 impl RuleInUse {
     fn take(&mut self, request: Conversation<'_>) -> Result<Reply, String> {
-        let whose = if self.rule.per_conversation { request.identity() } else { String::new() };
-        let used = self.uses.get(&whose).copied().unwrap_or_default();
+        let key = if self.rule.per_conversation { request.identity() } else { String::new() };
+        let used = self.uses.get(&key).copied().unwrap_or_default();
         match self.rule.limit() {
             Some(limit) if used >= limit => {
                 Err(format!("matches, but is used up ({used} of {limit})"))
             }
             _ => {
-                self.uses.insert(whose, used + 1);
+                self.uses.insert(key, used + 1);
                 Ok(self.rule.reply(used).clone())
             }
         }

@@ -1,4 +1,4 @@
-//! Scripts: which replies the API gives to which requests, and how they are read from JSON.
+//! Scripts: which request gets which reply, and how scripts are read from JSON.
 //!
 //! A [`Script`] is a plain value. `rulebook` counts uses and chooses a rule for a request.
 
@@ -17,13 +17,13 @@ pub struct Script {
     /// The rules, in order of precedence.
     #[serde(default)]
     pub(crate) rules: Vec<Rule>,
-    /// What `count_tokens` answers; estimated from the request when absent.
+    /// The answer of `count_tokens`; estimated from the request when absent.
     #[serde(default)]
     pub(crate) count_tokens: Option<u64>,
 }
 
 impl Script {
-    /// A script without rules: every request to it is a failure.
+    /// A script without rules: every request is a failure.
     pub fn new() -> Self {
         Self::default()
     }
@@ -69,7 +69,7 @@ impl Script {
     }
 }
 
-/// One rule of a [`Script`]: a condition, what to reply, and how often.
+/// One rule of a [`Script`]: a condition, its replies, and how often it can be used.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Object<RuleShape>")]
 pub struct Rule {
@@ -84,8 +84,8 @@ pub struct Rule {
 impl Rule {
     /// A rule without a name and without limits.
     ///
-    /// With a single reply it can be used any number of times. With a list it is used up with its last reply, so that
-    /// one retry too many is noticed; [`Rule::times`] repeats the last reply.
+    /// With a single reply it can be used any number of times. With a list it is used up after its last reply, so that
+    /// a retry too many is a failure; [`Rule::times`] repeats the last reply.
     ///
     /// # Panics
     /// If the list of replies is empty.

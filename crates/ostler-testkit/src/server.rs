@@ -1,7 +1,7 @@
 //! [`ScriptedApi`]: a server for one test, from start to shutdown.
 //!
-//! It runs in its own thread with its own runtime. Dropping that runtime drops every connection, stalled ones
-//! included, so nothing outlives the server; and the test's runtime may be blocked or have its clock paused.
+//! It runs in its own thread with its own runtime, so the test's runtime may be blocked or have its clock paused.
+//! Dropping the runtime drops every connection, also stalled ones, so nothing outlives the server.
 
 use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -25,14 +25,14 @@ use crate::state::State;
 /// A scripted Messages API on its own loopback port.
 ///
 /// Dropping it stops the server. If a request was invalid or no rule covered it, dropping panics with the
-/// conversation, unless [`Self::take_failures`] was called. In `main` it prints the conversation instead: `main` may
-/// be returning an error, which a panic would hide.
+/// conversation, unless [`Self::take_failures`] was called. In `main` it prints the conversation instead, because a
+/// panic would hide an error that `main` returns.
 pub struct ScriptedApi {
     address: SocketAddr,
     state: State,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    /// The test has called [`Self::finish`], so failures panic.
+    /// Whether the test has called [`Self::finish`], so that failures panic.
     is_finished: bool,
 }
 
@@ -79,10 +79,10 @@ impl ScriptedApi {
         self.state.journal.requests()
     }
 
-    /// Waits until `/v1/messages` has been called this often, and returns the calls.
+    /// Waits until `/v1/messages` was called this often, and returns the calls.
     ///
     /// # Panics
-    /// When that takes longer than [`WAIT_LIMIT`].
+    /// If that takes longer than [`WAIT_LIMIT`].
     pub async fn wait_for_requests(&self, count: usize) -> Vec<RecordedRequest> {
         self.wait_for(&format!("{count} requests"), |requests| requests.len() >= count).await
     }
@@ -123,12 +123,12 @@ impl ScriptedApi {
         self.state.rulebook().append(script);
     }
 
-    /// The numbers of the rules that have answered nothing yet.
+    /// The numbers of the rules that have not answered a request yet.
     pub fn unused_rules(&self) -> Vec<usize> {
         self.state.rulebook().unused()
     }
 
-    /// Reports on the requests no rule covered.
+    /// Reports on the requests that no rule covered.
     pub fn unmatched(&self) -> Vec<String> {
         let unmatched =
             self.failures().into_iter().filter(|failure| failure.kind == FailureKind::Unmatched);
@@ -140,15 +140,15 @@ impl ScriptedApi {
         self.state.journal.failures()
     }
 
-    /// Returns the failures and forgets them, for tests that cause them on purpose.
+    /// Returns the failures and clears the list, for tests that cause them on purpose.
     pub fn take_failures(&self) -> Vec<Failure> {
         self.state.journal.take_failures()
     }
 
     /// Stops the server, and panics if there were failures.
     ///
-    /// Dropping it does the same, except in `main`: there the failures are printed, because `main` may be returning
-    /// an error that a panic would hide.
+    /// Dropping it does the same, except in `main`: there the failures are printed, because a panic would hide an error
+    /// that `main` returns.
     pub fn finish(mut self) {
         self.is_finished = !thread::panicking();
         drop(self);
@@ -156,7 +156,7 @@ impl ScriptedApi {
 
     fn stop(&mut self) {
         if let Some(stop) = self.stop.take() {
-            // The thread may be gone already; then there is nothing left to stop.
+            // Fails only if the thread has ended already.
             let _ = stop.send(());
         }
         if let Some(thread) = self.thread.take() {
@@ -177,8 +177,8 @@ impl Drop for ScriptedApi {
             "the scripted API got invalid or uncovered requests:\n\n{}",
             reports.join("\n")
         );
-        // A second panic would abort the test run and hide the first. In `main`, a panic would hide an error that is
-        // being returned; tests run in other threads.
+        // A second panic would abort the test run and hide the first. In `main`, a panic would hide an error that
+        // `main` returns; tests run in other threads.
         let hides_something = thread::panicking() || thread::current().name() == Some("main");
         match hides_something && !self.is_finished {
             true => _ = writeln!(io::stderr(), "{report}"),
@@ -198,7 +198,7 @@ fn run(port: u16, script: Script, ready: Ready, stopped: oneshot::Receiver<()>) 
     });
     match listening {
         Err(error) => {
-            // The test has given up waiting for the server.
+            // Fails only if the test no longer waits for the server.
             let _ = ready.send(Err(error));
         }
         Ok((runtime, listener, address)) => {
@@ -216,7 +216,7 @@ fn serve(runtime: &Runtime, listener: TcpListener, state: State, stopped: onesho
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     runtime.block_on(async {
         tokio::select! {
-            // Axum retries failed accepts for ever, so this ends only with the signal.
+            // Axum retries failed accepts without end, so only `stopped` ends this.
             _ = axum::serve(listener, app).into_future() => {}
             _ = stopped => {}
         }

@@ -11,7 +11,7 @@ use crate::patience::Patience;
 use crate::rulebook::Rulebook;
 use crate::script::Script;
 
-/// The shared state of a server. Cloning gives another handle to it.
+/// The shared state of a server. Clones share it.
 #[derive(Clone)]
 pub(crate) struct State {
     rulebook: Arc<Mutex<Rulebook>>,
@@ -21,7 +21,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// `runtime` is that of the server: its clock measures all timeouts.
+    /// `runtime` is the runtime of the server, whose clock measures all timeouts.
     pub(crate) fn new(script: Script, runtime: Handle) -> Self {
         let patience = Patience::new(runtime);
         Self {

@@ -1,4 +1,4 @@
-//! An HTTP error as a reply: code, body and headers, in the shape the API gives its errors.
+//! An HTTP error as a reply: code, body and headers, in the format of the API's errors.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::object::Object;
 
-/// An HTTP answer in place of a message.
+/// An HTTP error instead of a message.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "Object<StatusShape>")]
 pub struct Status {
@@ -21,7 +21,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// An answer with this code, and the API's error type and message for it.
+    /// An error with this code, and the error type and message that the API uses for it.
     ///
     /// # Panics
     /// If `code` is not a final HTTP status code: 200 to 999.
@@ -42,7 +42,7 @@ impl Status {
         self
     }
 
-    /// Replaces the whole body. A string is sent as it is, anything else as JSON.
+    /// Replaces the whole body. A string is sent unchanged, any other value as JSON.
     pub fn body(mut self, body: impl Into<Value>) -> Self {
         self.body = Some(body.into());
         self
@@ -106,7 +106,7 @@ fn usual_message(code: StatusCode) -> &'static str {
     }
 }
 
-/// Interim codes below 200 would leave the client waiting for the real answer.
+/// Codes below 200 are interim: the client would keep waiting for the final answer.
 fn final_code(code: u16) -> Option<StatusCode> {
     StatusCode::from_u16(code).ok().filter(|code| code.as_u16() >= 200)
 }

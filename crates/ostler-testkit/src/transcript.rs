@@ -1,6 +1,6 @@
 //! Renders a conversation for people: one numbered line per content block.
 //!
-//! Used in the report about an uncovered request, and by tests that compare or print what a model received. Long text
+//! Used in the report about an uncovered request, and by tests that compare or print what a model received. A long text
 //! is shortened in the middle, so that its start and its end stay visible.
 
 use serde_json::Value;
@@ -12,7 +12,7 @@ const LONGEST_TEXT: usize = 200;
 
 /// Renders the `messages` of a request, one line per block.
 ///
-/// A line says which message and block it is, who spoke, what kind of block, and its content:
+/// A line has the numbers of the message and the block, the role, the type of the block and its content:
 ///
 /// ```
 /// use serde_json::json;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_block_gets_a_line_of_its_own() {
+    fn every_kind_of_block_is_one_line() {
         let messages = [
             json!({"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "hm", "signature": "s"},

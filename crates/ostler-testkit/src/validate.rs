@@ -1,7 +1,7 @@
 //! Refuses requests that the real Messages API would refuse, above all invalid conversations.
 //!
-//! An engine that loses a tool result must not pass its tests because the fake model is lenient. The checks are those
-//! that an agent can get wrong; parameters such as temperature are not checked.
+//! An engine that loses a tool result must not pass its tests because the fake model is lenient. Checked is what an
+//! agent can get wrong; parameters such as temperature are not checked.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub(crate) fn check_message_request(body: &Value) -> Result<(), String> {
     }
 }
 
-/// The part of the checks that `count_tokens` shares.
+/// The checks that also apply to `count_tokens`.
 pub(crate) fn check_countable_request(body: &Value) -> Result<(), String> {
     if !body.is_object() {
         return Err("the request body must be a JSON object".to_owned());
@@ -54,7 +54,7 @@ fn check_tool_names(body: &Value) -> Result<(), String> {
 fn check_message(number: usize, message: &Value, is_last: bool) -> Result<(), String> {
     let at = format!("messages.{number}");
     let role = message["role"].as_str().ok_or(format!("{at}.role: Field required"))?;
-    // Newer models accept system messages in the middle of a conversation; at its start they are in `system`.
+    // Newer models accept system messages after the first message. Before it, instructions belong into `system`.
     let is_allowed = matches!(role, "user" | "assistant") || (role == "system" && number > 0);
     if !is_allowed {
         return Err(format!("{at}.role: must be \"user\" or \"assistant\", not \"{role}\""));
@@ -86,7 +86,7 @@ fn check_block(at: &str, role: &str, block: &Value) -> Result<(), String> {
     };
     match (kind, role) {
         ("text", _) => required("text"),
-        // For newer models, changes of the tools are there, too.
+        // Blocks of other types are allowed: for newer models, system messages can also change the tools.
         (
             "image" | "document" | "thinking" | "redacted_thinking" | "tool_use" | "tool_result",
             "system",
@@ -109,7 +109,7 @@ fn check_block(at: &str, role: &str, block: &Value) -> Result<(), String> {
     }
 }
 
-/// Every `tool_use` must be answered exactly once in the next message, and nothing else may be answered.
+/// Every `tool_use` must have exactly one `tool_result` in the next message, and there must be no other results.
 fn check_tool_pairs(messages: &[Value]) -> Result<(), String> {
     let mut ever_called = HashSet::new();
     let mut open: Vec<&str> = Vec::new();
@@ -250,8 +250,8 @@ mod tests {
     fn results_must_precede_text() {
         let mut late = results(&["1"]);
         late["content"].as_array_mut().unwrap().insert(0, json!({"type": "text", "text": "first"}));
-        let said = check(json!([user("a"), calls(&["1"]), late]));
-        assert_eq!(said, "messages.2: tool_result blocks must come before any other content");
+        let error = check(json!([user("a"), calls(&["1"]), late]));
+        assert_eq!(error, "messages.2: tool_result blocks must come before any other content");
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         assert!(check(json!([{"role": "system", "content": "x"}])).contains("not \"system\""));
     }
 
-    /// As the vendor's CLI sends them to its newest models. Mutant: the role refused everywhere.
+    /// The vendor's CLI sends them to its newest models. Mutant: the role refused everywhere.
     #[test]
     fn a_system_message_is_allowed_in_the_middle_and_at_the_end() {
         let system = |content: Value| json!({"role": "system", "content": content});
@@ -300,17 +300,17 @@ mod tests {
 
     #[test]
     fn model_messages_and_max_tokens_are_required() {
-        let said = |body: Value| check_message_request(&body).unwrap_err();
+        let error = |body: Value| check_message_request(&body).unwrap_err();
         assert_eq!(
-            said(json!({"messages": [user("a")], "max_tokens": 1})),
+            error(json!({"messages": [user("a")], "max_tokens": 1})),
             "model: Field required"
         );
-        assert_eq!(said(json!({"model": "m", "max_tokens": 1})), "messages: Field required");
+        assert_eq!(error(json!({"model": "m", "max_tokens": 1})), "messages: Field required");
         assert_eq!(
-            said(json!({"model": "m", "messages": [user("a")]})),
+            error(json!({"model": "m", "messages": [user("a")]})),
             "max_tokens: Field required"
         );
-        assert!(said(json!([])).contains("JSON object"));
+        assert!(error(json!([])).contains("JSON object"));
         let tools =
             json!({"model": "m", "messages": [user("a")], "tools": [{"name": "A"}, {"name": "A"}]});
         assert!(check_countable_request(&tools).unwrap_err().contains("A is not"));

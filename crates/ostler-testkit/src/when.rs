@@ -1,4 +1,4 @@
-//! The condition of a rule, and why a request does not meet it.
+//! The condition of a rule, and the reason why a request does not meet it.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ pub fn when() -> When {
     When::default()
 }
 
-/// The condition of a rule. Everything that is set must hold.
+/// The condition of a rule. All its parts must hold.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct When {
@@ -27,14 +27,14 @@ pub struct When {
 }
 
 impl When {
-    /// The prompt contains `text`. The prompt is the text of the newest user message that has any: its text
-    /// blocks joined by newlines, without tool results and without blocks starting with `<system-reminder>`.
+    /// The prompt contains `text`. The prompt is the text of the newest user message with text: its text blocks joined
+    /// by newlines, without tool results and without blocks that start with `<system-reminder>`.
     pub fn prompt_contains(mut self, text: impl Into<String>) -> Self {
         self.prompt = Some(text.into());
         self
     }
 
-    /// Some string in the messages contains `text`; tool inputs and tool results count.
+    /// A string in the messages contains `text`; tool inputs and tool results count.
     pub fn any_text_contains(mut self, text: impl Into<String>) -> Self {
         self.any_text = Some(text.into());
         self
@@ -46,19 +46,19 @@ impl When {
         self
     }
 
-    /// The conversation holds this many assistant messages already: 0 for the first request.
+    /// The conversation has this many assistant messages: 0 for the first request.
     pub fn turn(mut self, turn: usize) -> Self {
         self.turn = Some(turn);
         self
     }
 
-    /// The model is this one, or starts like this when `model` ends in `*`.
+    /// The model has this name. A name that ends in `*` is a prefix.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// The last message holds tool results (or holds none).
+    /// The last message has tool results, or has none.
     pub fn has_tool_result(mut self, present: bool) -> Self {
         self.tool_result = Some(ResultCondition::Present(present));
         self
@@ -70,13 +70,13 @@ impl When {
         self
     }
 
-    /// The last message holds a result of the tool with this name.
+    /// The last message has a result of the tool with this name.
     pub fn tool_result_of(mut self, tool: impl Into<String>) -> Self {
         self.tool_result_of = Some(tool.into());
         self
     }
 
-    /// The last message holds a tool result marked as an error (or holds none).
+    /// The last message has a tool result marked as an error, or has none.
     pub fn has_tool_error(mut self, present: bool) -> Self {
         self.tool_error = Some(present);
         self
@@ -88,7 +88,7 @@ impl When {
         self
     }
 
-    /// The request asks for a stream (or does not).
+    /// The request asks for a stream, or does not.
     pub fn streaming(mut self, streaming: bool) -> Self {
         self.streaming = Some(streaming);
         self
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn each_condition_says_why_it_does_not_hold() {
+    fn each_condition_has_a_reason_why_it_does_not_hold() {
         check(when().prompt_contains("delete"), Some("prompt does not contain \"delete\""));
         check(when().any_text_contains("rm"), Some("no message contains \"rm\""));
         check(when().system_contains("rude"), Some("system prompt does not contain \"rude\""));

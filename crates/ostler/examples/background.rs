@@ -1,4 +1,4 @@
-//! Work that goes on while the conversation does: the agent is told when it ends, and a query waits for that.
+//! A command that runs in the background during the conversation. The agent is notified when it ends; the query waits.
 
 use ostler::Message;
 use ostler::proto::message::System;

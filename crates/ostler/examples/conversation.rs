@@ -1,4 +1,4 @@
-//! A conversation: a client keeps the session open, for as many prompts as one likes.
+//! A conversation: a client keeps the session open for any number of prompts.
 
 use ostler::{Client, Decision};
 
@@ -9,11 +9,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ostler::Options::new().cwd(folder.path()).on_permission(|_| async { Decision::allow() });
     let mut client = Client::connect(options).await?;
 
-    // The short way: say something, wait for the result.
+    // The short way: send a prompt and wait for the result.
     let result = client.prompt("write \"good morning\" to notes.txt").await?;
     println!("agent: {}", result.result.unwrap_or_default());
 
-    // The long way: say something, read all messages up to the result.
+    // The long way: send a prompt and read all messages up to the result.
     client.send("read notes.txt").await?;
     let mut turn = client.turn();
     while let Some(message) = turn.next().await {

@@ -1,11 +1,11 @@
-//! Functions of this program as tools: typed arguments, readable errors, and an MCP server that is nothing but a value.
+//! Functions of this program as tools: typed arguments, readable errors, and an MCP server inside this process.
 
 use ostler::mcp::{Resource, Server, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// The model sees this schema, descriptions included. What does not fit it is answered with an error that the model can
-/// correct, and the function is not called.
+/// The model sees the schema of this type, descriptions included. Arguments that do not match it are answered with an
+/// error, so that the model can correct them; the function is not called.
 #[derive(Deserialize, JsonSchema)]
 struct Convert {
     /// Degrees Celsius.
@@ -27,7 +27,7 @@ fn weather() -> Server {
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {
-    // The engine calls it `mcp__weather__to_fahrenheit`; the rule spares the question whether it may run.
+    // The tool's name in the engine is `mcp__weather__to_fahrenheit`. The rule allows it without approval.
     let options = ostler::Options::new().server(weather()).allow(["mcp__weather__to_fahrenheit"]);
     let mut client = ostler::Client::connect(options).await?;
     for prompt in [

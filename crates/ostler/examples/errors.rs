@@ -1,4 +1,4 @@
-//! What can go wrong, and how to tell one trouble from another.
+//! Errors, and how to distinguish them.
 
 use ostler::{Error, ErrorKind, Options};
 

@@ -1,4 +1,4 @@
-//! Hooks: look at every call before it runs, and at every result. The closure's input says which event it is for.
+//! Hooks: inspect every call before it runs, and every result. The type of the closure's argument names the event.
 
 use ostler::hook::{HookOutput, PostToolUseInput, PreToolUseInput};
 use ostler::{Client, Hook};

@@ -6,7 +6,7 @@ use ostler::{Client, Message};
 async fn main() -> Result<(), ostler::Error> {
     let options = ostler::Options::new().allow(["Bash(sleep:*)"]);
     let mut client = Client::connect(options).await?;
-    // A handle can be used from anywhere, also while the messages are being read.
+    // A handle can be used from any task, also while this one reads messages.
     let handle = client.handle();
 
     client.send("run `sleep 600`").await?;

@@ -1,5 +1,5 @@
-//! The same kind of server as in `custom_tools`, as a program of its own for any MCP client: it speaks on standard input
-//! and output, so that nothing else may be printed.
+//! The same kind of server as in `custom_tools`, as a separate program for any MCP client. The protocol uses standard
+//! input and output, so the program must not print anything else.
 
 use std::convert::Infallible;
 

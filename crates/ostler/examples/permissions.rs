@@ -5,13 +5,13 @@ use ostler::{Client, Decision, PermissionRequest};
 fn decide(call: PermissionRequest) -> Decision {
     println!("? {} {}", call.tool_name, call.input);
     match (call.tool_name.as_str(), call.input["command"].as_str()) {
-        // Yes, and from now on without a question.
+        // Yes, and from now on without approval.
         ("Write", _) => Decision::allow().with_rules(call.suggestions()),
-        // Yes, but not quite as asked.
+        // Yes, but with another command.
         ("Bash", Some("make")) => {
             Decision::allow().edit(|input| input["command"] = "echo make".into())
         }
-        // No. The agent reads why, and goes on; with `.and_stop()` it would not.
+        // No. The agent reads the reason and continues; with `.and_stop()` it stops.
         _ => Decision::deny("this folder is not for that"),
     }
 }

@@ -1,8 +1,8 @@
-//! Answer the agent's questions. They are not permissions: there is something to choose.
+//! Answer the agent's questions. They are not permission requests: the user chooses between options.
 
 use ostler::{Answers, QuestionRequest};
 
-/// Takes the last option of every question; a program with a person in front of it would show them.
+/// Chooses the last option of every question. A program with a user would show the options.
 async fn answer(asked: QuestionRequest) -> Answers {
     let mut answers = Answers::new();
     for question in &asked.questions {

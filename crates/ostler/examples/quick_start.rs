@@ -1,4 +1,4 @@
-//! Ask something, read what the agent says. Without a key in the environment an offline demo answers.
+//! Send a prompt and read the agent's answer. Without a key in the environment an offline demo answers.
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {

@@ -1,4 +1,4 @@
-//! An answer as a value: the type says what the agent has to come back with.
+//! An answer as a value: the type defines what the agent must return.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 struct Listing {
     /// The files, by name.
     files: Vec<String>,
-    /// What strikes you about them.
+    /// What is remarkable about them.
     remark: String,
 }
 

@@ -1,4 +1,4 @@
-//! Work given to subagents: what they do is told as it happens, and every call of theirs is asked about like any other.
+//! Work given to subagents. Their messages arrive as they work, and their calls require approval like all others.
 
 use ostler::{Decision, Message};
 
@@ -6,7 +6,7 @@ use ostler::{Decision, Message};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     let options = ostler::Options::new().cwd(folder.path()).on_permission(|call| async move {
-        // The agent that asks is named; the main conversation has no name.
+        // A subagent has an id; the main conversation has none.
         let who = if call.agent_id.is_some() { "a subagent" } else { "the agent" };
         println!("? {who} wants {} {}", call.tool_name, call.input);
         Decision::allow()

@@ -1,8 +1,7 @@
 //! Ostler: an agent in your program.
 //!
-//! A prompt goes in; a model answers, calls tools that look into files, change them and run commands, and comes back
-//! with a result. This crate is the Claude Agent SDK for Rust with the engine that does all this built in: there is no
-//! other program to install.
+//! You send a prompt; a model answers it, calls tools that read files, change them and run commands, and returns a
+//! result. This crate is the Claude Agent SDK for Rust with the engine built in: there is no other program to install.
 //!
 //! # Quick start
 //!
@@ -20,13 +19,13 @@
 //! ```
 //!
 //! With `ANTHROPIC_API_KEY` in the environment a real model answers. Without it an offline demo does, which understands
-//! a few plain sentences (say `help`) and uses the same tools: enough to try everything on this page. Each step below
-//! has a program in `examples/`, to be started with `cargo run --example`.
+//! a few plain sentences (send `help`) and uses the same tools: enough to try everything on this page. Each step below
+//! has a program in `examples/`; start it with `cargo run --example`.
 //!
-//! # What one does with it
+//! # What you can do with it
 //!
-//! **Read an answer as it is written** (`streaming`). With [`Options::partial_messages`] pieces come as
-//! [`Message::text_delta`]; finished blocks come as well. A [`Fold`] puts the pieces together, for those who redraw.
+//! **Read an answer as it is written** (`streaming`). With [`Options::partial_messages`] the text arrives in deltas
+//! ([`Message::text_delta`]), in addition to finished blocks. A [`Fold`] joins the deltas, for programs that redraw.
 //!
 //! **Get just the result** ([`prompt`]):
 //!
@@ -72,8 +71,8 @@
 //! ```
 //!
 //! **Decide what the agent may do** ([`Options::allow`], [`Options::deny`], [`Options::on_permission`], `permissions`).
-//! Looking around in the working directory is free. Everything else runs only if a rule or the callback says yes;
-//! without either it is denied.
+//! Calls that only read in the working directory need no approval. Every other call runs only if a rule or the callback
+//! allows it.
 //!
 //! ```
 //! use ostler::Decision;
@@ -86,18 +85,17 @@
 //! });
 //! ```
 //!
-//! **Answer its questions** ([`Options::on_question`], `questions`). They come apart from permissions, and never look
-//! like one.
+//! **Answer its questions** ([`Options::on_question`], `questions`). They have their own callback, so they cannot be
+//! mistaken for permission requests.
 //!
-//! **Show dialogs** ([`Options::on_dialog`]) of engines that have some of their own.
+//! **Show dialogs** ([`Options::on_dialog`]) of engines that have their own.
 //!
-//! **Look at every call** ([`Hook`], `hooks`). A hook is notified of an event, can add to what the model knows, change a call
-//! or stop it. A hook that fails stops what it guards.
+//! **Look at every call** ([`Hook`], `hooks`). A hook is notified of an event. It can add context for the model, change a
+//! call or stop it. If a hook fails, the call that it guards is denied.
 //!
 //! **Give it tools of your own** ([`mcp`], [`Options::server`], `custom_tools`): functions with typed arguments, as an MCP
-//! server inside your program. Servers that others wrote come with [`Options::mcp_server`]; what they ask the user comes
-//! to [`Options::on_elicitation`]. The same server is a program of its own with [`mcp::Server::serve_stdio`]
-//! (`mcp_server`).
+//! server inside your program. [`Options::mcp_server`] adds other MCP servers; [`Options::on_elicitation`] answers the
+//! questions that they ask the user. With [`mcp::Server::serve_stdio`] your server is a separate program (`mcp_server`).
 //!
 //! ```
 //! use ostler::mcp::{Server, tool};
@@ -110,12 +108,12 @@
 //! ```
 //!
 //! **Let it delegate** (`subagents`, [`Options::agent`]). A subagent has the permissions of its parent and its own
-//! conversation; its messages come with [`Message::parent_tool_use_id`], its questions with the agent's id.
+//! conversation. Its messages have a [`Message::parent_tool_use_id`], its questions the agent's id.
 //!
-//! **Continue later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are kept
-//! on disk, in the format of Claude Code.
+//! **Continue later** ([`Options::resume`], [`Options::fork`], [`Options::continue_newest`], `sessions`). Sessions are
+//! stored on disk, in the format of Claude Code.
 //!
-//! **Keep sessions in your own place** ([`Options::session_store`], [`session_store`]), and resume them on another machine:
+//! **Store sessions elsewhere** ([`Options::session_store`], [`session_store`]), and resume them on another machine:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -128,7 +126,7 @@
 //! let options = || ostler::Options::new().session_store(Arc::clone(&store));
 //! # let options = || options().model("offline-demo").env("CLAUDE_CONFIG_DIR", &disk);
 //! let first = ostler::prompt("list the files", options()).await?;
-//! // Elsewhere: only the store is the same.
+//! // On another machine: only the store is the same.
 //! # let options = || options().env("CLAUDE_CONFIG_DIR", "/nowhere");
 //! let second = ostler::prompt("count the files", options().resume(first.session_id.as_str())).await?;
 //! assert_eq!(first.session_id, second.session_id);
@@ -136,69 +134,69 @@
 //! ```
 //!
 //! **Stop it** ([`Client::interrupt`], `interrupt`), **limit it** ([`Options::max_turns`], [`Options::max_budget_usd`]),
-//! **cancel it** from elsewhere ([`Options::cancel_with`]), or just drop the [`Query`] or [`Client`]: the agent ends with
+//! **cancel it** from another task ([`Options::cancel_with`]), or drop the [`Query`] or [`Client`]: the agent ends with
 //! everything it started.
 //!
-//! **Test it offline** ([`Options::record`], [`Options::replay`], `offline_test`). A run is recorded once, and answered
-//! from the recording ever after: no key, no network, the same every time.
+//! **Test it offline** ([`Options::record`], [`Options::replay`], `offline_test`). You record a run once; after that the
+//! recording answers, without a key and a network, and always the same.
 //!
-//! **Let work continue in the background** (`background`). [`query`] ends when all of it has ended.
+//! **Let work continue in the background** (`background`). A [`query`] ends when all background tasks have ended.
 //!
-//! **Leave it alone with a task** (feature `prompts`, crate `ostler-prompt`): prompts as checked values, typed answers,
-//! deadlines, budgets that several runs share, copies of folders to work in, and events on the way.
+//! **Run it unattended** (feature `prompts`, crate `ostler-prompt`): prompts as checked values, typed answers, deadlines,
+//! budgets that several runs share, copies of folders to work in, and progress events.
 //!
 //! # Which engine
 //!
 //! | options | the engine is |
 //! |---|---|
-//! | [`Options::new`] | in this process: starts in no time, moves messages without serialising them |
+//! | [`Options::new`] | in this process: starts at once, passes messages without serialising them |
 //! | `Options::new().transport(Process::find())` ([`Process::find`]) | a program found by `OSTLER_ENGINE`, or as `ostler` or `claude` on the `PATH` |
 //! | [`Options::executable`] | that program: `ostler`, or Claude Code as a binary or as `cli.js` |
 //! | [`Options::transport`] | whatever implements [`transport::Transport`] |
 //!
-//! Nothing else changes: the same options, callbacks and messages work with all of them. Programs that need no engine
-//! inside can depend on `ostler-sdk` alone.
+//! The same options, callbacks and messages work with all of them. Programs that do not need the built-in engine can
+//! depend on `ostler-sdk` alone.
 //!
 //! # Features
 //!
-//! All but `prompts` are on by default. `default-features = false` leaves out what brings other crates along; what needs a
-//! feature that is off says so.
+//! All but `prompts` are on by default. `default-features = false` saves dependencies; an operation that needs a feature
+//! that is off fails with an error that names it.
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `mcp-http` | MCP servers behind an address |
+//! | `mcp-http` | MCP servers over HTTP |
 //! | `offline` | the offline demo, which answers without a key |
 //! | `pdf` | PDF documents for the tool `Read` |
 //! | `prompts` | typed prompts (`ostler::prompts`) |
 //! | `web` | the tool `WebFetch` |
 //!
-//! The crate runs on Unix only. It needs unwinding panics (`panic = "unwind"`, the default) to keep its promise that a
-//! callback that panics denies. It turns on `serde_json/preserve_order` and `float_roundtrip`;
+//! The crate runs on Unix only. It needs unwinding panics (`panic = "unwind"`, the default): a permission callback that
+//! panics denies the call. It turns on `serde_json/preserve_order` and `float_roundtrip`;
 //! `serde_json/arbitrary_precision` must stay off.
 //!
 //! # When something goes wrong
 //!
-//! Everything fails with an [`Error`], whose text says what happened and what helps. [`Error::kind`] sorts them
+//! Every operation fails with an [`Error`], whose text says what happened and what to do. [`Error::kind`] classifies it
 //! (`errors`):
 //!
 //! | [`ErrorKind`] | what happened | what to do |
 //! |---|---|---|
 //! | `Engine` | there is no engine, or it does not start | install one, or use the built-in one: [`Options::new`] |
-//! | `Usage` | the options contradict each other or the machine | correct them |
-//! | `Connection` | the engine has gone; [`Error::exit_code`], [`Error::stderr`] | start a new session and resume |
-//! | `Protocol` | the engine said something malformed | report it; the engine is too old, too new or broken |
-//! | `Refused` | the engine said no to a request | see the text |
+//! | `Usage` | the options contradict each other or do not fit this machine | correct them |
+//! | `Connection` | the engine has ended; [`Error::exit_code`], [`Error::stderr`] | start a new session and resume |
+//! | `Protocol` | the engine sent a malformed message | report it; the engine is too old, too new or broken |
+//! | `Refused` | the engine refused a request | see the text |
 //! | `Unsupported` | the engine does not know a request | use another engine, or do without |
 //! | `Cancelled` | the token of [`Options::cancel_with`] fired | nothing |
-//! | `Api` | the API said no; [`Error::api_status`] | if [`Error::is_retryable`], try again later |
+//! | `Api` | the API returned an error; [`Error::api_status`] | if [`Error::is_retryable`], try again later |
 //! | `MaxTurns`, `Budget` | a limit was reached | resume with a higher one |
-//! | `Answer` | the answer is not of the type asked for | ask again, or loosen the type |
+//! | `Answer` | the answer does not have the requested type | ask again, or loosen the type |
 //! | `Turn` | the turn was interrupted, or failed otherwise | the session continues |
 //! | `Timeout` | something took longer than its limit | try again, or set another limit |
 //! | `Session` | a stored session is missing or cannot be changed | list the sessions ([`Sessions`]) |
 //!
-//! A tool that fails, a call that is denied and a hook that panics are no errors of the session: the model reads about
-//! them and continues.
+//! A tool that fails, a call that is denied and a hook that panics are not errors of the session: the model reads the
+//! reason and continues.
 #![warn(missing_docs)]
 
 #[cfg(not(unix))]

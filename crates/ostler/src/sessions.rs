@@ -58,19 +58,19 @@ pub struct Sessions {
     store: Option<SessionStoreOptions>,
 }
 
-/// A session, as a listing shows it. Everything comes from the two ends of its file.
+/// A session in a listing. The values come from the beginning and the end of its file; the middle is not read.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SessionInfo {
-    /// The session, for [`crate::Options::resume`].
+    /// The session's id, for [`crate::Options::resume`].
     pub id: SessionId,
-    /// What to show for it: its title, the latest prompt, a summary, or the first prompt.
+    /// A text to display: the title, else the latest prompt, else a summary, else the first prompt.
     pub summary: String,
     /// When the file was last written.
     pub last_modified: SystemTime,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub file_size: u64,
-    /// The title that the user or the model gave.
+    /// The title set by the user or the model.
     pub custom_title: Option<String>,
     /// The first prompt, shortened to 200 characters.
     pub first_prompt: Option<String>,
@@ -84,7 +84,7 @@ pub struct SessionInfo {
     pub created_at: Option<SystemTime>,
 }
 
-/// What a fork is to be like.
+/// How [`Sessions::fork_with`] copies a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct ForkOptions {
@@ -93,13 +93,12 @@ pub struct ForkOptions {
 }
 
 impl ForkOptions {
-    /// The whole conversation, with the title of the original and ` (fork)`.
+    /// Copies the whole conversation. The title is that of the original followed by ` (fork)`.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Copies the conversation up to this message and including it. The uuid is that of a message of
-    /// [`Sessions::messages`].
+    /// Copies the conversation up to and including this message, given by its uuid in [`Sessions::messages`].
     pub fn up_to(mut self, message: impl Into<Uuid>) -> Self {
         self.up_to = Some(message.into());
         self
@@ -132,15 +131,16 @@ impl Sessions {
         self
     }
 
-    /// Another configuration folder than `$CLAUDE_CONFIG_DIR` or `~/.claude`.
+    /// Uses this configuration folder in place of `$CLAUDE_CONFIG_DIR` or `~/.claude`.
     #[must_use]
     pub fn config_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.config = Some(folder.into());
         self
     }
 
-    /// The sessions in a store, in place of those on disk: of the project that the store is used with, by default that of
-    /// [`Sessions::folder`] or of this process's own working directory. Other git worktrees are not looked at.
+    /// Uses the sessions in a store in place of those on disk. They belong to the project key of the store's options; by
+    /// default that is the key of [`Sessions::folder`], or of this process's working directory. Sessions of other git
+    /// worktrees are not included.
     ///
     /// ```
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
@@ -166,7 +166,7 @@ impl Sessions {
         self.listed(0, None).await
     }
 
-    /// At most `limit` sessions, newest first, after the first `offset` of them. Reads no more files than that takes.
+    /// At most `limit` sessions, newest first, without the first `offset` of them. Reads only as many files as needed.
     ///
     /// # Errors
     /// As [`Sessions::list`].
@@ -186,7 +186,7 @@ impl Sessions {
         .await
     }
 
-    /// One session; `None` if it does not exist or has nothing to show.
+    /// One session; `None` if it does not exist or would not be listed.
     ///
     /// # Errors
     /// As [`Sessions::list`].
@@ -203,8 +203,8 @@ impl Sessions {
         .await
     }
 
-    /// The conversation: what the user and the model said, and tool calls with their results, oldest first. After a
-    /// compaction it begins with the summary.
+    /// The conversation, oldest message first: messages of the user and the model, tool calls and their results. After
+    /// a compaction it begins with the summary.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), ostler::Error> {
@@ -219,7 +219,7 @@ impl Sessions {
     /// ```
     ///
     /// # Errors
-    /// When there is no such session, or its file cannot be read.
+    /// When the session does not exist, or its file cannot be read.
     pub async fn messages(&self, id: impl Into<SessionId>) -> Result<Vec<Message>, Error> {
         self.with(id, |file| {
             let transcript = file.transcript()?;
@@ -231,7 +231,7 @@ impl Sessions {
     /// Gives a session a title.
     ///
     /// # Errors
-    /// When there is no such session, the title is empty, or the file cannot be written.
+    /// When the session does not exist, the title is empty, or the file cannot be written.
     pub async fn rename(
         &self,
         id: impl Into<SessionId>,
@@ -241,19 +241,19 @@ impl Sessions {
         self.with(id, move |file| file.rename(&title)).await
     }
 
-    /// Gives a session a tag in place of the one it has, or with `None` removes it.
+    /// Sets the tag of a session; `None` removes it. A session has at most one tag.
     ///
     /// # Errors
-    /// When there is no such session, the tag is empty, or the file cannot be written.
+    /// When the session does not exist, the tag is empty, or the file cannot be written.
     pub async fn tag(&self, id: impl Into<SessionId>, tag: Option<&str>) -> Result<(), Error> {
         let tag = tag.map(str::to_owned);
         self.with(id, move |file| file.tag(tag.as_deref())).await
     }
 
-    /// Deletes a session for good, with the transcripts of its subagents.
+    /// Deletes a session permanently, together with the transcripts of its subagents.
     ///
     /// # Errors
-    /// When there is no such session, or its file cannot be deleted.
+    /// When the session does not exist, or its file cannot be deleted.
     pub async fn delete(&self, id: impl Into<SessionId>) -> Result<(), Error> {
         if let Some(stored) = self.stored() {
             return stored.delete(&id.into()).await;
@@ -261,15 +261,15 @@ impl Sessions {
         self.with(id, SessionFile::delete).await
     }
 
-    /// Copies a session under a new id, which it returns. The original stays as it is.
+    /// Copies a session and returns the copy's new id. The original does not change.
     ///
     /// # Errors
-    /// When there is no such session, it has no messages, or the copy cannot be written.
+    /// When the session does not exist, it has no messages, or the copy cannot be written.
     pub async fn fork(&self, id: impl Into<SessionId>) -> Result<SessionId, Error> {
         self.fork_with(id, ForkOptions::new()).await
     }
 
-    /// [`Sessions::fork`] up to a message, or with a title.
+    /// [`Sessions::fork`], up to a message or with another title.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), ostler::Error> {
@@ -303,7 +303,6 @@ impl Sessions {
         self.blocking(move |sessions| work(&sessions.find(&id)?)).await
     }
 
-    /// The sessions of the store, if there is one.
     fn stored(&self) -> Option<StoredSessions<'_>> {
         let options = self.store.as_ref()?;
         let own = || project_key(self.folder.as_deref().unwrap_or(Path::new(".")));
@@ -311,7 +310,7 @@ impl Sessions {
         Some(StoredSessions { options, project, cwd: self.folder.clone() })
     }
 
-    /// Files are read on a thread that may wait for the disk.
+    /// Runs `work`, which reads and writes files, on a thread for blocking operations.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, StoreError> + Send + 'static,
@@ -361,7 +360,7 @@ impl From<store::SessionInfo> for SessionInfo {
     }
 }
 
-/// A line of the file as the session said it.
+/// The message that a line of the file contains, if it is one of the user or the model.
 fn message(line: &TranscriptLine) -> Option<Message> {
     match line {
         TranscriptLine::User(entry) => Some(Message::User(Box::new(User {

@@ -18,7 +18,7 @@ impl Translator {
     pub(super) fn update_todos(&mut self, speaker: &Speaker, id: &str, output: Option<&Value>) {
         let Some(call) = self.calls.get(id) else { return };
         let input = call.input();
-        let known = self.things_to_do.0.iter().find(|(whose, _)| whose == speaker);
+        let known = self.things_to_do.0.iter().find(|(owner, _)| owner == speaker);
         let before = known.map(|(_, list)| list.clone());
         let list = before.clone().unwrap_or_else(|| json!([]));
         let after = match call.name.as_str() {
@@ -28,14 +28,14 @@ impl Translator {
             _ => return,
         };
         let Some(after) = after.filter(|after| before.as_ref() != Some(after)) else { return };
-        self.things_to_do.0.retain(|(whose, _)| whose != speaker);
+        self.things_to_do.0.retain(|(owner, _)| owner != speaker);
         self.things_to_do.0.push((speaker.clone(), after.clone()));
         self.send_todos(speaker, before, after);
     }
 
     fn send_todos(&mut self, speaker: &Speaker, before: Option<Value>, after: Value) {
-        let whose = self.run_of(speaker).map(|run| format!("-{run}")).unwrap_or_default();
-        let message_id = format!("{ACTIVITY}-{}{whose}", self.settings.run_id);
+        let suffix = self.run_of(speaker).map(|run| format!("-{run}")).unwrap_or_default();
+        let message_id = format!("{ACTIVITY}-{}{suffix}", self.settings.run_id);
         let activity_type = ACTIVITY.to_owned();
         let body = match before {
             Some(before) => {

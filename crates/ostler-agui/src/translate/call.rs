@@ -1,4 +1,4 @@
-//! Tool calls: each starts once, completes once, is answered once.
+//! Tool calls: each starts once, is completed once and answered once.
 
 use ostler_proto::api::ToolUseBlock;
 use serde_json::Value;
@@ -96,20 +96,20 @@ impl Translator {
         }
     }
 
-    pub(super) fn extend_call(&mut self, id: &str, piece: &str) {
+    pub(super) fn extend_call(&mut self, id: &str, delta: &str) {
         let Some(call) = self.calls.get_mut(id).filter(|call| !call.complete) else { return };
-        if piece.is_empty() {
+        if delta.is_empty() {
             return;
         }
-        call.arguments.push_str(piece);
+        call.arguments.push_str(delta);
         if !call.hidden {
             let speaker = call.speaker.clone();
-            let (tool_call_id, delta) = (id.to_owned(), piece.to_owned());
+            let (tool_call_id, delta) = (id.to_owned(), delta.to_owned());
             self.emit(&speaker, Body::ToolCallArgs { tool_call_id, delta });
         }
     }
 
-    /// Ends the arguments, complete or not.
+    /// Ends the arguments, even if they are incomplete.
     pub(super) fn close_call(&mut self, id: &str) {
         let Some(call) = self.calls.get(id).filter(|call| !call.complete) else { return };
         if call.arguments.is_empty() {
@@ -123,8 +123,8 @@ impl Translator {
         }
     }
 
-    /// A complete call. If its deltas arrived before, nothing is added: what they lack is unknown, and they end by
-    /// themselves.
+    /// Translates a complete call. If deltas of its arguments arrived before, nothing is added: it is unknown which
+    /// part they lack, and their own end follows.
     pub(super) fn whole_call(&mut self, speaker: &Speaker, block: &ToolUseBlock) {
         let id = block.id.to_string();
         match self.calls.get(&id) {
@@ -147,8 +147,8 @@ impl Translator {
         }
     }
 
-    /// Whether the run only waits for the client: no message is streaming, and every unanswered call is `waiting`,
-    /// has not `begun`, or started a subagent to which the same applies.
+    /// Whether the run only waits for the client: no message is streaming, and every unanswered call is `waiting`, has
+    /// not `begun`, or started a subagent that waits for the client.
     pub fn only_waits(&self, waiting: &dyn Fn(&str) -> bool, begun: &dyn Fn(&str) -> bool) -> bool {
         if self.lanes.values().any(super::Lane::is_streaming) {
             return false;
@@ -166,7 +166,7 @@ impl Translator {
         children.any(|child| waiting(&child.id) || self.has_waiting_child(child, waiting))
     }
 
-    /// A call that the server makes instead of the model: it wants the client to run a tool.
+    /// Sends a call that the server makes instead of the model, so that the client runs a tool.
     pub fn call_client(&mut self, id: &str, name: &str, arguments: &Value) -> Vec<Event> {
         self.step(|it| {
             let speaker = None;

@@ -10,7 +10,7 @@ use super::subagent::SubagentEnd;
 use super::{Counts, Translator, lane};
 use crate::event::{Body, Event, Interrupt, Outcome, TokenUsage};
 
-/// The error that the engine sent as an assistant message because the API failed.
+/// An API error that the engine sent as an assistant message.
 #[derive(Debug)]
 pub(super) struct Failure {
     message: String,
@@ -18,22 +18,23 @@ pub(super) struct Failure {
 }
 
 impl Translator {
-    /// Keeps an API error, which arrives as an assistant message, for the end of the run.
-    pub(super) fn is_failure(&mut self, said: &Assistant) -> bool {
-        let marked = said.error.is_some() || said.is_api_error_message == Some(true);
-        if !marked || said.message.model != SYNTHETIC_MODEL {
+    /// Whether a message is an API error, which the engine sends as an assistant message. Stores it for the end of the
+    /// run.
+    pub(super) fn is_failure(&mut self, sent: &Assistant) -> bool {
+        let marked = sent.error.is_some() || sent.is_api_error_message == Some(true);
+        if !marked || sent.message.model != SYNTHETIC_MODEL {
             return false;
         }
-        let texts = said.message.content.iter().filter_map(|block| block.as_text());
+        let texts = sent.message.content.iter().filter_map(|block| block.as_text());
         let message = texts.collect::<Vec<_>>().join("\n");
-        let code = said.error.as_ref().and_then(wire_name);
-        let code = code.or_else(|| said.api_error_type.clone());
+        let code = sent.error.as_ref().and_then(wire_name);
+        let code = code.or_else(|| sent.api_error_type.clone());
         self.failure =
             Some(Failure { message, code: code.unwrap_or_else(|| "api_error".to_owned()) });
         true
     }
 
-    /// The caller wants the run stopped, so its end is not a failure.
+    /// Notes that the caller stops the run, so that its end is not a failure.
     pub fn stopping(&mut self) {
         self.stopping = true;
     }
@@ -66,7 +67,7 @@ impl Translator {
         })
     }
 
-    /// Ends the run because the client must answer calls. The agent's turn continues in a later run.
+    /// Ends the run because the client must run tools. The agent's turn continues in a later run.
     pub fn wait_for_calls(&mut self, pending: Vec<String>) -> Vec<Event> {
         self.step(|it| {
             let usage = it.usage.by_responses();
@@ -116,7 +117,7 @@ impl Translator {
         self.usage.reported()
     }
 
-    /// Another engine continues the conversation, and counts usage from zero.
+    /// Notes that another engine continues the conversation and counts usage from zero.
     pub fn engine_begins(&mut self) {
         self.usage.reset();
     }
@@ -136,7 +137,7 @@ impl Translator {
             self.close_lane(&speaker);
         }
         self.close_calls();
-        // Subagents before their parents: they started later.
+        // In reverse order, so that subagents end before their parents, which started earlier.
         for call in self.active_subagents().into_iter().rev() {
             self.end_subagent(&call, SubagentEnd::Suspended);
         }
@@ -158,7 +159,7 @@ impl Translator {
             (result.subtype != ResultSubtype::Success).then(|| wire_name(&result.subtype))?
         });
         Failure {
-            message: message.unwrap_or_else(|| "the agent failed without saying why".to_owned()),
+            message: message.unwrap_or_else(|| "the agent failed without a reason".to_owned()),
             code: code.unwrap_or_else(|| "api_error".to_owned()),
         }
     }

@@ -1,4 +1,4 @@
-//! The messages of one speaker: text, reasoning and calls, in deltas or complete.
+//! Translates the messages of one speaker: text, reasoning and calls, as deltas or complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ impl Lane {
     }
 }
 
-/// A message of the model, as far as received.
+/// A message of the model, as received so far.
 #[derive(Debug)]
 struct StreamedMessage {
     /// The API's id.
@@ -47,7 +47,7 @@ struct StreamedMessage {
 struct StreamedBlock {
     kind: Kind,
     text: String,
-    /// The complete block has arrived, too.
+    /// Whether the complete block has arrived too.
     whole: bool,
 }
 
@@ -97,17 +97,17 @@ impl Translator {
         }
     }
 
-    pub(super) fn whole_message(&mut self, speaker: &Speaker, said: &Assistant) {
-        let api_id = said.message.id.clone().unwrap_or_else(|| said.uuid.to_string());
+    pub(super) fn whole_message(&mut self, speaker: &Speaker, whole: &Assistant) {
+        let api_id = whole.message.id.clone().unwrap_or_else(|| whole.uuid.to_string());
         let lane = self.lane(speaker);
         let is_past = lane.past.contains(&api_id);
         let is_present = lane.message.as_ref().is_some_and(|message| message.api_id == api_id);
         if !is_past && !is_present {
             self.begin_message(speaker, &api_id, false);
         }
-        for block in &said.message.content {
+        for block in &whole.message.content {
             match block {
-                // Calls have their own ids, by which a repetition is recognised.
+                // Calls have their own ids, by which repetitions are recognised.
                 ContentBlock::ToolUse(call) | ContentBlock::ServerToolUse(call) => {
                     self.whole_call(speaker, call);
                 }
@@ -230,7 +230,7 @@ impl Translator {
         }
     }
 
-    /// `finished`: the block was not cut off.
+    /// Ends a block. `finished` is false if the block was cut off.
     fn end_block(&mut self, speaker: &Speaker, block: OpenBlock, finished: bool) {
         match block {
             // The next block may be text as well, and continues the same message.
@@ -318,7 +318,7 @@ impl Translator {
         }
     }
 
-    /// If a complete block was streamed before: the text that is still missing.
+    /// If a complete block was streamed before, returns the text that the deltas lack.
     fn claim(&mut self, speaker: &Speaker, kind: Kind, text: &str) -> Option<String> {
         let blocks = &mut self.current_message(speaker).blocks;
         let block = blocks.iter_mut().find(|block| block.kind == kind && !block.whole)?;
@@ -397,9 +397,9 @@ impl Translator {
             }
             _ => None,
         });
-        if let Some((id, kept)) = open {
-            if kept.is_empty() {
-                signature.clone_into(kept);
+        if let Some((id, streamed)) = open {
+            if streamed.is_empty() {
+                signature.clone_into(streamed);
             }
             if !rest.is_empty() {
                 self.send_thought(speaker, &id, &rest);
@@ -413,7 +413,7 @@ impl Translator {
         self.current_message(speaker).id.clone()
     }
 
-    /// Blocks of tools that the provider runs, also of unknown ones.
+    /// Translates calls and results of tools that the provider runs, also of unknown types.
     fn other_block(&mut self, speaker: &Speaker, block: &ContentBlock) {
         let Ok(value) = serde_json::to_value(block) else { return };
         let field = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();

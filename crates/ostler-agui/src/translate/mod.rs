@@ -1,8 +1,8 @@
 //! Turns the agent's messages into events.
 //!
-//! One [`Translator`] belongs to one run. It takes frames in order, complete and partial ones, and returns events
-//! that always satisfy [`crate::verify`]: it closes whatever an aborted stream leaves open, and sends content that
-//! arrives twice (first as deltas, then complete) once.
+//! One [`Translator`] belongs to one run. It takes complete and partial frames in order, and returns events that always
+//! satisfy [`crate::verify`]: it closes everything that an aborted stream leaves open, and sends content that arrives
+//! twice (first as deltas, then complete) only once.
 //!
 //! `lane.rs` follows one speaker, the main agent or a subagent; `call.rs` has the tool calls, `subagent.rs` the tree
 //! of subagents, `ending.rs` the end of a run and `usage.rs` its tokens; `outcome.rs` converts tool results,
@@ -38,9 +38,9 @@ use crate::event::{Body, Event};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The conversation.
+    /// The id of the conversation.
     pub thread_id: String,
-    /// The run.
+    /// The id of the run.
     pub run_id: String,
     /// The run from which it branches off.
     pub parent_run_id: Option<String>,
@@ -56,7 +56,7 @@ pub struct Settings {
     pub client_tools: BTreeSet<String>,
     /// Usage that earlier runs of the same engine reported.
     pub reported: BTreeMap<String, Counts>,
-    /// Leaves out the engine's own notices.
+    /// Whether the engine's own notices are left out.
     pub quiet: bool,
 }
 
@@ -120,8 +120,8 @@ impl Translator {
     /// Translates the next frame. Returns nothing after the end of the run.
     pub fn frame(&mut self, frame: &ToHost) -> Vec<Event> {
         match frame {
-            ToHost::Assistant(said) => self.assistant(said),
-            ToHost::User(said) => self.user(said),
+            ToHost::Assistant(message) => self.assistant(message),
+            ToHost::User(message) => self.user(message),
             ToHost::System(system) => self.system(system),
             ToHost::StreamEvent(event) => self.stream_event(event),
             ToHost::Result(result) => self.result(result),
@@ -130,21 +130,21 @@ impl Translator {
     }
 
     /// Translates a complete message of the model.
-    pub fn assistant(&mut self, said: &Assistant) -> Vec<Event> {
+    pub fn assistant(&mut self, message: &Assistant) -> Vec<Event> {
         self.step(|it| {
-            if it.is_failure(said) {
+            if it.is_failure(message) {
                 return;
             }
             let speaker =
-                it.speaker(said.parent_tool_use_id.as_ref(), said.subagent_type.as_deref());
-            it.whole_message(&speaker, said);
+                it.speaker(message.parent_tool_use_id.as_ref(), message.subagent_type.as_deref());
+            it.whole_message(&speaker, message);
         })
     }
 
     /// Translates a delta of the model.
     pub fn stream_event(&mut self, message: &StreamEventMessage) -> Vec<Event> {
         self.step(|it| {
-            // These carry no content.
+            // These have no content.
             if matches!(message.event, StreamEvent::Ping(_) | StreamEvent::Error(_)) {
                 return;
             }
@@ -154,8 +154,8 @@ impl Translator {
     }
 
     /// Translates tool results. Prompts are skipped, because the client sent them.
-    pub fn user(&mut self, said: &User) -> Vec<Event> {
-        self.step(|it| it.results(said))
+    pub fn user(&mut self, message: &User) -> Vec<Event> {
+        self.step(|it| it.results(message))
     }
 
     /// Translates a notice of the engine.
@@ -199,7 +199,7 @@ impl Translator {
         self.lanes.entry(speaker.clone()).or_default()
     }
 
-    /// The speaker of a message; an unknown subagent starts with it.
+    /// The speaker of a message. Starts the subagent if it is unknown.
     fn speaker(&mut self, parent: Option<&ToolUseId>, kind: Option<&str>) -> Speaker {
         let call = parent?.as_str();
         self.begin_subagent(call, kind, None);

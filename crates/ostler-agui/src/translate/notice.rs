@@ -1,4 +1,4 @@
-//! The engine's own notices. Some start and end subagents; the others become custom events with names of our own.
+//! The engine's own notices. Some start and end subagents; the others become custom events named `ostler:…`.
 //!
 //! Session ids and file paths are left out: clients need not know them.
 

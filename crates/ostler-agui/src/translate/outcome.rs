@@ -1,4 +1,4 @@
-//! Tool results, as clients read them.
+//! Translates tool results.
 
 use ostler_proto::api::{self, ContentBlock, ToolResultBlock};
 use ostler_proto::message::User;
@@ -10,17 +10,17 @@ use crate::event::{Body, Event, ToolRole};
 use crate::message::{Content, Part, PartBody, Source};
 
 impl Translator {
-    pub(super) fn results(&mut self, said: &User) {
-        let Some(api::Content::Blocks(blocks)) = &said.message.content else { return };
+    pub(super) fn results(&mut self, user: &User) {
+        let Some(api::Content::Blocks(blocks)) = &user.message.content else { return };
         for block in blocks {
             let ContentBlock::ToolResult(result) = block else { continue };
-            let speaker = said.parent_tool_use_id.as_ref();
-            let speaker = self.speaker(speaker, said.subagent_type.as_deref());
-            self.tool_result(&speaker, result, said.tool_use_result.as_ref());
+            let speaker = user.parent_tool_use_id.as_ref();
+            let speaker = self.speaker(speaker, user.subagent_type.as_deref());
+            self.tool_result(&speaker, result, user.tool_use_result.as_ref());
         }
     }
 
-    fn tool_result(&mut self, said_by: &Speaker, block: &ToolResultBlock, output: Option<&Value>) {
+    fn tool_result(&mut self, sender: &Speaker, block: &ToolResultBlock, output: Option<&Value>) {
         let id = block.tool_use_id.as_str();
         let failed = block.is_error == Some(true);
         let content = content(block.content.as_ref());
@@ -31,8 +31,8 @@ impl Translator {
         self.end_of_agent(id, failed, &content, output);
         let call = self.calls.get_mut(id);
         let hidden = call.as_ref().is_some_and(|call| call.is_hidden());
-        // A result for a call of an earlier run goes to the speaker of the message.
-        let speaker = call.as_ref().map_or_else(|| said_by.clone(), |call| call.speaker.clone());
+        // A result for a call of an earlier run belongs to the sender of the message.
+        let speaker = call.as_ref().map_or_else(|| sender.clone(), |call| call.speaker.clone());
         if let Some(call) = call {
             call.answered = true;
         }
@@ -44,22 +44,22 @@ impl Translator {
         }
     }
 
-    /// A client that answered a call itself has the result already.
+    /// Whether the client itself answered a call, so that it has the result already.
     fn is_answered_by_client(&self, id: &str) -> bool {
         let settings = &self.settings;
         settings.answered_by_client.contains(id)
             || self.calls.get(id).is_some_and(|call| settings.client_tools.contains(&call.name))
     }
 
-    /// A subagent ends with the result of its call, unless that only says that it runs in the background.
+    /// Ends a subagent with the result of its call, unless the result only reports that it runs in the background.
     fn end_of_agent(&mut self, id: &str, failed: bool, content: &Content, output: Option<&Value>) {
         let is_agent = self.calls.get(id).is_some_and(super::call::Call::is_agent);
         if !is_agent && !self.is_active(id) {
             return;
         }
-        let word = |name: &str| output.and_then(|output| output.get(name));
-        let in_background = word("isAsync").and_then(Value::as_bool) == Some(true)
-            || word("status").and_then(Value::as_str) == Some("async_launched");
+        let field = |name: &str| output.and_then(|output| output.get(name));
+        let in_background = field("isAsync").and_then(Value::as_bool) == Some(true)
+            || field("status").and_then(Value::as_str) == Some("async_launched");
         if in_background {
             return;
         }
@@ -71,7 +71,7 @@ impl Translator {
         self.end_subagent(id, SubagentEnd::Done);
     }
 
-    /// Starts a subagent that sent nothing but its report.
+    /// Starts a subagent that sent no message before its result.
     fn begin_subagent_once(&mut self, id: &str) {
         if !self.subagents.contains_key(id) {
             self.begin_subagent(id, None, None);
@@ -93,7 +93,7 @@ impl Translator {
         self.emit_event(speaker, event);
     }
 
-    /// The result of a tool that the provider ran.
+    /// Sends the result of a tool that the provider ran.
     pub(super) fn server_result(&mut self, speaker: &Speaker, id: &str, content: &Value) {
         if self.calls.get(id).is_some_and(|call| call.answered) {
             return;

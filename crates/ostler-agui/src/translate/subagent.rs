@@ -8,7 +8,7 @@ use crate::event::{Body, SubagentOutcome};
 /// A subagent, identified by the call that started it.
 #[derive(Debug)]
 pub(super) struct Subagent {
-    /// The id of this run of it; a subagent that sends again after its end gets a new one.
+    /// The id of its current run; a subagent that sends messages again after its end gets a new one.
     run: String,
     times: u32,
     active: bool,
@@ -44,12 +44,12 @@ impl Translator {
             Some(subagent) => subagent.times + 1,
             None => 1,
         };
-        // It can only run once its call is complete.
+        // A subagent runs only after its call is complete.
         self.close_call(call_id);
         let call = self.calls.get(call_id);
         let input = call.map(super::call::Call::input).unwrap_or_default();
-        let word = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
-        let name = kind.map(str::to_owned).or_else(|| word("subagent_type"));
+        let field = |name: &str| input.get(name).and_then(Value::as_str).map(str::to_owned);
+        let name = kind.map(str::to_owned).or_else(|| field("subagent_type"));
         let parent = call.and_then(|call| self.run_of(&call.speaker));
         let parent_message_id = call.map(|call| call.message.clone());
         let run = if times == 1 {
@@ -61,7 +61,7 @@ impl Translator {
             Body::SubagentStarted {
                 subagent_run_id: run.clone(),
                 name: name.unwrap_or_else(|| "subagent".to_owned()),
-                description: description.map(str::to_owned).or_else(|| word("description")),
+                description: description.map(str::to_owned).or_else(|| field("description")),
                 parent_subagent_run_id: parent,
                 parent_tool_call_id: Some(call_id.to_owned()),
                 parent_message_id,
@@ -101,7 +101,7 @@ impl Translator {
         self.out.push(body.into());
     }
 
-    /// Subagents still active when the run ends.
+    /// The calls of the subagents that are still active.
     pub(super) fn active_subagents(&self) -> Vec<String> {
         let active = self.subagents.iter().filter(|(_, subagent)| subagent.active);
         active.map(|(call, _)| call.clone()).collect()

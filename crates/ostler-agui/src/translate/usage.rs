@@ -1,4 +1,4 @@
-//! Token usage. The engine counts from its start; a run reports only its own.
+//! Token usage. The engine counts from its start; a run reports only its own part.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Counts {
         }
     }
 
-    /// Later counts of one response replace earlier ones; absent numbers stay.
+    /// Replaces earlier counts of the same response by later ones; absent numbers stay unchanged.
     fn update(&mut self, usage: &api::Usage) {
         let set = |place: &mut u64, value: Option<u64>| *place = value.unwrap_or(*place);
         set(&mut self.input, usage.input_tokens);
@@ -149,7 +149,7 @@ impl Usage {
         self.reported.clear();
     }
 
-    /// What was reported so far, for the next run.
+    /// The usage reported so far, for the next run.
     pub(super) fn reported(&self) -> &BTreeMap<String, Counts> {
         &self.reported
     }

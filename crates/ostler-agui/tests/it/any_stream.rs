@@ -1,4 +1,4 @@
-//! Whatever an engine sends, in any order, cut off anywhere: the events are in order.
+//! The events are in order, whatever frames an engine sends, in whatever order, and wherever they are cut off.
 
 use std::sync::OnceLock;
 
@@ -31,7 +31,7 @@ fn block() -> impl Strategy<Value = Value> {
     ]
 }
 
-fn piece() -> impl Strategy<Value = Value> {
+fn any_delta() -> impl Strategy<Value = Value> {
     prop_oneof![
         "[ab]{0,2}".prop_map(|text| json!({"type": "text_delta", "text": text})),
         "[ab]{0,2}".prop_map(|text| json!({"type": "thinking_delta", "thinking": text})),
@@ -44,7 +44,7 @@ fn frame() -> impl Strategy<Value = Value> {
     let frame = prop_oneof![
         3 => id("msg").prop_map(|id| message_start(&id)),
         6 => (0..3u64, block()).prop_map(|(index, block)| block_start(index, block)),
-        6 => (0..3u64, piece()).prop_map(|(index, piece)| delta(index, piece)),
+        6 => (0..3u64, any_delta()).prop_map(|(index, content)| delta(index, content)),
         5 => (0..3u64).prop_map(block_stop),
         2 => Just(message_delta("max_tokens")),
         2 => Just(message_stop()),
@@ -113,7 +113,7 @@ proptest! {
         let mut run = Run::plain();
         for (number, frame) in frames.iter().enumerate() {
             match holes.get(number) {
-                // Lost, sent twice, or unchanged; and cut off where the list ends.
+                // The frame is lost, sent twice, or sent once; the stream ends where the list does.
                 Some(0) => {}
                 Some(1) => {
                     run.frame(frame);

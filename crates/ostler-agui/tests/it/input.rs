@@ -35,7 +35,9 @@ fn unknown_fields_roles_and_parts_are_skipped() {
     ]}));
     assert_eq!(input.messages.len(), 2);
     assert_eq!(input.warnings.len(), 2, "{:?}", input.warnings);
-    let MessageBody::User { content } = &input.messages[1].body else { panic!("no user") };
+    let MessageBody::User { content } = &input.messages[1].body else {
+        panic!("not a user message")
+    };
     assert_eq!(content.text(), "yes");
 }
 
@@ -100,7 +102,7 @@ fn an_invalid_field_is_named() {
     refused(json!({"messages": [7]}), "`messages[0]` must be a JSON object");
     refused(
         json!({"messages": [{"id": "1", "role": "user"}]}),
-        "`messages[0].content` must be there",
+        "`messages[0].content` must be present",
     );
     refused(
         json!({"messages": [{"id": "1", "role": "user", "content": 7}]}),
@@ -108,13 +110,13 @@ fn an_invalid_field_is_named() {
     );
     refused(
         json!({"messages": [{"id": "1", "role": "user", "content": [{"type": "image", "source": {"type": "data", "value": "x"}}]}]}),
-        "`messages[0].content[0].source.mimeType` must be there",
+        "`messages[0].content[0].source.mimeType` must be present",
     );
     refused(
         json!({"messages": [{"id": "1", "role": "tool", "content": "x"}]}),
-        "`messages[0].toolCallId` must be there",
+        "`messages[0].toolCallId` must be present",
     );
-    refused(json!({"tools": [{"name": "n"}]}), "`tools[0].description` must be there");
+    refused(json!({"tools": [{"name": "n"}]}), "`tools[0].description` must be present");
     refused(
         json!({"context": [{"description": "n", "value": 1}]}),
         "`context[0].value` must be a string",
@@ -128,7 +130,7 @@ fn an_invalid_field_is_named() {
     assert!(RunAgentInput::from_json(b"[]").is_err());
     assert_eq!(
         RunAgentInput::from_json(br#"{"runId":"r","messages":[]}"#).unwrap_err().to_string(),
-        "`threadId` must be there"
+        "`threadId` must be present"
     );
 }
 

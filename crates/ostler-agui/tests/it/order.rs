@@ -1,4 +1,4 @@
-//! What the verifier refuses: one stream per rule.
+//! Streams that the verifier refuses: one per rule.
 
 use ostler_agui::event::Event;
 use ostler_agui::verify::Verifier;
@@ -79,7 +79,7 @@ fn a_stream_has_a_beginning_and_an_end() {
 
 #[test]
 fn text_calls_and_reasoning_are_opened_once_and_closed() {
-    for (start, go_on, end) in [
+    for (start, content, end) in [
         ("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
         ("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"),
         ("REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"),
@@ -89,14 +89,14 @@ fn text_calls_and_reasoning_are_opened_once_and_closed() {
             Some("TOOL") => call(kind, "x"),
             _ => message(kind, "x"),
         };
-        accepted([make(start), make(go_on), make(end)]);
+        accepted([make(start), make(content), make(end)]);
         refused(
             [make(start), make(start)],
             if start.starts_with("TOOL") { "twice" } else { "open already" },
         );
-        refused([make(go_on)], "not open");
+        refused([make(content)], "not open");
         refused([make(end)], "not open");
-        refused([make(start), make(end), make(go_on)], "not open");
+        refused([make(start), make(end), make(content)], "not open");
         refused([make(start)], "still open when the run ends");
     }
     let span = |kind: &str| json!({"type": kind, "messageId": "s"});

@@ -1,4 +1,4 @@
-//! Recorded streams of real engines: their events are in order, and all text is there.
+//! Translates recorded streams of real engines: the events are in order, and all text is sent.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::run::{Run, delta_text};
 pub(crate) fn recordings() -> Vec<(String, Vec<ToHost>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire");
     let mut recordings: Vec<_> = fs::read_dir(&folder)
-        .expect("the recordings are there")
+        .expect("the recordings exist")
         .map(|entry| entry.expect("a file").path())
         .filter(|path| path.to_string_lossy().ends_with(".stdout.jsonl"))
         .map(|path| {
@@ -60,7 +60,7 @@ fn all_text_of_the_model_is_sent_once() {
     for (name, frames) in recordings() {
         let turn = frames.split_inclusive(|frame| matches!(frame, ToHost::Result(_))).next();
         let turn = turn.unwrap_or_default();
-        let mut said = String::new();
+        let mut expected = String::new();
         for frame in turn {
             let ToHost::Assistant(frame) = frame else { continue };
             if frame.message.model == "<synthetic>" && frame.error.is_some() {
@@ -71,18 +71,18 @@ fn all_text_of_the_model_is_sent_once() {
                 .content
                 .iter()
                 .filter_map(ContentBlock::as_text)
-                .for_each(|it| said += it);
+                .for_each(|it| expected += it);
         }
         let mut run = Run::plain();
         turn.iter().for_each(|frame| run.frame(frame));
         let sent: String = run.events.iter().filter_map(delta_text).collect();
         // Recordings trim only the complete message; an aborted response has deltas only.
-        if !said.contains("(trimmed)")
+        if !expected.contains("(trimmed)")
             && !sent.is_empty()
             && !name.contains("midfail")
             && !name.contains("interrupt")
         {
-            assert_eq!(sent, said, "{name}\n{}", run.story());
+            assert_eq!(sent, expected, "{name}\n{}", run.story());
             compared += 1;
         }
     }

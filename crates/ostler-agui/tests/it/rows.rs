@@ -145,13 +145,13 @@ fn redacted_thinking_becomes_an_empty_reasoning_message_marked_as_redacted() {
         "REASONING_END msg_1-thought-1",
     ];
     check([assistant("msg_1", block.clone())], &expected);
-    let in_pieces = [
+    let in_deltas = [
         message_start("msg_1"),
         block_start(0, block.clone()),
         assistant("msg_1", block),
         block_stop(0),
     ];
-    check(in_pieces, &expected);
+    check(in_deltas, &expected);
 }
 
 #[test]
@@ -184,12 +184,12 @@ fn a_call_becomes_start_arguments_and_end() {
 }
 
 #[test]
-fn a_call_without_arguments_has_an_empty_object() {
+fn the_arguments_of_a_call_without_arguments_are_an_empty_object() {
     let expected = ["TOOL_CALL_START c1 Now msg_1", "TOOL_CALL_ARGS c1 {}", "TOOL_CALL_END c1"];
     let block = tool_use("c1", "Now", json!({}));
-    let in_pieces =
+    let in_deltas =
         [message_start("msg_1"), block_start(0, block.clone()), block_stop(0), message_stop()];
-    check(in_pieces, &expected);
+    check(in_deltas, &expected);
     check([assistant("msg_1", block)], &expected);
 }
 
@@ -205,7 +205,7 @@ fn a_call_has_the_name_that_the_client_gave_the_tool() {
         tool_result("c2", json!("done")),
     ]);
     let expected = ["TOOL_CALL_START c1 paint msg_1", "TOOL_CALL_ARGS c1 {}", "TOOL_CALL_END c1"];
-    assert_eq!(run.short(), expected, "a hidden call is hidden whole");
+    assert_eq!(run.short(), expected, "a hidden call gives no event");
     assert_eq!(run.translator.unanswered(), ["c1"]);
 }
 
@@ -345,7 +345,7 @@ fn a_tool_result_is_a_separate_message() {
 }
 
 #[test]
-fn a_result_with_a_picture_has_parts() {
+fn a_result_with_an_image_has_parts() {
     let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}});
     check(
         [tool_result("c1", json!([text("see"), image]))],
@@ -409,7 +409,7 @@ fn parallel_and_nested_subagents_are_kept_apart() {
         of_subagent(assistant("msg_5", text("three")), "a3"),
     ]);
     let short = run.short();
-    let has = |words: &str| assert!(short.iter().any(|it| it == words), "{words}: {short:#?}");
+    let has = |event: &str| assert!(short.iter().any(|it| it == event), "{event}: {short:#?}");
     has("TEXT_MESSAGE_CONTENT msg_2 one subagentRunId=agent-a1");
     has("TEXT_MESSAGE_CONTENT msg_3 two subagentRunId=agent-a2");
     has("SUBAGENT_STARTED subagentRunId=agent-a3 a3 parentSubagentRunId=agent-a1 a3 msg_4");
@@ -499,7 +499,7 @@ fn a_run_waits_only_when_nothing_else_is_active() {
     run.frames([tool_result("b1", json!("done"))]);
     assert!(run.translator.only_waits(&waits, &begun));
     run.frames([assistant("msg_1", tool_use("late", "Bash", json!({})))]);
-    assert!(run.translator.only_waits(&waits, &begun), "what has not begun does not count");
+    assert!(run.translator.only_waits(&waits, &begun), "a call that has not begun does not count");
     run.frames([
         assistant("msg_1", tool_use("a1", "Agent", json!({}))),
         of_subagent(assistant("msg_2", tool_use("f2", "paint", json!({}))), "a1"),
@@ -641,7 +641,7 @@ fn a_run_reports_only_what_it_used_itself() {
 }
 
 #[test]
-fn what_a_waiting_run_reported_is_not_reported_again() {
+fn usage_that_a_waiting_run_reported_is_not_reported_again() {
     let mut run = Run::plain();
     run.frames([message_start("msg_1"), message_delta("tool_use"), message_stop()]);
     let events = run.translator.wait_for_calls(vec!["c1".into()]);
@@ -658,13 +658,13 @@ fn what_a_waiting_run_reported_is_not_reported_again() {
 
 #[test]
 fn an_api_error_ends_the_run_and_is_not_sent_as_text() {
-    let mut said = assistant("x", text("API Error: 529 overloaded"));
-    said["message"]["model"] = json!("<synthetic>");
-    said["error"] = json!("overloaded");
+    let mut error = assistant("x", text("API Error: 529 overloaded"));
+    error["message"]["model"] = json!("<synthetic>");
+    error["error"] = json!("overloaded");
     check(
         [
             assistant("msg_1", text("so far")),
-            said,
+            error,
             result(json!({"is_error": true, "result": "API Error: 529 overloaded"})),
         ],
         &[
@@ -739,7 +739,7 @@ fn message_ids_of_the_thread_are_never_reused() {
 }
 
 #[test]
-fn a_run_with_nothing_to_do_begins_and_ends() {
+fn a_run_with_nothing_to_do_starts_and_ends() {
     let mut run = Run::plain();
     let events = run.translator.nothing_to_do();
     run.take(events);

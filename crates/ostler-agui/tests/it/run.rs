@@ -28,7 +28,7 @@ impl Run {
     pub(crate) fn take(&mut self, events: Vec<Event>) {
         for event in events {
             let json = event.to_json();
-            let read: Event = serde_json::from_str(&json).expect("what is written can be read");
+            let read: Event = serde_json::from_str(&json).expect("a written event can be read");
             assert_eq!(read, event, "{json}");
             self.events.push(event.clone());
             if let Err(violation) = self.verifier.check(&event) {
@@ -66,7 +66,7 @@ impl Run {
     }
 }
 
-/// Adds the fields that every frame has and no test is about.
+/// Adds the fields that every frame has and that no test is about.
 fn with_usual(mut frame: Value) -> Value {
     let usual = json!({"session_id": "s", "uuid": "u", "parent_tool_use_id": null});
     let object = frame.as_object_mut().expect("a frame is an object");
@@ -80,17 +80,17 @@ fn with_usual(mut frame: Value) -> Value {
 pub(crate) fn short(event: &Event) -> String {
     let value = serde_json::to_value(event).expect("events are JSON");
     let object = value.as_object().expect("an event is an object");
-    let mut words = vec![object["type"].as_str().expect("a type").to_owned()];
-    let dull = ["type", "threadId", "runId", "role"];
-    for (name, value) in object.iter().filter(|(name, _)| !dull.contains(&name.as_str())) {
+    let mut parts = vec![object["type"].as_str().expect("a type").to_owned()];
+    let omitted = ["type", "threadId", "runId", "role"];
+    for (name, value) in object.iter().filter(|(name, _)| !omitted.contains(&name.as_str())) {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let named = matches!(
             name.as_str(),
             "metadata" | "subagentRunId" | "parentSubagentRunId" | "usage" | "code" | "result"
         );
-        words.push(if named { format!("{name}={text}") } else { text });
+        parts.push(if named { format!("{name}={text}") } else { text });
     }
-    words.join(" ")
+    parts.join(" ")
 }
 
 pub(crate) fn delta_text(event: &Event) -> Option<&str> {

@@ -26,7 +26,7 @@ fn validate(samples: &[Value]) -> Result<String, String> {
         .expect("node starts");
     let lines: String = samples.iter().map(|sample| format!("{sample}\n")).collect();
     let mut stdin = node.stdin.take().expect("a pipe");
-    // Written while the output is read, or both sides would wait for each other.
+    // Another thread writes while this one reads the output; otherwise both processes could wait for each other.
     let feeding = std::thread::spawn(move || stdin.write_all(lines.as_bytes()));
     let output = node.wait_with_output().expect("node ends");
     feeding.join().expect("no panic").expect("node listens");
@@ -208,7 +208,7 @@ fn the_official_validators_reject_invalid_streams() {
 
 #[test]
 #[ignore = "needs clients of AG-UI from npm: OSTLER_AGUI_PEERS"]
-fn the_official_clients_accept_what_recordings_become() {
+fn the_official_clients_accept_the_events_of_all_recordings() {
     let mut samples = Vec::new();
     for (name, frames) in recordings() {
         for turn in frames.split_inclusive(|frame| matches!(frame, ToHost::Result(_))) {

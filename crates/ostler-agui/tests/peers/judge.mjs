@@ -1,7 +1,7 @@
-// Has official clients of AG-UI judge events: their validators, and their rules of order.
+// Checks events with the official clients of AG-UI: their validators, and their rules about the order of events.
 //
-// Reads lines of JSON from stdin: {name, old, whole, events}. `old` asks the client from before 1.0, `whole` says that
-// the events are a whole run. Writes one line per fault; the exit code is 1 if there was any.
+// Reads lines of JSON from stdin: {name, old, whole, events}. With `old` it uses the client from before 1.0; with `whole`
+// the events must be a whole run. Writes one line per fault; the exit code is 1 if there is any.
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
@@ -22,8 +22,8 @@ const fault = (what) => {
   faults += 1;
   console.log(`${name}: ${what}`);
 };
-// A client warns of what it strips: fields and members that are not declared.
-console.warn = (...words) => fault(words.join(" "));
+// A client warns about fields and members that it removes because they are not declared.
+console.warn = (...parts) => fault(parts.join(" "));
 
 const runs = (rx, steps, events) =>
   new Promise((resolve) => {
@@ -34,8 +34,8 @@ const runs = (rx, steps, events) =>
 
 async function judge(sample) {
   for (const event of sample.events) {
-    const verdict = (sample.old ? EventSchemas : EventSchema).safeParse(event);
-    if (!verdict.success) fault(`${JSON.stringify(event)}: ${verdict.error.message}`);
+    const parsed = (sample.old ? EventSchemas : EventSchema).safeParse(event);
+    if (!parsed.success) fault(`${JSON.stringify(event)}: ${parsed.error.message}`);
     judged += 1;
   }
   const steps = sample.old ? [] : [client.enforceEvents()];

@@ -25,11 +25,11 @@ pub struct Applied {
 }
 
 impl Changes {
-    /// Applies all changes to the originals. If one of them was changed since the mount, nothing is applied. Each
-    /// file is replaced atomically; if one fails, those before it stay applied.
+    /// Applies all changes to the originals. If one of the originals was changed since the mount, nothing is applied.
+    /// Each file is replaced atomically; if one fails, those before it stay applied.
     ///
     /// # Errors
-    /// If originals have changed, or something cannot be written.
+    /// If originals have changed, or a file cannot be written.
     pub fn apply(&self) -> Result<Applied, WorkspaceError> {
         self.apply_if(|_| true)
     }
@@ -79,7 +79,7 @@ impl Changes {
             return Ok(rustix::fs::unlinkat(parent, name.unwrap_or_default(), AtFlags::empty())?);
         }
         let bytes = read(self.workspace.path(), &change.path, u64::MAX)?.unwrap_or_default();
-        // Only what the caller saw is applied.
+        // Only the listed contents are applied, which the caller could inspect.
         if change.after != Some(Sha256::digest(&bytes).into()) {
             return Err(io::Error::other(
                 "it was changed in the workspace after these changes were listed",
@@ -94,19 +94,19 @@ fn below<'a>(top: &Path, host_path: &'a Path) -> io::Result<&'a Path> {
     host_path.strip_prefix(top).map_err(|_| io::Error::other("it is outside of its mount"))
 }
 
-/// Whether an original is as it was mounted: the same bytes, or absent.
+/// Whether an original has not changed since the mount: it has the same bytes, or still does not exist.
 fn is_as_mounted(top: &Path, host_path: &Path, before: Option<[u8; 32]>) -> io::Result<bool> {
     let found = match read(top, below(top, host_path)?, u64::MAX) {
         Ok(bytes) => bytes.map(|bytes| Sha256::digest(&bytes).into()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        // A link, or anything else that is not a file, differs from what was mounted.
+        // It is now a link, or another kind of entry that is not a file.
         Err(error) if openat::is_swapped(&error) => return Ok(false),
         Err(error) => return Err(error),
     };
     Ok(found == before)
 }
 
-/// The folder of a file, created if it is missing.
+/// Opens the folder of a file and creates it if it is missing.
 fn make_parent(root: &Root, below: &Path) -> io::Result<(OwnedFd, OsString)> {
     let name = below.file_name().unwrap_or_default().to_owned();
     let mut folder = root.folder()?;
@@ -124,9 +124,9 @@ fn replace(folder: &OwnedFd, name: &OsStr, bytes: &[u8], mode: u32) -> io::Resul
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder, &partial, flags, Mode::from_raw_mode(0o600))?;
     // An original keeps its mode, except for the executable bit.
-    let kept =
+    let new_mode =
         openat::stat(folder, name).map_or(mode, |stat| (stat.st_mode & 0o666) | (mode & 0o111));
-    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(kept))
+    let written = rustix::fs::fchmod(&file, Mode::from_raw_mode(new_mode))
         .map_err(io::Error::from)
         .and_then(|()| File::from(file).write_all(bytes))
         .and_then(|()| Ok(rustix::fs::renameat(folder, &partial, folder, name)?));

@@ -1,9 +1,9 @@
-//! The files of a workspace when it was made.
+//! The original state of the files in a workspace.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// By their paths in the workspace.
+/// The original files by their paths in the workspace.
 pub(super) type Baseline = BTreeMap<PathBuf, Original>;
 
 /// A file as it was mounted.
@@ -11,7 +11,7 @@ pub(super) type Baseline = BTreeMap<PathBuf, Original>;
 pub(super) struct Original {
     pub(super) digest: [u8; 32],
     pub(super) mode: u32,
-    /// The mount it belongs to.
+    /// The index of its mount.
     pub(super) mount: usize,
     /// Its path on the host; `None` if it was reached by a link.
     pub(super) host_path: Option<PathBuf>,

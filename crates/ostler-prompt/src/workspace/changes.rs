@@ -23,14 +23,14 @@ const DEEPEST: usize = 400;
 /// Larger files are not shown in the patch.
 const LARGEST_SHOWN: u64 = 4 * 1024 * 1024;
 
-/// The changes in a workspace, sorted by path, as of when the list was made.
+/// The changes in a workspace when the list was made, sorted by path.
 #[derive(Clone, Debug)]
 pub struct Changes {
     pub(super) workspace: Workspace,
     pub(super) changes: Vec<Change>,
 }
 
-/// A file that was changed.
+/// A changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Change {
@@ -38,12 +38,13 @@ pub struct Change {
     pub path: PathBuf,
     /// How it was changed.
     pub kind: ChangeKind,
-    /// Its original, or where that would be. `None` if it has none: it is in no mount, its mount's patterns exclude
-    /// it, or it was reached by a link. Such a change is not applied.
+    /// The path of its original on the host; for a new file, where the original would be. `None` if there is none: the
+    /// file is in no mount, the patterns of its mount exclude it, or it was reached by a link. Such a change is not
+    /// applied.
     pub host_path: Option<PathBuf>,
-    /// The hash before; `None` if it did not exist.
+    /// The hash before the change; `None` if the file did not exist.
     pub(super) before: Option<[u8; 32]>,
-    /// The hash after; `None` if it was removed.
+    /// The hash after the change; `None` if the file was removed.
     pub(super) after: Option<[u8; 32]>,
     /// Its mode now.
     pub(super) mode: u32,
@@ -59,9 +60,9 @@ pub enum ChangeKind {
     Added,
     /// Its contents or its executable bit changed.
     Modified,
-    /// It is gone.
+    /// It was removed.
     Removed,
-    /// It is new, and not a file: a link, a pipe. It is not applied.
+    /// It is new, and not a regular file but a link or a pipe, for example. It is not applied.
     Other,
 }
 
@@ -71,7 +72,7 @@ impl Changes {
         self.changes.iter()
     }
 
-    /// How many.
+    /// The number of changes.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
@@ -93,8 +94,8 @@ impl Changes {
             .map_err(|error| WorkspaceError::io("read", &change.path, error))
     }
 
-    /// All changes as a patch, as `diff -u` writes it. Binary files, large files, and files whose originals have
-    /// changed meanwhile, are only named.
+    /// All changes as a patch in the format of `diff -u`. Binary files, large files, and files whose originals have
+    /// changed meanwhile are only named.
     pub fn to_patch(&self) -> String {
         self.changes.iter().map(|change| self.patch(change)).collect()
     }
@@ -109,7 +110,7 @@ impl Changes {
             ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
             ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
             ChangeKind::Removed => (format!("a/{path}"), "/dev/null".to_owned()),
-            ChangeKind::Other => return format!("# {path}: no file\n"),
+            ChangeKind::Other => return format!("# {path}: not a regular file\n"),
         };
         let texts = self.before(change).zip(self.after(change));
         let Some((before, after)) = texts else {
@@ -123,7 +124,7 @@ impl Changes {
         format!("--- {old}\n+++ {new}\n{lines}")
     }
 
-    /// The text before. The original still has it, if it was not changed.
+    /// The text before the change, read from the original; `None` if the original has changed meanwhile.
     fn before(&self, change: &Change) -> Option<String> {
         let Some(digest) = change.before else { return Some(String::new()) };
         let host_path = self.workspace.0.baseline.get(&change.path)?.host_path.as_ref()?;
@@ -150,7 +151,7 @@ impl<'a> IntoIterator for &'a Changes {
     }
 }
 
-/// Lines of a patch, as other programs read them.
+/// Prints the lines of a patch in the usual format.
 struct Lines<'a>(&'a Interner<&'a str>);
 
 impl Lines<'_> {
@@ -173,7 +174,7 @@ impl UnifiedDiffPrinter for Lines<'_> {
         n_before: u32,
         n_after: u32,
     ) -> fmt::Result {
-        // Lines count from 1; an empty range names the line before.
+        // Lines are counted from 1; an empty range has the number of the line before it.
         let (before, after) = (before + u32::from(n_before > 0), after + u32::from(n_after > 0));
         writeln!(f, "@@ -{before},{n_before} +{after},{n_after} @@")
     }
@@ -193,7 +194,7 @@ impl UnifiedDiffPrinter for Lines<'_> {
     }
 }
 
-/// The bytes of a file below a folder; `None` above the limit.
+/// The bytes of a file below a folder; `None` if it is larger than the limit.
 pub(super) fn read(folder: &Path, below: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let root = Root::open(folder)?;
     let (parent, name) = root.parent(below)?;
@@ -307,7 +308,8 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The host path of a new file: in the deepest mount that contains it, if its patterns accept the file.
+    /// The mount and the host path of a new file. The deepest mount that contains it counts, if its patterns select the
+    /// file.
     fn home(&self, path: &Path) -> Option<(usize, PathBuf)> {
         let inner = &self.workspace.0;
         let mounts = inner.mounts.iter().enumerate();

@@ -19,9 +19,9 @@ use super::openat::{self, Root};
 
 /// The most entries of one mount.
 const MOST_ENTRIES: u64 = 1_000_000;
-/// Two handles are open per level.
+/// The deepest level of folders. Two handles are open per level.
 const DEEPEST: usize = 200;
-/// How many skipped paths are kept.
+/// How many skipped paths are recorded.
 const KEPT_SKIPS: usize = 100;
 /// How many file names are listed for the model.
 const LISTED: usize = 40;
@@ -30,16 +30,16 @@ const LISTED: usize = 40;
 pub(super) struct Copier<'a> {
     pub(super) mount: &'a HostMount,
     pub(super) globs: &'a Globs,
-    /// Links are followed inside these.
+    /// Links may lead into these folders.
     pub(super) boundary: &'a [Root],
     pub(super) mounted: Mounted,
     pub(super) baseline: &'a mut Baseline,
     /// The index of the mount.
     pub(super) number: usize,
     n_entries: u64,
-    /// The folders on the way down, to detect a link to one of them.
+    /// The folders from the mount to the current one, to detect a link to one of them.
     way: Vec<(u64, u64)>,
-    /// How many of them were reached by a link.
+    /// How many of these folders were reached by a link.
     n_links: usize,
     buffer: Vec<u8>,
 }
@@ -152,7 +152,7 @@ impl<'a> Copier<'a> {
             && self.mounted.files == before
             && !below.as_os_str().is_empty()
         {
-            // Another mount may have put a file there.
+            // Fails if another mount has put a file there.
             let _ = rustix::fs::unlinkat(into, target, AtFlags::REMOVEDIR);
         }
         Ok(())
@@ -202,7 +202,7 @@ impl<'a> Copier<'a> {
             self.skip(&entry.below, SkipReason::LeadsOutside);
             return Ok(());
         };
-        // Whatever happens to the link meanwhile, from here on only folders of the root are opened.
+        // From here on only folders of the root are opened, even if the link is changed meanwhile.
         let place = (inside, entry.name);
         let (parent, name) = match root.parent(under) {
             Ok(found) => found,
@@ -246,7 +246,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Skips an entry that was replaced meanwhile; an unreadable one is an error.
+    /// Skips an entry that was replaced or removed meanwhile. Returns an error for an entry that cannot be read.
     fn lost(&mut self, entry: &Entry<'_>, error: io::Error) -> Result<(), WorkspaceError> {
         if openat::is_swapped(&error) || error.kind() == io::ErrorKind::NotFound {
             self.skip(&entry.below, SkipReason::Swapped);
@@ -263,7 +263,7 @@ impl<'a> Copier<'a> {
         below: &Path,
         (into, target): (&OwnedFd, &OsStr),
     ) -> Result<(), WorkspaceError> {
-        // A file whose size exceeds the limit is not opened.
+        // A file whose size exceeds the limit is not copied at all.
         self.has_room(u64::try_from(stat.st_size).unwrap_or(0), real)?;
         let place = self.place(below);
         let mode = (stat.st_mode & 0o777) | 0o600;
@@ -331,7 +331,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// The path in the workspace of something below the mount.
+    /// The path in the workspace for a path below the mount.
     fn place(&self, below: &Path) -> PathBuf {
         match below.as_os_str().is_empty() {
             true => self.mounted.mount_path.clone(),
@@ -351,7 +351,7 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// A folder of the workspace, created if it is missing.
+/// Opens a folder and creates it if it is missing.
 pub(super) fn make_folder(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => openat::open_folder(parent, name),

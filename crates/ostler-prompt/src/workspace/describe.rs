@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::mount::Mounted;
 
-/// Mounts, files and sizes. The same mounts always give the same text, without the location of the workspace.
+/// Lists mounts, files and sizes. The same mounts always give the same text; it does not contain the workspace's path.
 pub(super) fn mounts(mounts: &[Mounted]) -> String {
     let mut text = String::from(
         "The working directory holds copies of files of the host; change them as you need. Paths are relative to it.\n",
@@ -37,7 +37,7 @@ pub(super) fn mounts(mounts: &[Mounted]) -> String {
     text
 }
 
-/// A path that cannot end its line or its quotation.
+/// A path without control characters and backquotes, which would end its line or its quotation.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     text.chars()

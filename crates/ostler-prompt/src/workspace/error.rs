@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a workspace could not be made or used.
+/// Why a workspace could not be created or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -51,15 +51,15 @@ pub enum WorkspaceError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// Why it is malformed.
         reason: String,
     },
-    /// Something could not be read or written.
+    /// A file or folder could not be read or written.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// The operation.
+        /// The operation, such as `read`.
         doing: &'static str,
-        /// Its file or folder.
+        /// The file or folder.
         path: PathBuf,
         /// The reason.
         source: io::Error,
@@ -67,7 +67,7 @@ pub enum WorkspaceError {
     /// The workspace was cleaned up already.
     #[error("the workspace {} was cleaned up already", .path.display())]
     Gone {
-        /// Where it was.
+        /// The path of the removed workspace.
         path: PathBuf,
     },
     /// Originals were changed since the mount, so nothing was applied.
@@ -95,7 +95,7 @@ pub enum WorkspaceSecurityError {
     MountPath {
         /// The mount path.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why it is not inside, such as `is absolute`.
         reason: &'static str,
     },
     /// A path was replaced while it was read.

@@ -9,8 +9,8 @@ use super::error::WorkspaceError;
 /// Patterns to include and to exclude.
 ///
 /// A pattern is matched against the path below the mount, and against every suffix of it: `*.pyc` and `__pycache__/*`
-/// match in every folder. One that starts with a slash is matched against the whole path only. `*` and `?` match
-/// slashes, too, as in Python's `fnmatch`. A pattern that matches a folder applies to everything in it.
+/// match in every folder. A pattern that starts with a slash is matched against the whole path only. `*` and `?` also
+/// match slashes, as in Python's `fnmatch`. A pattern that matches a folder applies to everything in it.
 #[derive(Clone, Debug)]
 pub(super) struct Globs {
     include: Option<GlobSet>,
@@ -33,7 +33,7 @@ impl Globs {
         self.exclude.is_match(path)
     }
 
-    /// Whether only some files are selected, so that folders without any are left out.
+    /// Whether only some files are selected, so that folders without selected files are left out.
     pub(super) fn is_selective(&self) -> bool {
         self.include.is_some()
     }

@@ -1,6 +1,6 @@
 //! Workspaces: temporary folders with copies for an agent to work on.
 //!
-//! The originals are changed only by [`Changes::apply`], which the caller calls.
+//! Only [`Changes::apply`] changes the originals; the program calls it.
 
 mod apply;
 mod baseline;
@@ -32,11 +32,11 @@ pub use self::mount::{HostMount, Mounted, SkipReason, Skipped};
 use self::openat::Root;
 use self::reaper::Reaper;
 
-/// A fresh folder with copies of files of the host, for an agent to work in; and the section that tells the model about
-/// it. Clones are the same workspace.
+/// A new folder with copies of files of the host, for an agent to work in. In a prompt it is also the section that
+/// describes the folder to the model. Clones are the same workspace.
 ///
-/// It is removed by [`cleanup`](Self::cleanup), or when the last clone and the last prompt with it is dropped, or when
-/// this process ends, however that happens.
+/// It is removed by [`cleanup`](Self::cleanup), or when the last clone and the last prompt with it are dropped, or when
+/// this process ends, even if it is killed.
 ///
 /// ```
 /// use ostler_prompt::{HostMount, Workspace};
@@ -65,7 +65,7 @@ struct Inner {
     mounts: Vec<Mounted>,
     globs: Vec<Globs>,
     baseline: Baseline,
-    /// `None` after it was removed.
+    /// `None` after the folder was removed.
     folder: Mutex<Option<(TempDir, Option<Reaper>)>>,
 }
 
@@ -81,7 +81,7 @@ impl Workspace {
         }
     }
 
-    /// Its folder; the working directory of its agent.
+    /// The path of the folder, which is the working directory of the agent.
     pub fn path(&self) -> &Path {
         &self.0.path
     }
@@ -96,10 +96,10 @@ impl Workspace {
         describe::mounts(&self.0.mounts)
     }
 
-    /// The changes since it was made.
+    /// The changes since the workspace was created.
     ///
     /// # Errors
-    /// If it cannot be read, or was cleaned up.
+    /// If the workspace cannot be read, or was cleaned up.
     pub fn changes(&self) -> Result<Changes, WorkspaceError> {
         if self.lock().is_none() {
             return Err(WorkspaceError::Gone { path: self.0.path.clone() });
@@ -107,10 +107,10 @@ impl Workspace {
         changes::find(self)
     }
 
-    /// Removes it with all files. Further calls do nothing.
+    /// Removes the workspace with all files. Further calls do nothing.
     ///
     /// # Errors
-    /// If something cannot be removed.
+    /// If a file or folder cannot be removed.
     pub fn cleanup(&self) -> Result<(), WorkspaceError> {
         self.0.cleanup()
     }
@@ -143,7 +143,7 @@ impl Inner {
             }
             other => other,
         };
-        // Removes what is left, if anything.
+        // The shell removes what is left, if anything.
         drop(reaper);
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -175,7 +175,7 @@ fn unlock(folder: &Path, depth: usize) {
 
 /// Builds a [`Workspace`].
 #[derive(Clone, Debug)]
-#[must_use = "a workspace is made by `open`"]
+#[must_use = "`open` creates the workspace"]
 pub struct WorkspaceBuilder {
     mounts: Vec<HostMount>,
     roots: Option<Vec<PathBuf>>,
@@ -191,8 +191,8 @@ impl WorkspaceBuilder {
         self
     }
 
-    /// Only paths really below one of these are mounted, or reached by a link. An empty list allows nothing. Without
-    /// this, everything can be mounted, and links lead no further than their mount.
+    /// Allows only mounts and targets of links whose real path is below one of these roots. An empty list allows
+    /// nothing. Without this call, every path can be mounted, and links may lead only into their mount.
     pub fn allowed_host_roots<P: Into<PathBuf>>(
         mut self,
         roots: impl IntoIterator<Item = P>,
@@ -201,19 +201,19 @@ impl WorkspaceBuilder {
         self
     }
 
-    /// Sets where the workspace is made; the system's temporary folder by default.
+    /// Sets the folder in which the workspace is created; the system's temporary folder by default.
     pub fn temp_root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.parent = Some(folder.into());
         self
     }
 
-    /// Sets a title and key other than `Workspace` and `workspace`, for prompts with several.
+    /// Sets another title and key than `Workspace` and `workspace`, for prompts with several workspaces.
     pub fn section(mut self, title: impl Into<String>, key: impl Into<String>) -> Self {
         (self.title, self.key) = (title.into(), key.into());
         self
     }
 
-    /// Makes the folder and copies everything into it. If that fails, nothing is left behind.
+    /// Creates the folder and copies everything into it. If that fails, nothing is left behind.
     ///
     /// # Errors
     /// If a path is missing, must not be mounted, exceeds a limit or cannot be copied.

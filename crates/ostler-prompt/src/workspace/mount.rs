@@ -1,10 +1,10 @@
-//! [`HostMount`]: files of the host, and their place in a workspace.
+//! [`HostMount`]: files of the host, and their path in a workspace.
 
 use std::path::{Component, Path, PathBuf};
 
 use super::error::{WorkspaceError, WorkspaceSecurityError};
 
-/// Something of the host that is copied into a workspace: a file, or a folder with everything in it.
+/// A file of the host, or a folder with everything in it, to be copied into a workspace.
 ///
 /// ```
 /// use ostler_prompt::HostMount;
@@ -29,7 +29,8 @@ pub struct HostMount {
     pub exclude_glob: Vec<String>,
     /// The size limit in bytes; `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Whether links are followed: only inside the allowed host roots, or without any, inside the mount.
+    /// Whether links are followed. They may lead only into the allowed host roots or, if there are none, into the
+    /// mount.
     pub follow_symlinks: bool,
 }
 
@@ -115,13 +116,13 @@ pub struct Mounted {
     pub host_path: PathBuf,
     /// Its path in the workspace.
     pub mount_path: PathBuf,
-    /// Files that were copied.
+    /// How many files were copied.
     pub files: u64,
-    /// Their bytes.
+    /// How many bytes were copied.
     pub bytes: u64,
-    /// Entries left out for another reason than a pattern, up to a limit; `n_skipped` counts all.
+    /// Entries that were left out, but not because of a pattern; up to a limit.
     pub skipped: Vec<Skipped>,
-    /// How many entries were left out in this way.
+    /// The number of all such entries.
     pub n_skipped: u64,
     /// File names up to a limit, for the model.
     pub(super) listed: Vec<(PathBuf, u64)>,
@@ -133,7 +134,7 @@ pub struct Mounted {
 pub struct Skipped {
     /// Its path below the mount.
     pub path: PathBuf,
-    /// Why.
+    /// Why it was left out.
     pub reason: SkipReason,
 }
 
@@ -143,7 +144,7 @@ pub struct Skipped {
 pub enum SkipReason {
     /// It is a link, and links are not followed.
     Link,
-    /// It is a link to a path outside.
+    /// It is a link to a path outside the allowed roots or the mount.
     LeadsOutside,
     /// It is a dangling link, or a loop of links.
     LeadsNowhere,

@@ -1,7 +1,7 @@
 //! Folders as open handles, so that no link can redirect what is opened in them.
 //!
-//! Everything is opened one name at a time, relative to an open folder, and no name may be a link. Whatever is
-//! swapped meanwhile, the opened file is inside the folder.
+//! Every path is opened one name at a time, relative to an open folder, and no name may be a link. So the opened file
+//! is inside the folder, even if another process replaces names by links meanwhile.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,7 +17,7 @@ pub(super) fn open_folder(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd
     Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// Opens a regular file for reading, with its metadata. Never blocks, also on a pipe.
+/// Opens a regular file for reading and returns it with its metadata. Never blocks, not even on a pipe.
 pub(super) fn open_file(parent: impl AsFd, name: &OsStr) -> io::Result<(OwnedFd, Stat)> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -77,7 +77,7 @@ impl Root {
         Ok(Self { path, folder })
     }
 
-    /// The parent folder of a path below the root, and the name in it; the root itself has none.
+    /// The parent folder of a path below the root, and the name in it; no name for the root itself.
     pub(super) fn parent<'a>(&self, below: &'a Path) -> io::Result<(OwnedFd, Option<&'a OsStr>)> {
         let mut names = Vec::new();
         for component in below.components() {
@@ -102,7 +102,7 @@ impl Root {
     }
 }
 
-/// Folders on the way need not be readable, if the system supports that.
+/// The flag for opening folders along a path. On Linux they need not be readable.
 fn passing() -> OFlags {
     #[cfg(target_os = "linux")]
     let flags = OFlags::PATH;

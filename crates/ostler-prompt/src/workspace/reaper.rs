@@ -1,18 +1,18 @@
 //! Removes a folder when this process ends, however it ends.
 //!
-//! A library is not notified of `exit`, of a signal or of a crash. A pipe is: the system closes its other end. So a
-//! shell waits for that, in its own process group that no Ctrl-C reaches, and then removes the folder.
+//! A library is not notified of `exit`, of a signal or of a crash. But the system then closes this process's end of a
+//! pipe. A shell waits for that, in its own process group that Ctrl-C does not reach, and removes the folder.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A shell that waits. When this is dropped, it removes what is left.
+/// The waiting shell. When this is dropped, the shell removes the folder if it still exists.
 #[derive(Debug)]
 pub(super) struct Reaper(Child);
 
 impl Reaper {
-    /// Starts one. Without a shell, the folder of a killed process stays.
+    /// Starts the shell. If that fails, the folder stays when this process is killed.
     pub(super) fn start(folder: &Path) -> Option<Self> {
         // Agents may have made folders inaccessible, so the second attempt changes their permissions.
         let script = r#"trap '' INT TERM HUP; read -r _; rm -rf -- "$1" || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }"#;
@@ -36,7 +36,7 @@ impl Reaper {
 impl Drop for Reaper {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // It ends quickly, and would stay a zombie otherwise.
+        // The shell ends quickly. Without this it would stay a zombie.
         let _ = self.0.wait();
     }
 }

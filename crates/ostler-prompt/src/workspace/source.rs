@@ -1,4 +1,4 @@
-//! The real path of a mount, and whether it may be mounted.
+//! Finds the real path of a mount and checks that it may be mounted.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::{WorkspaceError, WorkspaceSecurityError};
 use super::openat::Root;
 
-/// The allowed roots, open; `None` if there is no such list.
+/// Opens the allowed roots; `None` if there is no list of roots.
 pub(super) fn roots(roots: Option<&[PathBuf]>) -> Result<Option<Vec<Root>>, WorkspaceError> {
     let Some(roots) = roots else { return Ok(None) };
     let open = |path: &PathBuf| {

@@ -1,4 +1,4 @@
-//! The changes of an agent, as a value: listed, and applied to the originals.
+//! The changes of an agent: listed, and applied to the originals.
 
 use std::fs;
 use std::path::Path;
@@ -57,7 +57,7 @@ fn added_modified_and_removed_files_are_listed_in_order() {
         "--- a/src/b\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-gone\n",
         "--- /dev/null\n+++ b/src/new/c\n@@ -0,0 +1,1 @@\n+hello\n",
         "--- /dev/null\n+++ b/notes\n@@ -0,0 +1,1 @@\n+mine\n\\ No newline at end of file\n",
-        "# src/link: no file\n",
+        "# src/link: not a regular file\n",
     ] {
         assert!(patch.contains(part), "{part}\n---\n{patch}");
     }
@@ -113,7 +113,7 @@ fn nothing_is_applied_when_an_original_has_changed_meanwhile() {
     let error = changes.apply().unwrap_err();
     let WorkspaceError::Changed { paths } = &error else { panic!("{error:?}") };
     assert_eq!(*paths, [host.path("src/b"), host.path("src/c"), host.path("src/new")]);
-    assert_eq!(fs::read_to_string(host.path("src/a")).unwrap(), "1", "not even this one");
+    assert_eq!(fs::read_to_string(host.path("src/a")).unwrap(), "1", "also not this one");
 }
 
 #[test]

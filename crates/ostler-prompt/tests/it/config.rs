@@ -88,10 +88,10 @@ async fn without_suppress_stderr_the_engines_stderr_is_passed_on() {
         .env("OSTLER_TEST_CHILD", "1")
         .output()
         .unwrap();
-    let said = String::from_utf8(run.stderr).unwrap();
+    let stderr = String::from_utf8(run.stderr).unwrap();
     assert!(
-        run.status.success() && said.contains("careful\n") && said.contains("heard too\n"),
-        "{said}"
+        run.status.success() && stderr.contains("careful\n") && stderr.contains("listener too\n"),
+        "{stderr}"
     );
 }
 
@@ -102,7 +102,7 @@ async fn writes_to_its_error_output() {
     }
     let result = result!(r#""subtype":"success","is_error":false,"result":"ok""#);
     let fake = Fake::new(&[INTRODUCES, "echo careful >&2", result]);
-    let options = fake.options().on_stderr(|_| eprintln!("heard too"));
+    let options = fake.options().on_stderr(|_| eprintln!("listener too"));
     let adapter =
         Adapter::new(options).with_client(ClientConfig::default().with_suppress_stderr(false));
     within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap();
@@ -111,8 +111,8 @@ async fn writes_to_its_error_output() {
 #[tokio::test]
 async fn stop_on_structured_output_is_true_by_default() {
     assert!(ClientConfig::default().stop_on_structured_output());
-    // Its effect is tested by `answers::the_turn_ends_with_the_answer`, and for engines that would continue by the
-    // story on the older vendor program.
+    // `answers::the_turn_ends_with_the_answer` tests the effect; the story on the older vendor program tests it for an
+    // engine that would continue.
     let script =
         Script::new().rule(when(), reply().tool_use("StructuredOutput", json!({"value": 1})));
     let stage = Stage::new(script).await;

@@ -1,4 +1,4 @@
-//! Seed 002, "Events Published": which events are published, when, and that no subscriber disturbs a run.
+//! Seed 002, "Events Published": which events are published and when, and that subscribers cannot disturb a run.
 
 use std::sync::{Arc, Mutex, mpsc};
 

@@ -1,4 +1,4 @@
-//! The example, run as a program against the scripted API; and the same through the facade.
+//! Runs the example as a program against the scripted API, and checks the exports of the facade.
 
 use std::path::PathBuf;
 
@@ -21,10 +21,10 @@ async fn the_example_reviews_a_folder() {
         json!({"score": 7, "findings": [{"file": "main.rs", "line": 1, "remark": "empty"}]});
     let script = Script::new()
         .rule(
-            when().prompt_contains("tell at most 3 findings").turn(0),
+            when().prompt_contains("report at most 3 findings").turn(0),
             reply()
                 .tool_use("mcp__ostler__owner", json!({"file": "main.rs"}))
-                .tool_use("Bash", json!({"command": "echo '// mended' >> project/main.rs"}))
+                .tool_use("Bash", json!({"command": "echo '// fixed' >> project/main.rs"}))
                 .usage(Usage::tokens(100, 20)),
         )
         .rule(
@@ -42,11 +42,11 @@ async fn the_example_reviews_a_folder() {
         .env("ANTHROPIC_API_KEY", "any")
         .env("IS_SANDBOX", "1");
     let output = within(review.output()).await.unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     let expected = "called mcp__ostler__owner\ncalled Bash\ncalled StructuredOutput\nscore 7\nmain.rs:1: empty\n\
-        300 tokens\n--- a/project/main.rs\n+++ b/project/main.rs\n@@ -1,1 +1,2 @@\n fn main() {}\n+// mended\n";
-    assert_eq!(said, expected);
+        300 tokens\n--- a/project/main.rs\n+++ b/project/main.rs\n@@ -1,1 +1,2 @@\n fn main() {}\n+// fixed\n";
+    assert_eq!(printed, expected);
     assert_eq!(std::fs::read_to_string(host.path("src/main.rs")).unwrap(), "fn main() {}\n");
 }
 

@@ -1,4 +1,4 @@
-//! Workspaces are removed however a process ends.
+//! Workspaces are removed when a process ends, in whatever way.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use ostler_prompt::{HostMount, Workspace};
 use crate::mounts::Host;
 use crate::stage::within;
 
-/// The process that ends; the environment says how.
+/// The body of the child process. An environment variable sets how it ends.
 #[test]
 fn a_process_with_a_workspace() {
     let Some(ends) = std::env::var_os("OSTLER_TEST_ENDS") else { return };

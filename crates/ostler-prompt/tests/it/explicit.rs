@@ -111,7 +111,8 @@ async fn the_model_is_not_asked_again_after_the_budget_is_used_up() {
     let run = stage.adapter().evaluate(&prompt, &session).budget(Budget::tokens(2500));
     let error = within(run).await.unwrap_err();
     assert!(matches!(error, Error::Budget { .. }), "{error:?}");
-    // Two within the budget; the calls of the second and the third are denied; the fourth may be in progress.
+    // Two responses are within the budget, the calls of the second and the third are denied, a fourth request may be in
+    // progress.
     let n_requests = stage.requests().len();
     assert!((3..=4).contains(&n_requests), "{n_requests}");
 }

@@ -42,8 +42,8 @@ impl Fake {
     pub(crate) fn new(parts: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine");
-        // Written by another process: a test that starts a program meanwhile would keep the file open for writing,
-        // and such a file cannot be executed.
+        // Another process writes the file. If this process wrote it, a child that another test starts meanwhile would
+        // inherit the open file, and a file that is open for writing cannot be executed.
         let mut writer = Command::new("/bin/sh");
         writer.args(["-c", r#"printf '%s' "$1" > "$0"; chmod 755 "$0""#]).arg(&path);
         let written = writer.arg(format!("#!/bin/sh\n{}\n", parts.join("\n"))).status().unwrap();

@@ -1,4 +1,4 @@
-//! Seed 002, "SDK API Selection": there is one form of a prompt, with everything that only the streamed one had.
+//! Seed 002, "SDK API Selection": the original has two forms of prompts; here the only form has all features of both.
 
 use ostler_prompt::{Adapter, Markdown, Prompt, Session, tool_with_context};
 use ostler_testkit::{Script, reply, when};
@@ -63,7 +63,7 @@ async fn row_one_shot_queries_are_one_await() {
 
 #[tokio::test]
 async fn row_lifecycle_the_engine_ends_with_the_run() {
-    // The response waits for it: the engine has ended by then.
+    // The response is returned only after the engine has ended.
     let result = r#"printf '%s\n' '{"type":"result","subtype":"success","is_error":false,"result":"ok","duration_ms":1,"duration_api_ms":1,"num_turns":1,"total_cost_usd":0,"usage":{},"modelUsage":{},"permission_denials":[],"uuid":"u","session_id":"s"}'; cat > /dev/null; touch ended"#;
     let fake = Fake::new(&[INTRODUCES, result]);
     let adapter = Adapter::new(fake.options());

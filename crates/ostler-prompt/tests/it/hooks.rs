@@ -31,7 +31,7 @@ fn denied(reason: &str) -> String {
     format!("It says: PreToolUse:Bash hook error: {reason}")
 }
 
-/// Whether one call runs under these limits.
+/// Runs one call under limits. Returns the model's last text and the context.
 async fn outcome(hold: impl FnOnce(HookContext) -> HookContext) -> (String, HookContext) {
     let stage = Stage::new(one_call()).await;
     let context = hold(HookContext::new(Session::new(), "tests", "test/prompt"));
@@ -51,30 +51,30 @@ async fn outcome(hold: impl FnOnce(HookContext) -> HookContext) -> (String, Hook
 #[tokio::test]
 async fn a_call_runs_within_the_limits() {
     let later = Deadline::after(Duration::from_secs(3600));
-    let (said, context) = outcome(|context| {
+    let (text, context) = outcome(|context| {
         context.deadline(later).budget(BudgetTracker::new(Budget::tokens(1_000_000)))
     })
     .await;
-    assert_eq!(said, "It says: hello");
+    assert_eq!(text, "It says: hello");
     assert_eq!((context.n_tool_calls(), context.n_denied()), (1, 0));
 }
 
 #[tokio::test]
 async fn pre_tool_use_denies_with_deadline_exceeded_when_the_deadline_has_passed() {
-    let (said, context) = outcome(|context| context.deadline(Deadline::at(Instant::now()))).await;
-    assert_eq!(said, denied("Deadline exceeded"));
+    let (text, context) = outcome(|context| context.deadline(Deadline::at(Instant::now()))).await;
+    assert_eq!(text, denied("Deadline exceeded"));
     assert_eq!((context.n_tool_calls(), context.n_denied()), (0, 1));
 }
 
 #[tokio::test]
 async fn pre_tool_use_denies_with_token_budget_exhausted_when_the_tokens_are_used_up() {
-    let (said, context) =
+    let (text, context) =
         outcome(|context| context.budget(BudgetTracker::new(Budget::tokens(60)))).await;
-    assert_eq!(said, denied("Token budget exhausted"));
+    assert_eq!(text, denied("Token budget exhausted"));
     assert_eq!((context.n_tool_calls(), context.n_denied()), (0, 1));
 }
 
-/// The hooks' exact answers: the engine calls the second one, which is that for `PreToolUse`.
+/// The exact answer of the hook for `PreToolUse`, which is the second one.
 async fn answer(context: HookContext) -> Value {
     let asks = r#"printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"hook_callback","callback_id":"hook_1","tool_use_id":"t","input":{"hook_event_name":"PreToolUse","session_id":"s","transcript_path":"","cwd":"/","tool_name":"Bash","tool_input":{},"tool_use_id":"t"}}}'
 read -r answer; printf '%s' "$answer" > answer"#;
@@ -108,20 +108,20 @@ async fn the_answers_of_pre_tool_use_equal_those_of_the_original() {
 
 #[tokio::test]
 async fn the_deadline_is_reported_before_the_budget() {
-    let (said, _) = outcome(|context| {
+    let (text, _) = outcome(|context| {
         let tracker = BudgetTracker::new(Budget::tokens(0));
         context.deadline(Deadline::at(Instant::now())).budget(tracker)
     })
     .await;
-    assert_eq!(said, denied("Deadline exceeded"));
+    assert_eq!(text, denied("Deadline exceeded"));
 }
 
 #[tokio::test]
 async fn pre_tool_use_denies_when_the_dollars_are_used_up() {
     let tracker = BudgetTracker::new(Budget::usd(5.0));
     tracker.record_usd(5.0);
-    let (said, _) = outcome(|context| context.budget(tracker)).await;
-    assert_eq!(said, denied("USD budget exhausted"));
+    let (text, _) = outcome(|context| context.budget(tracker)).await;
+    assert_eq!(text, denied("USD budget exhausted"));
 }
 
 #[tokio::test]
@@ -254,8 +254,8 @@ async fn a_failed_call_is_published_once_and_a_denied_one_is_not() {
 
     let late =
         HookContext::new(session.clone(), "tests", "p").deadline(Deadline::at(Instant::now()));
-    let (said, _) = outcome(|_| late).await;
-    assert_eq!((said, published.events().len()), (denied("Deadline exceeded"), 0));
+    let (text, _) = outcome(|_| late).await;
+    assert_eq!((text, published.events().len()), (denied("Deadline exceeded"), 0));
 }
 
 #[tokio::test]
@@ -335,8 +335,8 @@ async fn a_deadline_ends_the_wait_for_a_model_that_never_answers() {
 
 #[tokio::test]
 async fn a_deadline_ends_a_stalled_response_and_a_running_tool() {
-    let runs_on = reply().tool_use("Bash", json!({"command": "sleep 600"}));
-    for reply in [reply().text("half of it").stall(3), runs_on] {
+    let long_call = reply().tool_use("Bash", json!({"command": "sleep 600"}));
+    for reply in [reply().text("half of it").stall(3), long_call] {
         let stage = Stage::new(Script::new().rule(when(), reply)).await;
         let (session, prompt) = (Session::new(), prompt::<()>("go"));
         let deadline = Deadline::after(Duration::from_millis(500));
@@ -415,7 +415,7 @@ async fn dollars_spent_by_one_run_stop_the_tools_of_another() {
     let waiting = within(adapter.evaluate(&waits, &session).budget_tracker(&tracker));
     let spending = async {
         gate.reached().await;
-        // Its own engine may end it for the same reason, or it may succeed: both are fine here.
+        // This run may succeed, or its own engine may end it because of the budget: both are fine here.
         let _ = within(adapter.evaluate(&spends, &session).budget_tracker(&tracker)).await;
         gate.release();
     };
@@ -445,7 +445,7 @@ async fn the_engine_is_asked_for_the_cost_before_every_call() {
         .build()
         .unwrap();
     let run = stage.adapter().evaluate(&prompt, &Session::new()).budget(Budget::usd(100.0));
-    // The result, which reports dollars by itself, arrives after the second call.
+    // The result, which also reports the cost, arrives only after the second call.
     assert_eq!(within(run).await.unwrap().text.as_deref(), Some("some"));
 }
 

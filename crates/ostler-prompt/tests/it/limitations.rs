@@ -1,4 +1,4 @@
-//! Seed 002, "Limitations": each of them, removed.
+//! Seed 002, "Limitations": none of them applies here.
 
 use ostler_prompt::{Markdown, Prompt, Session, tool_with_context};
 use ostler_testkit::{Script, reply, when};
@@ -10,7 +10,7 @@ use crate::stage::{PublishedEvents, Stage, within};
 #[tokio::test]
 async fn cli_dependency_no_other_program_is_needed() {
     let stage = Stage::new(Script::new().rule(when(), reply().text("Done."))).await;
-    // An engine's environment without any program.
+    // The engine's environment has no programs on its path.
     let options = stage.options().env("PATH", "/nowhere");
     let adapter = ostler_prompt::Adapter::new(options);
     let response = within(adapter.evaluate(&prompt::<()>("go"), &Session::new())).await.unwrap();
@@ -71,15 +71,15 @@ async fn no_streaming_messages_arrive_during_the_run() {
     let stage = Stage::new(script).await;
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let mut evaluation = stage.adapter().evaluate(&prompt, &session).stream();
-    let mut said = Vec::new();
+    let mut texts = Vec::new();
     let gate = stage.api.gate("gate");
     while let Some(message) = within(evaluation.next()).await {
-        said.extend(message.text().map(str::to_owned));
-        if said == ["Looking."] {
+        texts.extend(message.text().map(str::to_owned));
+        if texts == ["Looking."] {
             gate.release();
         }
     }
-    assert_eq!(said, ["Looking.", "Done."]);
+    assert_eq!(texts, ["Looking.", "Done."]);
     // The same call gives the whole response.
     let response = evaluation.response().await.unwrap();
     assert_eq!((response.text.as_deref(), response.tool_calls), (Some("Done."), 1));
@@ -91,13 +91,13 @@ async fn no_streaming_text_arrives_in_deltas_on_request() {
     let (session, prompt) = (Session::new(), prompt::<()>("go"));
     let count = async |adapter: ostler_prompt::Adapter| {
         let mut evaluation = adapter.evaluate(&prompt, &session).stream();
-        let mut pieces = Vec::new();
+        let mut deltas = Vec::new();
         while let Some(message) = within(evaluation.next()).await {
-            pieces.extend(message.text_delta().map(str::to_owned));
+            deltas.extend(message.text_delta().map(str::to_owned));
         }
-        pieces
+        deltas
     };
     assert!(count(stage.adapter()).await.is_empty());
-    let pieces = count(ostler_prompt::Adapter::new(stage.options().partial_messages())).await;
-    assert!(pieces.len() > 1 && pieces.concat() == "one two three", "{pieces:?}");
+    let deltas = count(ostler_prompt::Adapter::new(stage.options().partial_messages())).await;
+    assert!(deltas.len() > 1 && deltas.concat() == "one two three", "{deltas:?}");
 }

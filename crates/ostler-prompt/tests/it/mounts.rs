@@ -20,7 +20,7 @@ impl Host {
         Self::at(tempfile::tempdir().unwrap(), files)
     }
 
-    /// In memory if there is enough: with many files a disk takes minutes.
+    /// A folder in memory if the system has one: on a disk, tests with many files take minutes.
     pub(crate) fn in_memory() -> Self {
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
@@ -114,7 +114,10 @@ fn include_glob_is_everything_by_default() {
     assert_eq!(files(open(HostMount::new(host.path("it"))).path()).len(), 4);
     let some = open(HostMount::new(host.path("it")).include_glob(["*.rs"]));
     assert_eq!(files(some.path()), ["it/a.rs", "it/deep/c.rs"]);
-    assert!(!some.path().join("it/none").exists(), "a folder without any is not there");
+    assert!(
+        !some.path().join("it/none").exists(),
+        "a folder without selected files is not created"
+    );
 }
 
 #[test]
@@ -230,7 +233,7 @@ async fn native_tools_work_in_the_workspace_and_the_originals_stay_unchanged() {
         .rule(when(), reply().text("{{tool_result}}"));
     let stage = Stage::new(script).await;
     let prompt = Prompt::<()>::builder("test", "prompt").section(&workspace).build().unwrap();
-    // As in the original, the configuration names the folder.
+    // The configuration names the folder, as in the Python original.
     let adapter = stage.adapter_with(ClientConfig::default().with_cwd(workspace.path()));
     let response = within(adapter.evaluate(&prompt, &Session::new())).await.unwrap();
     assert_eq!(response.text.unwrap(), format!("{}\nnew", workspace.path().display()));

@@ -1,4 +1,4 @@
-//! What must not be copied into a workspace, and what must not stay of one.
+//! Files that must not be copied into a workspace, and workspaces that must be removed completely.
 
 use std::fs;
 use std::os::unix::net::UnixListener;
@@ -186,7 +186,7 @@ fn without_roots_a_link_leads_no_further_than_its_mount() {
 
 #[test]
 fn exponentially_many_links_are_stopped() {
-    // Each folder has two links to the next: 2^40 ways down.
+    // Each folder has two links to the next one, so there are 2^40 paths.
     let host = Host::new(&[]);
     for number in 0..40 {
         fs::create_dir_all(host.path(&format!("root/d{number}"))).unwrap();
@@ -217,7 +217,7 @@ fn special_files_are_skipped_without_blocking() {
     assert!(skipped.contains(&("socket".to_owned(), SkipReason::Special)), "{skipped:?}");
     assert!(skipped.contains(&("to_pipe".to_owned(), SkipReason::Special)), "{skipped:?}");
     assert!(skipped.contains(&("device".to_owned(), SkipReason::LeadsOutside)), "{skipped:?}");
-    // Nor can they be mounted by name.
+    // They cannot be mounted by name either.
     for path in [host.path("root/pipe"), host.path("root/socket")] {
         let opened = Workspace::builder().mount(HostMount::new(path)).open();
         assert!(matches!(opened, Err(WorkspaceError::NotAFile { .. })), "{opened:?}");
@@ -327,7 +327,7 @@ fn the_size_limit_is_exact_to_the_byte() {
 
 #[test]
 fn a_file_above_the_limit_is_refused_before_it_is_copied() {
-    // A sparse file of a terabyte takes no time and no room.
+    // A sparse file of a terabyte needs no time and no space.
     let host = host();
     fs::File::create(host.path("root/huge")).unwrap().set_len(1 << 40).unwrap();
     let temp = tempfile::tempdir().unwrap();
@@ -336,7 +336,11 @@ fn a_file_above_the_limit_is_refused_before_it_is_copied() {
         .temp_root(temp.path())
         .open();
     assert!(matches!(opened, Err(WorkspaceError::TooLarge { .. })), "{opened:?}");
-    assert_eq!(fs::read_dir(temp.path()).unwrap().count(), 0, "what was copied is removed");
+    assert_eq!(
+        fs::read_dir(temp.path()).unwrap().count(),
+        0,
+        "files that were already copied are removed"
+    );
 }
 
 #[test]

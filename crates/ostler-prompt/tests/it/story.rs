@@ -1,7 +1,7 @@
 //! The worked example: a code review by a program.
 //!
 //! A folder is mounted, the program offers its own tool, the answer has a type, time and money are limited, and all
-//! events are published live. The same on the engine in this process and on the vendor's programs.
+//! events are published during the run. The test runs on the embedded engine and on the vendor's programs.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ struct Task {
 }
 
 fn prompt(workspace: &Workspace) -> Prompt<Review> {
-    let task = "Review the code in ${folder}. Tell at most ${most} findings.";
+    let task = "Review the code in ${folder}. Report at most ${most} findings.";
     Prompt::builder("review", "code")
         .section(
             Markdown::new("Task", "task", task)

@@ -65,7 +65,7 @@ async fn a_tool_of_the_sdk_is_a_tool_of_a_prompt() {
     assert_eq!(result_of(tool, json!({"number": 7})).await, ("14".to_owned(), false));
 }
 
-/// Written once. Mutant: the run is in the tool and not on the server.
+/// The same tool works on both. Mutant: the run is in the tool and not on the server.
 #[tokio::test]
 async fn a_tool_of_a_prompt_is_a_tool_of_any_server() {
     let tool = tool_with_context("t", "d", |(): (), context: ToolContext| async move {

@@ -1,4 +1,4 @@
-//! Options by which a permission callback is never asked, said before a user wonders why.
+//! Warns about options that keep calls from the permission callback.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -37,7 +37,7 @@ impl Options {
         ))
     }
 
-    /// Whether a tool is a function of the host, for which there is nothing to ask.
+    /// Whether a tool is a function of the host; for those no warning is needed.
     fn is_own_tool(&self, tool: &str) -> bool {
         let servers = self.tools.in_process.iter().map(|server| server.name());
         servers.into_iter().any(|name| {
@@ -79,13 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn the_warning_reaches_the_listener_of_the_error_output() {
-        let (sender, heard) = std::sync::mpsc::channel();
+    fn the_warning_reaches_the_stderr_listener() {
+        let (sender, received) = std::sync::mpsc::channel();
         let options = Options::new()
             .allow(["Read"])
             .on_permission(|_| Decision::allow())
             .on_stderr(move |text| sender.send(text.to_owned()).unwrap());
         options.warn_of_unasked_callback();
-        assert!(heard.try_recv().unwrap().contains("never called for Read"));
+        assert!(received.try_recv().unwrap().contains("never called for Read"));
     }
 }

@@ -1,4 +1,4 @@
-//! Options made into what an engine is started with: a command line, an environment and `initialize`.
+//! Turns options into the command line, the environment and the `initialize` request of an engine.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::transport::{Environment, Start};
 
 impl Options {
-    /// What the engine is started with.
+    /// Checks the options and returns what a transport needs to start the engine.
     pub(crate) fn start(&self) -> Result<Start, Error> {
         self.check()?;
         Ok(Start {
@@ -26,7 +26,7 @@ impl Options {
         })
     }
 
-    /// What would fail later, said now.
+    /// Refuses options with which the session would fail later.
     fn check(&self) -> Result<(), Error> {
         let permissions = &self.permissions;
         if permissions.mode == PermissionMode::BypassPermissions
@@ -83,40 +83,40 @@ impl Options {
     fn check_session(&self) -> Result<(), Error> {
         let wrong = |text: &str| Err(Error::Options(text.to_owned()));
         let choice = &self.session.choice;
-        let goes_on = choice.go_on || choice.resume.is_some();
+        let resumes = choice.go_on || choice.resume.is_some();
         if choice.go_on && choice.resume.is_some() {
             return wrong("`resume` and `continue_newest` name two conversations; use one");
         }
-        if choice.fork && !goes_on {
+        if choice.fork && !resumes {
             return wrong("`fork` needs a conversation to copy: add `resume` or `continue_newest`");
         }
         if choice.resume_at.is_some() && choice.resume.is_none() {
             return wrong("`session.choice.resume_at` needs `resume`");
         }
-        if choice.id.is_some() && goes_on && !choice.fork {
+        if choice.id.is_some() && resumes && !choice.fork {
             return wrong(
                 "`session.choice.id` is for a new conversation: add `fork`, or leave it out",
             );
         }
         if self.session.store.is_some() && self.session.ephemeral {
             return wrong(
-                "`session_store` has nothing to keep of a session with `session.ephemeral`; use one",
+                "`session_store` cannot store a session with `session.ephemeral`; use one of them",
             );
         }
         if self.session.store.is_some() && self.session.file_checkpointing {
             return wrong(
-                "`session.file_checkpointing` keeps files on this machine only, so it does not work with `session_store`; use one",
+                "`session.file_checkpointing` stores files on this machine only, so it does not work with `session_store`; use one of them",
             );
         }
         Ok(())
     }
 
-    /// Settings that are written out; `None` when they are in a file.
+    /// The settings that are given as JSON; `None` if they are in a file.
     fn given_settings(&self) -> Option<serde_json::Map<String, Value>> {
         serde_json::from_str(self.context.settings.as_deref().unwrap_or("{}")).ok()
     }
 
-    /// The command line. The groups of options that are the same on the command line are taken as they are.
+    /// The options of the command line. Some groups have the same type in both places and are copied.
     pub(crate) fn launch(&self) -> Launch {
         let (system_prompt, append_system_prompt) = match &self.context.system_prompt {
             SystemPrompt::Empty => (Some(String::new()), None),
@@ -152,7 +152,7 @@ impl Options {
             plugin_dirs: paths(&self.context.plugins),
             session_mirror: self.session.store.is_some(),
             extra: self.engine.extra_args.clone(),
-            // Agents go with `initialize`; the rest has no option of the SDK.
+            // Agents are part of `initialize`; the other fields have no option in the SDK.
             ..Launch::default()
         }
     }
@@ -191,7 +191,7 @@ impl Options {
         env
     }
 
-    /// What the host introduces itself with.
+    /// The first request of the host.
     pub(crate) fn initialize(&self) -> Initialize {
         let mut hooks: BTreeMap<String, Vec<_>> = BTreeMap::new();
         for (index, hook) in self.hooks.iter().enumerate() {
@@ -213,7 +213,7 @@ impl Options {
     }
 }
 
-/// The name under which the engine calls a hook.
+/// The id by which the engine calls a hook.
 pub(crate) fn hook_id(index: usize) -> String {
     format!("hook_{index}")
 }

@@ -24,17 +24,17 @@ use super::find::Program;
 use crate::error::Error;
 use crate::transport::{Engine, Environment, Link, Said, Start, StderrListener};
 
-/// How many frames may wait for an engine that does not read.
+/// How many frames may wait while the engine does not read.
 const FRAMES_AHEAD: usize = 256;
-/// How much of its output is read at once: as much as a pipe holds.
+/// The size of the read buffer for the engine's output, in bytes: as much as a pipe holds.
 const READ_AT_ONCE: usize = 64 * 1024;
-/// How much of the error output is kept.
+/// How many bytes at the end of stderr are kept for errors.
 const STDERR_KEPT: usize = 16 * 1024;
-/// How long an engine may take to exit once it has nothing more to say.
+/// How long an engine may take to exit after it has closed its output.
 const EXIT_GRACE: Duration = Duration::from_secs(10);
 /// How long a program may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
-/// The most bytes of it that are read.
+/// The most bytes of the version that are read.
 const VERSION_LENGTH: u64 = 256;
 
 /// Starts the program.
@@ -42,9 +42,12 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     let mut command = ostler_process::command(&program.path);
     command.args(&program.before).args(start.launch.to_args());
     if let Some(cwd) = &start.cwd {
-        // The system would blame the program.
+        // The system's error would name the program and not the folder.
         if !cwd.is_dir() {
-            return Err(Error::Options(format!("there is no folder {} to work in", cwd.display())));
+            return Err(Error::Options(format!(
+                "the working directory {} does not exist",
+                cwd.display()
+            )));
         }
         command.current_dir(cwd);
     }
@@ -55,7 +58,7 @@ pub(super) fn start(program: &Program, start: Start) -> Result<Link, Error> {
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let cannot = |source| Error::Start { program: program.path.display().to_string(), source };
-    // A vendor's program ends its own commands when it is asked to end.
+    // Dropping the group sends SIGTERM first: the vendor's program then ends the commands that it started.
     let mut group = Group::spawn(command).map_err(cannot)?.on_drop(OnDrop::Terminate);
     let pipes = (group.stdin(), group.stdout(), group.stderr());
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -84,27 +87,27 @@ pub(super) async fn version(program: &Program, env: &Environment) -> Option<Stri
     Some(text)
 }
 
-/// The user of a name, or of a number.
+/// The user with this name or number.
 fn user(name: &str) -> Result<User, Error> {
     let found = match name.parse() {
         Ok(number) => User::from_uid(Uid::from_raw(number)),
         Err(_) => User::from_name(name),
     };
     let odd = |reason: &str| Error::Options(format!("engine.user: {name}: {reason}"));
-    found.map_err(|error| odd(error.desc()))?.ok_or_else(|| odd("there is no such user"))
+    found.map_err(|error| odd(error.desc()))?.ok_or_else(|| odd("this user does not exist"))
 }
 
 /// Writes frames until there are no more, or the engine no longer reads.
 async fn write(mut stdin: ChildStdin, mut frames: mpsc::Receiver<ToEngine>) {
     while let Some(frame) = frames.recv().await {
-        // That the engine has gone is seen at its output, together with the reason.
+        // If the engine has ended, its closed output and its exit status report that.
         if stdin.write_all(frame.to_line().as_bytes()).await.is_err() {
             return;
         }
     }
 }
 
-/// Frames as they come. A line that is not an object does not end the session: it is reported.
+/// The frames that the engine writes. A line that is not a JSON object is reported and does not end the session.
 struct Frames {
     stdout: ChildStdout,
     decoder: FrameDecoder<ToHost>,
@@ -125,8 +128,8 @@ impl Stream for Frames {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(pieces) = this.decoder.next_deltas() {
-                return Poll::Ready(Some(Ok(Said::Pieces(pieces))));
+            if let Some(deltas) = this.decoder.next_deltas() {
+                return Poll::Ready(Some(Ok(Said::Pieces(deltas))));
             }
             match this.decoder.next_frame() {
                 Some(Err(error)) => {
@@ -152,7 +155,7 @@ impl Stream for Frames {
     }
 }
 
-/// The text of a line that a program on the way (a debugger, a wrapper) wrote; `None` for a broken frame.
+/// The text of a line that another program in between wrote (a debugger, a wrapper); `None` for a malformed frame.
 fn noise(error: &DecodeError) -> Option<String> {
     match error {
         DecodeError::NotAnObject { text, .. } => Some(text.clone()),
@@ -163,7 +166,7 @@ fn noise(error: &DecodeError) -> Option<String> {
     }
 }
 
-/// Keeps the end of the error output, and passes it on.
+/// Reads stderr: keeps its end for errors and passes it to the listener.
 async fn listen(mut stderr: ChildStderr, tail: Tail, listener: Option<StderrListener>) {
     let mut buffer = vec![0; 8 * 1024];
     while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
@@ -174,21 +177,21 @@ async fn listen(mut stderr: ChildStderr, tail: Tail, listener: Option<StderrList
     }
 }
 
-/// The last bytes of something long.
+/// The last [`STDERR_KEPT`] bytes of stderr.
 #[derive(Clone, Default)]
 struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
     fn push(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(bytes);
-        let excess = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..excess);
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(bytes);
+        let excess = tail.len().saturating_sub(STDERR_KEPT);
+        tail.drain(..excess);
     }
 
     fn text(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes: Vec<u8> = kept.iter().copied().collect();
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 }
@@ -213,9 +216,9 @@ impl Engine for Child {
             if status.success() {
                 return Ok(());
             }
-            // Its last words may still be on their way; they end with the process.
-            let last_words = async { while self.helpers.join_next().await.is_some() {} };
-            let _ = tokio::time::timeout(Duration::from_secs(1), last_words).await;
+            // The end of stderr may not have been read yet. The pipe closes with the process.
+            let rest_of_stderr = async { while self.helpers.join_next().await.is_some() {} };
+            let _ = tokio::time::timeout(Duration::from_secs(1), rest_of_stderr).await;
             let (status, code) = (status.to_string(), status.code());
             Err(Error::Exited { status, code, stderr: self.tail.text() })
         }
@@ -224,7 +227,7 @@ impl Engine for Child {
 
     fn gone(&mut self) -> BoxFuture<'_, ()> {
         async {
-            // Whether it can be waited for is told at the end.
+            // If waiting fails, `ended` reports the error.
             let _ = self.group.wait().await;
             self.group.kill();
         }

@@ -1,4 +1,4 @@
-//! Where the executable of an engine is.
+//! Finds the executable of an engine.
 
 use std::env;
 use std::ffi::OsString;
@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use crate::transport::Environment;
 
-/// Names an engine goes by, the best first.
+/// The names of engine executables, in the order in which they are tried.
 const NAMES: &[&str] = &["ostler", "claude"];
 const HINT: &str = "install ostler (`cargo install ostler-cli`), put it on the PATH, or name it with \
     Options::executable or OSTLER_ENGINE";
 
-/// What is to be run: a program, and what stands before its arguments.
+/// The program to start, and the arguments that come before those of the engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) path: PathBuf,
     pub(super) before: Vec<OsString>,
 }
 
-/// The program for an executable, or the first one that is found. A script is run by `runtime`, or else by Node.
+/// The program for an executable, or for the first name on the PATH. A script is run by `runtime`, by default Node.
 pub(super) fn program(
     executable: Option<PathBuf>,
     runtime: &[OsString],
@@ -48,8 +48,8 @@ fn script(path: PathBuf, runtime: &[OsString], env: &Environment) -> Result<Prog
     if !matches!(extension, Some("js" | "mjs" | "cjs")) {
         return Ok(Program { path, before: Vec::new() });
     }
-    let (name, words) = match runtime {
-        [name, words @ ..] => (Path::new(name), words),
+    let (name, arguments) = match runtime {
+        [name, arguments @ ..] => (Path::new(name), arguments),
         [] => (Path::new("node"), &[][..]),
     };
     let runs =
@@ -58,7 +58,7 @@ fn script(path: PathBuf, runtime: &[OsString], env: &Environment) -> Result<Prog
         let (path, name) = (path.display(), name.display());
         Error::NoEngine(format!("{path} needs {name}, which is not on the PATH"))
     })?;
-    let before = words.iter().cloned().chain([path.into_os_string()]).collect();
+    let before = arguments.iter().cloned().chain([path.into_os_string()]).collect();
     Ok(Program { path: runs, before })
 }
 
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_name_that_is_there_and_can_be_run_is_found() {
+    fn the_first_name_on_the_path_that_is_executable_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let env = env(folder.path());
         let error = program(None, &[], &env).unwrap_err().to_string();
@@ -103,10 +103,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_must_be_there() {
+    fn an_executable_that_is_named_but_missing_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let env = env(folder.path());
-        for name in ["/no/such/engine", "nobody"] {
+        for name in ["/no/such/engine", "no-such-engine"] {
             let error = program(Some(name.into()), &[], &env).unwrap_err().to_string();
             assert!(error.contains(name) && error.contains("OSTLER_ENGINE"), "{error}");
         }
@@ -125,19 +125,19 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_run_by_the_program_that_is_named_for_it() {
+    fn a_script_is_run_by_the_runtime_of_the_options() {
         let folder = tempfile::tempdir().unwrap();
         let env = env(folder.path());
         let cli = put(folder.path(), "cli.js", 0o644);
-        let words = ["bun".into(), "--smol".into()];
-        let error = program(Some(cli.clone()), &words, &env).unwrap_err().to_string();
+        let runtime = ["bun".into(), "--smol".into()];
+        let error = program(Some(cli.clone()), &runtime, &env).unwrap_err().to_string();
         assert!(error.contains("needs bun"), "{error}");
         let bun = put(folder.path(), "bun", 0o755);
-        let found = program(Some(cli.clone()), &words, &env).unwrap();
+        let found = program(Some(cli.clone()), &runtime, &env).unwrap();
         assert_eq!(found, Program { path: bun, before: vec!["--smol".into(), cli.into()] });
-        // What is no script needs nobody.
+        // A program that is not a script needs no runtime.
         let engine = put(folder.path(), "engine", 0o755);
-        let found = program(Some(engine.clone()), &words, &env).unwrap();
+        let found = program(Some(engine.clone()), &runtime, &env).unwrap();
         assert_eq!(found, Program { path: engine, before: Vec::new() });
     }
 }

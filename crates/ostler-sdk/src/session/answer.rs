@@ -1,5 +1,5 @@
-//! What the engine asks, and the callbacks that answer. Whatever a callback does, there is an answer, and a doubtful
-//! one is a no.
+//! Has requests of the engine answered by callbacks. Every request gets an answer; if a callback fails, the answer is
+//! no.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,21 +24,21 @@ use crate::mcp::{InProcessServer, ServerConnection};
 use crate::options::{Options, hook_id};
 use crate::permission::{self, ASKS, Decision, OnPermission, OnQuestion, PermissionRequest};
 
-/// What a server in this process says unasked: its name, and the message.
+/// A notification of a server in this process: the server's name and the message.
 pub(super) type Unasked = (String, Value);
 
-/// What came of a question of the engine.
+/// The answer to a request of the engine.
 pub(super) struct Answered {
     pub(super) id: RequestId,
     pub(super) response: ControlResponse,
-    /// What went wrong in the host, for the host: the engine only reads that the answer is a no.
+    /// The failure of a callback, reported to the host only. The engine just receives a no.
     pub(super) problem: Option<String>,
 }
 
-/// An answer, or why there is none; and what went wrong.
+/// The answer or an error for the engine, and the failure to report to the host.
 type Payload = (Result<Value, String>, Option<String>);
 
-/// Everything that answers.
+/// All callbacks and in-process servers of a session.
 #[derive(Clone)]
 pub(super) struct Callbacks {
     on_permission: Option<OnPermission>,
@@ -66,7 +66,7 @@ impl Callbacks {
         }
     }
 
-    /// Connects to a server in this process, in place of one of the same name; what it says unasked.
+    /// Connects to a server in this process, replacing one of the same name. Returns the server's notifications.
     pub(super) fn serve(&mut self, server: &dyn InProcessServer) -> BoxStream<'static, Unasked> {
         let (name, connection) =
             (server.name(), Arc::<dyn ServerConnection>::from(server.connect()));
@@ -78,8 +78,9 @@ impl Callbacks {
         .boxed()
     }
 
-    /// The answer to a question of the engine. The token fires unless the callback has answered: whoever shows a dialog
-    /// for it can close it, also when the engine has ended and when the session is dropped.
+    /// Answers a request of the engine. The token fires if the request ends without an answer of the callback, also
+    /// because the engine has ended or the session was dropped. A program that shows a dialog for the request can then
+    /// close it.
     pub(super) fn answer(
         &self,
         id: RequestId,
@@ -118,7 +119,7 @@ impl Callbacks {
             permission::answer(self.on_question.clone(), question.clone(), cancelled).boxed()
         } else {
             let Some(callback) = &self.on_permission else {
-                return (Err("there is no callback for permissions".to_owned()), None);
+                return (Err("the host has no permission callback".to_owned()), None);
             };
             let request = PermissionRequest { question: question.clone(), cancelled };
             // A callback may panic before it returns its future, too.
@@ -153,15 +154,15 @@ impl Callbacks {
 
     async fn show(&self, question: RequestUserDialog, cancelled: CancellationToken) -> Payload {
         let Some(on_dialog) = &self.on_dialog else {
-            return (Err("there is no callback for dialogs".to_owned()), None);
+            return (Err("the host has no dialog callback".to_owned()), None);
         };
         let what = format!("dialog callback for {}", question.dialog_kind);
-        let shown = on_dialog.show(DialogRequest { question, cancelled }, self.timeout).await;
-        let (shown, problem) = match shown {
-            Ok(shown) => (shown, None),
-            Err((shown, failure)) => (shown, Some(failure.of(&what))),
+        let reply = on_dialog.show(DialogRequest { question, cancelled }, self.timeout).await;
+        let (reply, problem) = match reply {
+            Ok(reply) => (reply, None),
+            Err((reply, failure)) => (reply, Some(failure.of(&what))),
         };
-        (serde_json::to_value(shown).map_err(|error| error.to_string()), problem)
+        (serde_json::to_value(reply).map_err(|error| error.to_string()), problem)
     }
 
     async fn hook(&self, call: HookCallback, cancelled: CancellationToken) -> Payload {

@@ -1,11 +1,10 @@
-//! The way of messages from the task of a session to their reader.
+//! Brings messages from the task of a session to their reader.
 //!
-//! They go in batches, because waking the reader costs more than reading a message: what comes in one breath wakes
-//! once. Pieces of responses are decoded by the reader: nobody else looks into them, and what is made and dropped in one
-//! place is cheaper.
+//! Messages travel in batches, because waking the reader costs more than reading a message. Deltas of responses are
+//! decoded by the reader: only the reader needs them, and creating and dropping them in one place is cheaper.
 //!
-//! A reader that is [`MAX_MESSAGES`] messages or [`MAX_BYTES`] bytes behind is waited for: the session stops reading from the
-//! engine, whose own output then fills up, until the reader has caught up. Nothing is dropped.
+//! If the reader is [`MAX_MESSAGES`] messages or [`MAX_BYTES`] bytes behind, the session stops reading from the engine
+//! until the reader has caught up; meanwhile the engine's output fills up. Nothing is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,16 +18,17 @@ use crate::error::Error;
 use crate::json_size::json_size;
 use crate::message::Message;
 
-/// How many messages may wait for their reader before the engine has to.
+/// How many messages may wait for their reader before the engine has to wait.
 const MAX_MESSAGES: usize = 64 * 1024;
-/// How many bytes of messages, as JSON, may wait for their reader before the engine has to. One message more may follow.
+/// How many bytes of messages, as JSON, may wait for their reader before the engine has to wait. The last message may
+/// exceed this.
 pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 type Item = Result<Message, Error>;
 
-/// Messages that go together.
+/// Messages that are sent together.
 enum Batch {
-    /// Each with its bytes.
+    /// Each with its size in bytes.
     Messages(vec::IntoIter<(Item, usize)>),
     Pieces(StreamDeltas),
 }
@@ -40,7 +40,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// The next message, and the bytes that are held no longer. `None` inside for a frame that is not a message.
+    /// The next message, and how many bytes it frees. The inner `Option` is `None` for a frame that is not a message.
     fn next(&mut self) -> Option<(Option<Item>, usize)> {
         match self {
             Self::Messages(messages) => {
@@ -58,7 +58,7 @@ impl Batch {
     }
 }
 
-/// Both ends.
+/// The two ends of an inbox.
 pub(super) fn channel() -> (Outlet, Inbox) {
     let (batches, incoming) = mpsc::unbounded_channel();
     let backlog = Arc::new(Backlog::default());
@@ -66,7 +66,7 @@ pub(super) fn channel() -> (Outlet, Inbox) {
     (outlet, Inbox { batch: Batch::default(), batches: incoming, backlog })
 }
 
-/// What waits for the reader.
+/// How much waits for the reader.
 #[derive(Default)]
 struct Backlog {
     n_messages: AtomicUsize,
@@ -85,18 +85,18 @@ impl Backlog {
             || self.n_bytes.load(Ordering::Relaxed) >= MAX_BYTES
     }
 
-    /// The reader has taken a message.
+    /// Notes that the reader has read a message.
     fn take(&self, n_bytes: usize) {
         let messages = self.n_messages.fetch_sub(1, Ordering::Relaxed);
         let bytes = self.n_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
-        // The session looks again which limit still holds.
+        // The session then checks whether it is still over a limit.
         if messages == MAX_MESSAGES || (bytes >= MAX_BYTES && bytes - n_bytes < MAX_BYTES) {
             self.taken.notify_one();
         }
     }
 }
 
-/// Where the session puts messages.
+/// The session's end: messages are put here.
 pub(super) struct Outlet {
     batch: Vec<(Item, usize)>,
     batches: mpsc::UnboundedSender<Batch>,
@@ -104,14 +104,14 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    /// Keeps a message for the next batch.
+    /// Adds a message to the next batch.
     pub(super) fn put(&mut self, message: Item) {
         let n_bytes = message.as_ref().map_or(0, json_bytes);
         self.backlog.add(1, n_bytes);
         self.batch.push((message, n_bytes));
     }
 
-    /// Sends what was kept.
+    /// Sends the batch.
     pub(super) fn send(&mut self) {
         if !self.batch.is_empty() {
             let batch = std::mem::take(&mut self.batch);
@@ -119,7 +119,7 @@ impl Outlet {
         }
     }
 
-    /// Sends pieces of a response, after what was kept.
+    /// Sends the batch, then deltas of a response.
     pub(super) fn send_pieces(&mut self, pieces: StreamDeltas) {
         self.send();
         self.backlog.add(pieces.len(), pieces.n_bytes());
@@ -127,21 +127,21 @@ impl Outlet {
     }
 
     fn send_batch(&self, batch: Batch) {
-        // That nobody reads is seen by whoever waits for `unread`.
+        // If there is no reader, `unread` reports that.
         let _ = self.batches.send(batch);
     }
 
-    /// Whether the reader has to catch up first.
+    /// Whether the session must wait for the reader.
     pub(super) fn is_full(&self) -> bool {
         self.backlog.is_full()
     }
 
-    /// The reader has caught up, after the outlet was full.
+    /// Waits until the reader has caught up, after the outlet was full.
     pub(super) async fn taken(&self) {
         self.backlog.taken.notified().await;
     }
 
-    /// Nobody reads any more.
+    /// Waits until the inbox is dropped.
     pub(super) async fn unread(&self) {
         self.batches.closed().await;
     }
@@ -168,7 +168,7 @@ impl Inbox {
                     None => continue,
                 }
             }
-            // A session that rests shall not keep the room of its last batch.
+            // Frees the memory of the last batch while the session is idle.
             self.batch = Batch::default();
             match ready!(self.batches.poll_recv(cx)) {
                 Some(batch) => self.batch = batch,
@@ -178,7 +178,7 @@ impl Inbox {
     }
 }
 
-/// The size of a message as JSON: a measure of what it holds that does not depend on how the engine is reached.
+/// The size of a message as JSON: a measure of its content that does not depend on the transport.
 fn json_bytes(message: &Message) -> usize {
     match message {
         Message::Assistant(message) => json_size(message),
@@ -207,23 +207,23 @@ mod tests {
 
     fn next(inbox: &mut Inbox) -> Option<&'static str> {
         let item = inbox.next().now_or_never()??;
-        Some(if matches!(item, Ok(Message::StreamEvent(_))) { "piece" } else { "error" })
+        Some(if matches!(item, Ok(Message::StreamEvent(_))) { "delta" } else { "error" })
     }
 
     #[test]
-    fn what_was_kept_goes_before_what_comes_later() {
+    fn messages_arrive_in_the_order_in_which_they_were_put() {
         let (mut outlet, mut inbox) = channel();
         outlet.put(Err(Error::Cancelled));
-        assert_eq!(next(&mut inbox), None, "it is only kept");
+        assert_eq!(next(&mut inbox), None, "the batch is not sent yet");
         outlet.send_pieces(pieces(2));
         outlet.put(Err(Error::Cancelled));
         outlet.send();
-        let heard: Vec<_> = std::iter::from_fn(|| next(&mut inbox)).collect();
-        assert_eq!(heard, ["error", "piece", "piece", "error"]);
+        let received: Vec<_> = std::iter::from_fn(|| next(&mut inbox)).collect();
+        assert_eq!(received, ["error", "delta", "delta", "error"]);
     }
 
     #[test]
-    fn a_reader_that_is_far_behind_is_waited_for() {
+    fn the_session_waits_for_a_reader_that_is_many_messages_behind() {
         let (mut outlet, mut inbox) = channel();
         outlet.send_pieces(pieces(MAX_MESSAGES - 1));
         assert!(!outlet.is_full());
@@ -231,13 +231,13 @@ mod tests {
         outlet.send();
         assert!(outlet.is_full());
         assert!(outlet.taken().now_or_never().is_none());
-        assert_eq!(next(&mut inbox), Some("piece"));
+        assert_eq!(next(&mut inbox), Some("delta"));
         assert!(!outlet.is_full());
         assert!(outlet.taken().now_or_never().is_some());
     }
 
     #[test]
-    fn a_reader_that_is_many_bytes_behind_is_waited_for() {
+    fn the_session_waits_for_a_reader_that_is_many_bytes_behind() {
         let (mut outlet, mut inbox) = channel();
         let text = "x".repeat(MAX_BYTES / 4);
         let long = serde_json::json!({"type": "stream_event", "event": {"type": "content_block_delta", "index": 0,
@@ -250,29 +250,29 @@ mod tests {
         assert!(outlet.is_full(), "also before it is sent");
         outlet.send();
         assert!(outlet.taken().now_or_never().is_none());
-        assert_eq!(next(&mut inbox), Some("piece"));
+        assert_eq!(next(&mut inbox), Some("delta"));
         assert!(!outlet.is_full() && outlet.taken().now_or_never().is_some());
         let mut decoder = FrameDecoder::new();
         decoder.push(format!("{long}\n{long}\n").as_bytes());
         outlet.send_pieces(decoder.next_deltas().unwrap());
         assert!(outlet.is_full());
         for _ in 0..4 {
-            assert_eq!(next(&mut inbox), Some("piece"));
+            assert_eq!(next(&mut inbox), Some("delta"));
         }
         assert_eq!(
             outlet.backlog.n_bytes.load(Ordering::Relaxed),
             2 * (long.to_string().len() + 1)
         );
-        assert_eq!(next(&mut inbox), Some("piece"));
+        assert_eq!(next(&mut inbox), Some("delta"));
         assert_eq!(
             outlet.backlog.n_bytes.load(Ordering::Relaxed),
             0,
-            "the last piece frees all of them"
+            "the last delta frees the bytes of all of them"
         );
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_noticed() {
+    fn the_session_notices_that_its_reader_was_dropped() {
         let (outlet, inbox) = channel();
         assert!(outlet.unread().now_or_never().is_none());
         drop(inbox);

@@ -1,7 +1,7 @@
-//! When a session is quiet: every prompt is answered and nothing goes on in the background.
+//! Decides when a session is quiet: every prompt is answered, and nothing runs in the background.
 //!
-//! Only then may the engine's input be closed without taking something away from it (an answer it waits for, a turn
-//! that a background task is about to cause). Pure.
+//! Only then can the engine's input be closed. Earlier the engine may still wait for an answer, or a background task
+//! may be about to cause a turn. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,26 +11,26 @@ use ostler_proto::message::system::{SessionState, TaskOutcome};
 use ostler_proto::message::{System, TurnResult, User};
 use ostler_proto::{TaskId, ToolUseId};
 
-/// What is going on.
+/// The prompts and tasks that are not finished.
 #[derive(Debug, Default)]
 pub(super) struct Quiet {
-    /// Prompts that have not had their result yet.
+    /// Prompts without a result.
     n_prompts: usize,
-    /// The end of a task has not had its turn yet.
+    /// Whether a task has ended and the turn about its end has not.
     has_news: bool,
-    /// Background tasks that run, and the call that started each.
+    /// Running background tasks, and the call that started each.
     tasks: HashMap<TaskId, Option<ToolUseId>>,
-    /// Calls of this turn that left nothing running. Older engines tell of every subagent as of a task, late, and do not
-    /// tell of its end unless it really runs in the background.
+    /// Calls of this turn that left nothing running. Older engines report every subagent as a task, but late, and
+    /// report its end only if it really runs in the background.
     over: HashSet<ToolUseId>,
-    /// What the engine says about itself; older ones say nothing.
+    /// The state that the engine reported last; older engines report none.
     state: Option<SessionState>,
 }
 
 impl Quiet {
     pub(super) fn prompted(&mut self) {
         self.n_prompts += 1;
-        // What the engine said before does not count any more.
+        // The state that the engine reported before this prompt no longer counts.
         if self.state.is_some() {
             self.state = Some(SessionState::Running);
         }
@@ -40,9 +40,9 @@ impl Quiet {
         match frame {
             ToHost::Result(result) => {
                 self.n_prompts = match &self.state {
-                    // It answers prompts that wait together in one turn, and is idle when there are no more.
+                    // The engine answers waiting prompts together in one turn, and is idle when there are no more.
                     Some(_) => 0,
-                    // Claude Code 2.1.50 gives every prompt a result of its own.
+                    // Claude Code 2.1.50 sends a separate result for every prompt.
                     None => self.n_prompts.saturating_sub(n_answered(result)),
                 };
                 self.has_news = false;
@@ -60,7 +60,7 @@ impl Quiet {
                 }
             }
             ToHost::System(System::TaskNotification(task)) => {
-                // The end of a task is told to the model, unless somebody ended it on purpose.
+                // The model receives a notification about the end of a task, unless the task was stopped on purpose.
                 if self.tasks.remove(&task.task_id).is_some() && task.status != TaskOutcome::Stopped
                 {
                     self.has_news = true;
@@ -77,13 +77,13 @@ impl Quiet {
         }
     }
 
-    /// A call has its result.
+    /// Notes that a call has its result.
     fn answered(&mut self, user: &User) {
-        let runs_on = user.tool_use_result.as_ref().is_some_and(|result| {
+        let is_in_background = user.tool_use_result.as_ref().is_some_and(|result| {
             result["isAsync"] == true || !result["backgroundTaskId"].is_null()
         });
-        // Engines that tell their state tell of background tasks as well.
-        if runs_on || self.state.is_some() {
+        // Engines that report their state report background tasks as well.
+        if is_in_background || self.state.is_some() {
             return;
         }
         let Some(Content::Blocks(blocks)) = &user.message.content else { return };
@@ -98,7 +98,7 @@ impl Quiet {
 
     pub(super) fn is_quiet(&self) -> bool {
         let is_idle = match &self.state {
-            // An engine that tells its state knows best: it need not run a turn for every task.
+            // The reported state decides: the engine does not run a turn for every task.
             Some(state) => *state == SessionState::Idle,
             None => !self.has_news,
         };
@@ -117,14 +117,14 @@ mod tests {
 
     use super::*;
 
-    /// What happens, and whether it is quiet afterwards.
+    /// One mark per event: `q` if the session is quiet after it, `-` if not.
     fn story(events: &[&str]) -> String {
         let mut quiet = Quiet::default();
         let mut marks = String::new();
         for event in events {
             let id = r#""uuid":"u","session_id":"s""#;
-            let (word, rest) = event.split_once(' ').unwrap_or((event, ""));
-            let frame = match word {
+            let (kind, rest) = event.split_once(' ').unwrap_or((event, ""));
+            let frame = match kind {
                 "prompt" => {
                     quiet.prompted();
                     marks.push(if quiet.is_quiet() { 'q' } else { '-' });
@@ -153,15 +153,15 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_enough_when_nothing_else_goes_on() {
+    fn a_session_is_quiet_after_its_result_if_nothing_else_runs() {
         assert_eq!(story(&["prompt", "result"]), "-q");
         assert_eq!(story(&["prompt", "result", "prompt", "result"]), "-q-q");
         assert_eq!(story(&["state idle", "prompt", "state idle", "result", "state idle"]), "q--qq");
     }
 
-    // Mutant: a result answers all prompts, also of an engine that does not tell its state.
+    // Mutant: a result answers all prompts, also of an engine that does not report its state.
     #[test]
-    fn every_prompt_of_an_engine_that_tells_no_state_has_a_result_of_its_own() {
+    fn an_engine_that_does_not_report_its_state_sends_one_result_per_prompt() {
         assert_eq!(story(&["prompt", "prompt", "result", "result"]), "---q");
         assert_eq!(story(&["prompt", "result", "result", "prompt", "result"]), "-qq-q");
         let events = ["prompt", "state running", "prompt", "result", "state idle"];
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_that_tells_its_state_is_believed() {
-        // As recorded: the state is idle while a task runs, and once more at the very end.
+    fn the_state_that_an_engine_reports_decides() {
+        // As recorded: the state is idle while a task runs, and again at the end.
         let events = [
             "prompt",
             "state running",
@@ -191,13 +191,13 @@ mod tests {
             "state idle",
         ];
         assert_eq!(story(&events), "----------q");
-        // A turn that the engine does not find necessary is not waited for.
+        // The session does not wait for a turn that the engine does not run.
         let events =
             ["prompt", "start b", "state running", "result", "completed b", "set ", "state idle"];
         assert_eq!(story(&events), "------q");
     }
 
-    /// Where a recorded session is quiet: after which of its results, and at its end.
+    /// Marks as in [`story`]: one for each result of a recorded session, and one for its end.
     fn recorded(name: &str) -> String {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/wire");
         let text = std::fs::read_to_string(folder.join(format!("{name}.stdout.jsonl"))).unwrap();
@@ -222,7 +222,7 @@ mod tests {
             ("ts050-agentwrite", "q q"),
             ("ts050-agentbg-string", "q q"),
             ("ts050-bgbash", "-q q"),
-            // The newer program says when it is idle, which is after the result.
+            // The newer program reports that it is idle after the result.
             ("ts325-text", "- q"),
             ("ts325-agent", "-- q"),
             ("ts325-agent-perm", "-- q"),

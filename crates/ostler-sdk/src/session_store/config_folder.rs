@@ -1,6 +1,6 @@
-//! A temporary configuration folder, in which an engine finds a session that was loaded from a store.
+//! A temporary configuration folder for an engine, with a session that was loaded from a store.
 //!
-//! It looks like the user's own (`~/.claude`): the engine must find its credentials and settings there.
+//! It contains parts of the user's own folder (`~/.claude`), so that the engine finds its credentials and settings.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -13,9 +13,10 @@ use serde_json::{Map, Value};
 
 /// The variable that names the configuration folder.
 const VARIABLE: &str = "CLAUDE_CONFIG_DIR";
-/// What the engine reads of the user's folder and does not change.
+/// Files and folders that the engine only reads. They are links to the user's own.
 const LINKED: [&str; 5] = ["CLAUDE.md", "agents", "commands", "skills", "output-styles"];
-/// Plugins would be installed again for every session, because the folder of the installed ones is not there.
+/// Settings that are not copied. The folder has no installed plugins, so the engine would install them for every
+/// session.
 const LEFT_OUT: [&str; 2] = ["enabledPlugins", "extraKnownMarketplaces"];
 /// The most bytes of a file that is copied.
 const LONGEST_FILE: u64 = 16 * 1024 * 1024;
@@ -28,7 +29,7 @@ pub(crate) struct ConfigFolder {
 }
 
 impl ConfigFolder {
-    /// A folder that no other user can read, with what the engine needs of the user's own.
+    /// Creates a folder that only this user can read, with the user's credentials and settings.
     pub(super) fn create(env: &Environment) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("ostler-resume-{}", uuid::Uuid::new_v4()));
         DirBuilder::new().mode(0o700).create(&path)?;
@@ -37,7 +38,7 @@ impl ConfigFolder {
         Ok(folder)
     }
 
-    /// The variable with which an engine uses the folder.
+    /// The environment variable that makes an engine use the folder.
     pub(crate) fn variable(&self) -> (&'static str, String) {
         (VARIABLE, self.path.display().to_string())
     }
@@ -47,12 +48,12 @@ impl ConfigFolder {
         self.path.join("projects")
     }
 
-    /// Whether the transcripts stay: the store does not have all of their lines.
+    /// Sets whether the transcripts stay when the folder is dropped, because the store lacks lines of them.
     pub(super) fn keep_transcripts(&self, keep: bool) {
         self.keeps_transcripts.store(keep, Ordering::Relaxed);
     }
 
-    /// Writes a file that is not there yet, and its folders.
+    /// Writes a new file, and creates its folders.
     pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         if let Some(folder) = path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -61,13 +62,14 @@ impl ConfigFolder {
         file.write_all(bytes)
     }
 
-    /// Copies what is there. What is missing or cannot be read is left out: there are several ways to authenticate.
+    /// Copies the user's files. A file that is missing or cannot be read is left out: the engine may authenticate in
+    /// another way.
     fn copy_from_user(&self, env: &Environment) {
         let var = |name| env.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = var("HOME");
         let (config, claude_json) = match (var(VARIABLE), &home) {
             (Some(config), _) => (config.clone(), config.join(".claude.json")),
-            // Without a configuration folder of one's own, this file is next to the folder.
+            // With the default configuration folder, this file is next to the folder and not in it.
             (None, Some(home)) => (home.join(".claude"), home.join(".claude.json")),
             (None, None) => return,
         };
@@ -84,7 +86,8 @@ impl ConfigFolder {
         }
     }
 
-    /// Copies a file. `change` says whether it has changed the JSON object in it; what is not one is copied as it is.
+    /// Copies a file. `change` edits the JSON object in it and returns whether it changed anything. A file that is not
+    /// a JSON object is copied unchanged.
     fn copy(&self, from: &Path, name: &str, change: fn(&mut Map<String, Value>) -> bool) {
         let copied = read(from).and_then(|bytes| {
             let Some(bytes) = bytes else { return Ok(()) };
@@ -117,8 +120,8 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// A refresh token can be used once. An engine that used it would write the new one to a folder that is removed, and the
-/// user would be logged out.
+/// Removes the refresh token. It can be used only once, and the engine would write its successor to a folder that is
+/// removed later, so the user would be logged out.
 fn without_refresh_token(credentials: &mut Map<String, Value>) -> bool {
     let oauth = credentials.get_mut("claudeAiOauth").and_then(Value::as_object_mut);
     oauth.is_some_and(|oauth| oauth.shift_remove("refreshToken").is_some())
@@ -129,7 +132,7 @@ fn without_plugins(settings: &mut Map<String, Value>) -> bool {
     for name in LEFT_OUT {
         has_changed |= settings.shift_remove(name).is_some();
     }
-    // It would lead the engine back to the user's folder.
+    // The variable would make the engine use the user's folder.
     if let Some(env) = settings.get_mut("env").and_then(Value::as_object_mut) {
         has_changed |= env.shift_remove(VARIABLE).is_some();
     }
@@ -138,8 +141,8 @@ fn without_plugins(settings: &mut Map<String, Value>) -> bool {
 
 impl Drop for ConfigFolder {
     fn drop(&mut self) {
-        let kept = self.keeps_transcripts.load(Ordering::Relaxed).then(|| self.transcripts());
-        let removed = match kept {
+        let keeps = self.keeps_transcripts.load(Ordering::Relaxed).then(|| self.transcripts());
+        let removed = match keeps {
             None => fs::remove_dir_all(&self.path),
             Some(transcripts) => remove_all_but(&self.path, &transcripts),
         };
@@ -149,13 +152,13 @@ impl Drop for ConfigFolder {
     }
 }
 
-fn remove_all_but(folder: &Path, kept: &Path) -> io::Result<()> {
+fn remove_all_but(folder: &Path, exception: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.path() == kept {
+        if entry.path() == exception {
             continue;
         }
-        // A link is removed, not what it leads to.
+        // Removes a link and not its target.
         match entry.file_type()?.is_dir() {
             true => fs::remove_dir_all(entry.path())?,
             false => fs::remove_file(entry.path())?,
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_engine_finds_credentials_and_settings_without_what_would_harm_the_users_own() {
+    fn credentials_and_settings_are_copied_without_refresh_token_and_plugins() {
         let (_home, env) = user_folder();
         let folder = ConfigFolder::create(&env).unwrap();
         let json = |name: &str| -> Value {
@@ -202,11 +205,14 @@ mod tests {
         assert_eq!(json(".claude.json"), json!({"userID": "u"}));
         let skill = fs::read_to_string(folder.path.join("skills/mine/SKILL.md")).unwrap();
         assert_eq!(skill, "skill");
-        assert!(!folder.path.join("agents").exists(), "what is missing stays missing");
+        assert!(
+            !folder.path.join("agents").exists(),
+            "a folder that the user does not have is not created"
+        );
     }
 
     #[test]
-    fn the_folder_is_private_and_removed_without_what_its_links_lead_to() {
+    fn the_folder_is_private_and_removing_it_leaves_the_targets_of_its_links() {
         use std::os::unix::fs::PermissionsExt as _;
         let (home, env) = user_folder();
         let folder = ConfigFolder::create(&env).unwrap();

@@ -1,7 +1,7 @@
-//! What the SDK relies on in a [`SessionStore`], as tests for authors of stores.
+//! Tests for authors of a [`SessionStore`]: everything that the SDK relies on.
 //!
-//! The cases are those of the Python SDK's `run_session_store_conformance`, except for its summaries, plus retried lines,
-//! appends at the same time and odd JSON.
+//! The cases are those of the Python SDK's `run_session_store_conformance`, except for its summaries, plus retried
+//! lines, concurrent appends and unusual JSON.
 
 use std::future::Future;
 use std::time::{Duration, SystemTime};
@@ -14,9 +14,9 @@ use super::{SessionKey, SessionStore, SessionStoreError, StoreFuture};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Methods that the store has.
+    /// Methods that the store implements.
     pub methods: Vec<&'static str>,
-    /// Methods that it answers with [`SessionStoreError::Unsupported`]; what they should do was not checked.
+    /// Methods that return [`SessionStoreError::Unsupported`]; they were not checked.
     pub unsupported: Vec<&'static str>,
 }
 
@@ -32,7 +32,7 @@ pub struct Report {
 /// ```
 ///
 /// # Panics
-/// When the store does anything else than the SDK relies on. The text says what.
+/// When the store violates the contract. The message names the rule.
 pub async fn check<S, F>(new_store: impl Fn() -> F) -> Report
 where
     S: SessionStore,
@@ -197,7 +197,7 @@ async fn an_append_makes_a_session_the_newest(store: &impl SessionStore) {
     let sessions = expect(store.list_sessions("proj")).await;
     let newest = sessions.iter().max_by_key(|session| session.modified);
     let newest = newest.map(|session| session.session_id.as_str());
-    assert_eq!(newest, Some("a"), "every append renews `modified`");
+    assert_eq!(newest, Some("a"), "every append updates `modified`");
 }
 
 async fn subkeys_are_listed_by_session(store: &impl SessionStore) {
@@ -220,10 +220,10 @@ async fn a_deleted_session_is_gone(store: &impl SessionStore, report: &Report) {
     }
     expect(store.delete(&key())).await;
     for key in [key(), subagent("1"), subagent("2")] {
-        assert_eq!(load(store, &key).await, None, "`delete` takes the subagents along: {key:?}");
+        assert_eq!(load(store, &key).await, None, "`delete` also deletes the subagents: {key:?}");
     }
     for key in &others {
-        assert!(load(store, key).await.is_some(), "`delete` leaves other sessions alone: {key:?}");
+        assert!(load(store, key).await.is_some(), "`delete` keeps other sessions: {key:?}");
     }
     if report.methods.contains(&"list_sessions") {
         assert_eq!(session_ids(store, "proj").await, ["sess2"], "a deleted session is not listed");

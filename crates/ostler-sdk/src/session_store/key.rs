@@ -1,10 +1,10 @@
-//! How stores call transcripts, and how that follows from the engine's file names.
+//! Names of transcripts in a store, derived from the engine's file names.
 
 use std::path::{Component, Path};
 
 use ostler_proto::project;
 
-/// Names a transcript in a store.
+/// The name of a transcript in a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct SessionKey {
@@ -12,18 +12,18 @@ pub struct SessionKey {
     pub project_key: String,
     /// The session.
     pub session_id: String,
-    /// The transcript of a subagent, such as `subagents/agent-1`; `None` for the conversation itself. A store takes it as
-    /// part of the name and does not read anything into it.
+    /// The transcript of a subagent, such as `subagents/agent-1`; `None` for the conversation itself. For a store it is
+    /// an opaque part of the name.
     pub subpath: Option<String>,
 }
 
 impl SessionKey {
-    /// The conversation of a session.
+    /// The key of a session's conversation.
     pub fn new(project_key: impl Into<String>, session_id: impl Into<String>) -> Self {
         Self { project_key: project_key.into(), session_id: session_id.into(), subpath: None }
     }
 
-    /// Another transcript of the same session.
+    /// The key of another transcript of the same session.
     #[must_use]
     pub fn with_subpath(mut self, subpath: impl Into<String>) -> Self {
         self.subpath = Some(subpath.into());
@@ -33,7 +33,7 @@ impl SessionKey {
     /// The key of a file of an engine: `…/projects/<project>/<session>.jsonl`, or
     /// `…/projects/<project>/<session>/<subpath>.jsonl`. `None` for other files.
     ///
-    /// Only the end of the path counts. The engine may have another configuration folder than this process believes.
+    /// Only the end of the path counts, because the engine may have another configuration folder than this process.
     pub(crate) fn of_file(path: &str) -> Option<Self> {
         let parts: Vec<&str> = Path::new(path)
             .components()
@@ -55,8 +55,8 @@ impl SessionKey {
     }
 }
 
-/// The key of the project in a working directory: the name of the folder in which engines keep its sessions. Links in
-/// the path are resolved, so ask on the machine of the engine.
+/// The key of the project in a working directory: the name of the folder in which engines store its sessions. Resolves
+/// links in the path, so call it on the machine of the engine.
 ///
 /// ```
 /// assert_eq!(ostler_sdk::session_store::project_key("/no/such_folder"), "-no-such-folder");
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_is_in_the_name_of_the_file() {
+    fn the_key_follows_from_the_path_of_the_file() {
         let main = SessionKey::new("-srv-app", "s1");
         let agent = main.clone().with_subpath("subagents/agent-1");
         let deep = main.clone().with_subpath("subagents/team/agent-1");

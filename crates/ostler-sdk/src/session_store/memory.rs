@@ -1,4 +1,4 @@
-//! A store in memory.
+//! [`InMemorySessionStore`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{SessionKey, SessionStore, StoreFuture, StoredSession};
 
-/// A store in memory, for tests and as an example. It ends with the process.
+/// A store in memory, for tests and as an example. Its content is lost when the process ends.
 #[derive(Debug, Default)]
 pub struct InMemorySessionStore {
     transcripts: Mutex<BTreeMap<SessionKey, Transcript>>,
@@ -18,7 +18,7 @@ pub struct InMemorySessionStore {
 #[derive(Debug)]
 struct Transcript {
     entries: Vec<Value>,
-    /// Of the entries that have one.
+    /// The uuids of the entries that have one.
     uuids: HashSet<String>,
     modified: SystemTime,
 }
@@ -48,7 +48,7 @@ impl InMemorySessionStore {
             return;
         }
         let mut transcripts = self.transcripts();
-        // Two appends in one tick of the clock must not look simultaneous: the newest session is continued.
+        // Two appends in one tick of the clock must have different times: `continue_newest` compares them.
         let newest = transcripts.values().map(|it| it.modified).max();
         let next = newest.map(|newest| newest + Duration::from_millis(1));
         let modified = next.map_or_else(SystemTime::now, |next| next.max(SystemTime::now()));

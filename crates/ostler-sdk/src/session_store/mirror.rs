@@ -1,8 +1,8 @@
-//! Brings what an engine writes to its disk into a store.
+//! Appends to a store what an engine writes to its disk.
 //!
-//! A task of its own appends the lines, so that a slow store does not keep the session from answering the engine. The
-//! session waits for it only before it passes on the result of a turn, and when very much waits to be stored. The task
-//! ends when the session has gone and everything was tried.
+//! A separate task appends the lines, so that the session can answer the engine while a store is slow. The session
+//! waits for the task only before it delivers the result of a turn, and when too many bytes wait to be stored. The task
+//! ends after the session, when it has tried to store everything.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use super::{ConfigFolder, SessionKey, SessionStoreOptions, StoreFlush};
 use crate::callback::{Failure, called};
 use crate::json_size::json_size;
 
-/// More entries than this are not kept until the end of the turn.
+/// With more waiting entries than this, they are appended before the end of the turn.
 const MAX_ENTRIES: usize = 500;
-/// More bytes than this are not kept until the end of the turn.
+/// With more waiting bytes than this, they are appended before the end of the turn.
 const MAX_BYTES: usize = 1024 * 1024;
-/// With more bytes than this waiting, the session waits for the store.
+/// With more waiting bytes than this, the session waits for the store.
 const MAX_UNSTORED: usize = 64 * 1024 * 1024;
-/// The pauses between attempts.
+/// The pauses between the three attempts to append.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(800)];
 
-/// The way to the store of a session.
+/// The session's end of the task that writes to the store.
 pub(crate) struct Mirror {
     jobs: mpsc::UnboundedSender<Job>,
     unstored: mpsc::UnboundedReceiver<Unstored>,
@@ -35,13 +35,13 @@ pub(crate) struct Mirror {
 }
 
 enum Job {
-    /// Store this, which has so many bytes.
+    /// Store these lines; the number is their size in bytes.
     Add(TranscriptMirror, usize),
-    /// Store everything now, and say when it was tried.
+    /// Try to store everything now, and report when that is done.
     Flush(oneshot::Sender<()>),
 }
 
-/// Lines that could not be stored, for the host.
+/// A report to the host about lines that could not be stored.
 pub(crate) struct Unstored {
     pub(crate) key: MirrorKey,
     pub(crate) reason: String,
@@ -68,7 +68,7 @@ impl Mirror {
     pub(crate) fn add(&mut self, lines: TranscriptMirror) {
         let n_bytes = json_size(&lines.entries);
         self.n_bytes += n_bytes;
-        // The task ends after this.
+        // The task ends only after `self` is dropped.
         let _ = self.jobs.send(Job::Add(lines, n_bytes));
     }
 
@@ -77,7 +77,7 @@ impl Mirror {
         self.n_bytes > MAX_UNSTORED
     }
 
-    /// Has everything stored now. The receiver gets a message when it was tried.
+    /// Tries to store everything now. The receiver gets a message when that is done.
     pub(crate) fn flush(&mut self) -> oneshot::Receiver<()> {
         self.n_bytes = 0;
         let (done, flushed) = oneshot::channel();
@@ -85,12 +85,12 @@ impl Mirror {
         flushed
     }
 
-    /// The next lines that could not be stored.
+    /// The next report about lines that could not be stored.
     pub(crate) async fn next_unstored(&mut self) -> Option<Unstored> {
         self.unstored.recv().await
     }
 
-    /// The same, if there are any now.
+    /// The next report, if there is one now.
     pub(crate) fn unstored(&mut self) -> Option<Unstored> {
         self.unstored.try_recv().ok()
     }
@@ -100,13 +100,13 @@ struct Writer {
     options: SessionStoreOptions,
     folder: Option<Arc<ConfigFolder>>,
     reports: mpsc::UnboundedSender<Unstored>,
-    /// What waits, one batch per transcript, the oldest one first. A batch that could not be stored waits for the next
-    /// flush: lines must not overtake each other, and a transcript with a hole cannot be resumed.
+    /// Lines to store, one batch per transcript, the oldest one first. A batch that could not be stored waits for the
+    /// next flush: lines must stay in order, and a transcript with a missing line cannot be resumed.
     batches: Vec<Batch>,
-    /// What came since the last attempt.
+    /// Entries and bytes that were added since the last attempt.
     n_entries: usize,
     n_bytes: usize,
-    /// Lines were given up.
+    /// Whether lines were dropped.
     has_lost: bool,
 }
 
@@ -121,7 +121,7 @@ impl Writer {
         while let Some(first) = jobs.recv().await {
             let mut flushed = Vec::new();
             let mut job = Some(first);
-            // What came while the store was busy is appended together.
+            // Lines that arrived while the store was busy are appended together.
             while let Some(next) = job {
                 match next {
                     Job::Add(lines, n_bytes) => self.add(lines, n_bytes),
@@ -133,7 +133,7 @@ impl Writer {
                 self.store().await;
             }
             for done in flushed {
-                // The session may have gone meanwhile.
+                // Fails only if the session has ended.
                 let _ = done.send(());
             }
         }
@@ -187,7 +187,7 @@ impl Writer {
             let n_entries: usize = self.batches.iter().map(|batch| batch.entries.len()).sum();
             self.batches.clear();
             let reason =
-                format!("{n_entries} lines were given up: the store has failed for too long");
+                format!("{n_entries} lines were dropped: the store has failed for too long");
             self.report(None, reason);
         }
         if let Some(folder) = &self.folder {
@@ -203,7 +203,7 @@ impl Writer {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => error.to_string(),
                 Err(failure @ Failure::Panicked(_)) => failure.of("session store's `append`"),
-                // It may still succeed, and two at a time could mix their lines.
+                // The append may still succeed, and two at the same time could mix their lines.
                 Err(failure @ Failure::TimedOut(_)) => {
                     return Err(failure.of("session store's `append`"));
                 }
@@ -223,7 +223,7 @@ impl Writer {
             subpath: key.subpath.clone(),
             ..MirrorKey::default()
         });
-        // No one waits for it if the session has gone.
+        // Fails only if the session has ended.
         let _ = self.reports.send(Unstored { key: key.unwrap_or_default(), reason });
     }
 }

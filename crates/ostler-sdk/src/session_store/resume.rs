@@ -1,4 +1,4 @@
-//! Loads the session that is to be resumed from its store, and puts it where the engine looks for sessions.
+//! Loads the session to resume from its store, and writes it to a folder in which the engine looks for sessions.
 
 use std::collections::HashSet;
 use std::io;
@@ -15,7 +15,7 @@ use super::{
 use crate::callback::{Failure, called};
 use crate::error::{Error, SessionError};
 
-/// Subagents describe themselves in lines of this type. On disk they are a file of their own.
+/// The type of lines with metadata of a subagent. On disk these lines are a separate file.
 const AGENT_METADATA: &str = "agent_metadata";
 
 /// A session of a store.
@@ -26,7 +26,7 @@ struct Loaded {
     subagents: Vec<(String, Vec<Value>)>,
 }
 
-/// A session that the engine finds in a folder.
+/// A session in a folder in which the engine finds it.
 pub(crate) struct Resumable {
     pub(crate) session_id: String,
     pub(crate) folder: ConfigFolder,
@@ -46,7 +46,7 @@ pub(crate) async fn load_for_resume(
         // Ids become file names.
         Some(id) if is_uuid(id) => load(store, &SessionKey::new(project, id)).await?,
         None if choice.go_on => newest(store, project).await?,
-        // A title or the beginning of an id is for the engine, which looks on its disk.
+        // A title or the beginning of an id is resolved by the engine, on its disk.
         _ => None,
     };
     let Some(loaded) = loaded else { return Ok(None) };
@@ -66,7 +66,7 @@ pub(crate) async fn load_for_resume(
     }
 }
 
-/// The session that was changed last. Transcripts of subagents that a store lists as sessions are passed over.
+/// The session that was changed last. Transcripts of subagents that a store lists as sessions are skipped.
 async fn newest(store: &SessionStoreOptions, project: &str) -> Result<Option<Loaded>, Error> {
     let listing = store.store.list_sessions(project);
     let mut sessions = answer(listing, store.load_timeout, "list_sessions").await?;
@@ -105,7 +105,7 @@ async fn load(store: &SessionStoreOptions, key: &SessionKey) -> Result<Option<Lo
     Ok(Some(Loaded { session_id: key.session_id.clone(), entries, subagents }))
 }
 
-/// What a store answers, within its time.
+/// The answer of a store, or an error if it takes too long.
 async fn answer<T>(
     asked: StoreFuture<'_, T>,
     limit: Duration,
@@ -134,23 +134,23 @@ fn write(folder: &ConfigFolder, project: &str, loaded: &Loaded) -> io::Result<()
     let Loaded { session_id, entries, subagents } = loaded;
     folder.write(&project.join(format!("{session_id}.jsonl")), &lines(entries.iter()))?;
     for (subpath, entries) in subagents {
-        let (about, said): (Vec<_>, Vec<_>) =
+        let (metadata, transcript): (Vec<_>, Vec<_>) =
             entries.iter().partition(|entry| entry.get("type") == Some(&AGENT_METADATA.into()));
         let path = |end: &str| project.join(session_id).join(format!("{subpath}{end}"));
-        if !said.is_empty() {
-            folder.write(&path(".jsonl"), &lines(said.into_iter()))?;
+        if !transcript.is_empty() {
+            folder.write(&path(".jsonl"), &lines(transcript.into_iter()))?;
         }
-        // It is written again when a subagent is resumed, so the last one counts.
-        if let Some(Value::Object(about)) = about.last() {
-            let mut about = about.clone();
-            about.shift_remove("type");
-            folder.write(&path(".meta.json"), &serde_json::to_vec(&about)?)?;
+        // Metadata is written again when a subagent is resumed, so the last line counts.
+        if let Some(Value::Object(metadata)) = metadata.last() {
+            let mut metadata = metadata.clone();
+            metadata.shift_remove("type");
+            folder.write(&path(".meta.json"), &serde_json::to_vec(&metadata)?)?;
         }
     }
     Ok(())
 }
 
-/// The lines of a file. Those that a retry has stored twice are written once.
+/// The lines of a file. A line that a retry stored twice is written once.
 fn lines<'a>(entries: impl Iterator<Item = &'a Value>) -> Vec<u8> {
     let mut seen = HashSet::new();
     let mut bytes = Vec::new();
@@ -164,8 +164,8 @@ fn lines<'a>(entries: impl Iterator<Item = &'a Value>) -> Vec<u8> {
     bytes
 }
 
-/// Databases may change the order of fields, and programs that skim session files for titles and tags look for `{"type":`.
-/// Lines of the conversation are read whole.
+/// Puts `type` first: a database may change the order of fields, and programs that search session files for titles and
+/// tags look for `{"type":`. Lines of the conversation stay as they are, because they are parsed completely.
 fn type_first(entry: &Value) -> Value {
     let Value::Object(fields) = entry else { return entry.clone() };
     let Some(kind) = fields.get("type").filter(|_| !fields.contains_key("parentUuid")) else {

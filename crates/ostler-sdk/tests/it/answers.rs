@@ -1,4 +1,4 @@
-//! Which result a prompt gets, and what becomes of one that nobody can answer any more.
+//! Which result answers a prompt, and what happens to a prompt that can no longer be answered.
 
 use futures::StreamExt as _;
 use ostler_sdk::proto::message::User;
@@ -6,7 +6,7 @@ use ostler_sdk::{Client, Error, ErrorKind, Message, query};
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, within};
 
-/// Reads a prompt; its uuid is `$uuid` then.
+/// Reads a prompt and stores its uuid in `$uuid`.
 const READS: &str = r#"
 read -r line
 uuid=$(printf '%s' "$line" | sed 's/.*"uuid":"\([^"]*\)".*/\1/')
@@ -19,15 +19,15 @@ result() {
 }
 "#;
 
-/// For a turn that the engine began by itself.
+/// The result of a turn that the engine began by itself.
 const BACKGROUND: &str =
     r#"result background '"origin":{"kind":"task-notification","producer":"session-task"},'"#;
-/// For the prompt that was read.
+/// The result for the prompt that was read.
 const OWN: &str =
     r#"result own "\"user_message_uuid\":\"$uuid\",\"user_message_uuids\":[\"$uuid\"],""#;
-/// For another prompt.
+/// The result for another prompt.
 const OTHERS: &str = r#"result others '"user_message_uuids":["another"],'"#;
-/// For two prompts at once.
+/// The result for two prompts together.
 const BOTH: &str = r#"result both "\"user_message_uuids\":[\"another\",\"$uuid\"],""#;
 
 async fn client(parts: &[&str]) -> (Fake, Client) {
@@ -47,13 +47,13 @@ async fn a_prompt_gets_its_own_result_and_not_that_of_background_work_or_of_anot
     assert_eq!(answer(&[READS, BACKGROUND, OWN]).await, "own");
     assert_eq!(answer(&[READS, OTHERS, BACKGROUND, OTHERS, OWN]).await, "own");
     assert_eq!(answer(&[READS, OTHERS, BOTH]).await, "both");
-    // A person is behind it, so it is no turn of the engine's own.
+    // The origin is a person, so the engine did not begin this turn by itself.
     let human = r#"result human '"origin":{"kind":"human"},'"#;
     assert_eq!(answer(&[READS, BACKGROUND, human]).await, "human");
 }
 
 #[tokio::test]
-async fn an_engine_that_names_no_prompts_answers_with_its_next_result() {
+async fn the_next_result_of_an_engine_that_names_no_prompts_is_the_answer() {
     assert_eq!(answer(&[READS, ANSWERS, OTHERS]).await, "ok");
 }
 
@@ -92,7 +92,7 @@ async fn a_prompt_after_one_that_was_given_up_gets_its_own_result() {
         OWN,
     ])
     .await;
-    // Given up as soon as it was sent: the engine says nothing before the second one comes.
+    // The caller gives up as soon as the prompt is sent; the engine sends nothing before the second prompt.
     let given_up = tokio::time::timeout(std::time::Duration::ZERO, client.prompt("first"));
     assert!(given_up.await.is_err());
     assert_eq!(within(client.prompt("second")).await.unwrap().result.as_deref(), Some("own"));
@@ -109,7 +109,7 @@ async fn a_prompt_that_is_withdrawn_ends_with_an_error() {
 // Mutant: `takes_prompts` returns true; `send` was Ok and the prompt was lost.
 #[tokio::test]
 async fn a_prompt_after_the_input_was_closed_is_an_error() {
-    // It says something more once its input is closed, and ends when a file is there.
+    // It sends another result after its input is closed, and ends when a file exists.
     let waits = "while ! test -e gone; do sleep 0.01; done";
     let fake = Fake::new(&[INTRODUCES, "read -r line", ANSWERS, "cat > /dev/null", ANSWERS, waits]);
     let mut messages = query("hello", fake.options());

@@ -1,4 +1,4 @@
-//! What the engine and MCP servers ask the host beside permissions.
+//! Requests of the engine and of MCP servers to the host: elicitations, dialogs, notifications and edits of input.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, run, within};
 
-/// Asks what an MCP server wants to know, and keeps the answer.
+/// Sends the question of an MCP server, and stores the answer.
 pub(crate) const ELICITS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"elicitation","mcp_server_name":"calc","message":"Your name?","mode":"form","requested_schema":{"type":"object","properties":{"name":{"type":"string"}}}}}'
@@ -18,7 +18,7 @@ read -r answer
 printf '%s' "$answer" > answer
 "#;
 
-/// What the engine is answered.
+/// The answer that the engine receives.
 async fn elicited(change: impl FnOnce(Options) -> Options) -> Value {
     let fake = Fake::new(&[INTRODUCES, ELICITS, ANSWERS, "cat > /dev/null"]);
     let (_, errors) = run(change(fake.options())).await;
@@ -43,9 +43,9 @@ async fn an_mcp_server_is_answered_by_the_callback() {
 }
 
 #[tokio::test]
-async fn an_mcp_server_gets_a_no_when_nobody_says_yes() {
+async fn the_answer_to_an_mcp_server_is_no_unless_the_callback_accepts() {
     let decline = json!({"action": "decline"});
-    assert_eq!(elicited(|options| options).await, decline, "there is nobody");
+    assert_eq!(elicited(|options| options).await, decline, "without a callback");
     let panicking = |options: Options| options.on_elicitation(|_| async { panic!("no idea") });
     assert_eq!(elicited(panicking).await, decline);
     let with_content = |options: Options| {
@@ -60,7 +60,7 @@ async fn an_mcp_server_gets_a_no_when_nobody_says_yes() {
     assert_eq!(elicited(silent).await, json!({"action": "cancel"}));
 }
 
-/// Wants a dialog shown, and keeps the answer.
+/// Requests a dialog, and stores the answer.
 pub(crate) const SHOWS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"request_user_dialog","dialog_kind":"pick","payload":{"colors":["red"]},"tool_use_id":"t"}}'
@@ -68,7 +68,7 @@ read -r answer
 printf '%s' "$answer" > answer
 "#;
 
-/// What the engine is answered.
+/// The answer that the engine receives.
 async fn shown(change: impl FnOnce(Options) -> Options) -> Value {
     let fake = Fake::new(&[INTRODUCES, SHOWS, ANSWERS, "cat > /dev/null"]);
     let (_, errors) = run(change(fake.options())).await;
@@ -93,11 +93,10 @@ async fn a_dialog_is_shown_by_the_callback() {
 }
 
 #[tokio::test]
-async fn a_dialog_that_nobody_goes_through_is_cancelled() {
+async fn a_dialog_that_is_not_completed_is_cancelled() {
     let cancelled = json!({"behavior": "cancelled"});
-    let turns_away =
-        |options: Options| options.on_dialog(["pick"], |_| async { Dialog::cancelled() });
-    assert_eq!(shown(turns_away).await["response"], cancelled);
+    let closes = |options: Options| options.on_dialog(["pick"], |_| async { Dialog::cancelled() });
+    assert_eq!(shown(closes).await["response"], cancelled);
     let panics = |options: Options| options.on_dialog(["pick"], |_| async { panic!("no idea") });
     assert_eq!(shown(panics).await["response"], cancelled);
     let silent = |options: Options| {
@@ -107,15 +106,15 @@ async fn a_dialog_that_nobody_goes_through_is_cancelled() {
     };
     assert_eq!(shown(silent).await["response"], cancelled);
     let other = |options: Options| {
-        options.on_dialog(["other"], |_| async { Dialog::completed("shown all the same") })
+        options.on_dialog(["other"], |_| async { Dialog::completed("shown nevertheless") })
     };
-    assert_eq!(shown(other).await["response"], cancelled, "it was not said that it can be shown");
-    // An engine that asks a host which shows nothing hears that; nothing is made up.
+    assert_eq!(shown(other).await["response"], cancelled, "the host cannot show this kind");
+    // An engine whose host shows no dialogs receives an error, not a made-up answer.
     let refused = shown(|options| options).await;
     assert_eq!((&refused["subtype"], &refused["response"]), (&json!("error"), &Value::Null));
 }
 
-/// Answers a second introduction with a question that is still open, and keeps what comes back.
+/// Answers a second `initialize` with a permission request that is still open, and stores the host's answer.
 const ASKS_AGAIN: &str = r#"
 question='{"type":"control_request","request_id":"old","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
 read -r line
@@ -125,14 +124,14 @@ read -r first
 printf '%s' "$first" > first
 "#;
 
-/// The same, but the question was asked before, and nobody has answered it.
+/// Sends the same permission request for the first time.
 const ASKS_TWICE: &str = r#"
 question='{"type":"control_request","request_id":"old","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
 printf '%s\n' "$question"
 "#;
 
 #[tokio::test]
-async fn a_question_that_was_open_comes_again_when_the_host_introduces_itself_again() {
+async fn an_open_permission_request_is_answered_after_a_second_initialize() {
     let fake = Fake::new(&[INTRODUCES, ASKS_AGAIN, "cat > /dev/null"]);
     let options = fake.options().on_permission(|call| async move {
         assert_eq!(call.tool_name, "Bash");
@@ -154,7 +153,7 @@ async fn a_question_that_was_open_comes_again_when_the_host_introduces_itself_ag
 }
 
 #[tokio::test]
-async fn a_question_that_is_being_answered_is_not_asked_twice() {
+async fn a_permission_request_that_is_being_answered_is_not_passed_to_the_callback_again() {
     let fake = Fake::new(&[INTRODUCES, ASKS_TWICE, ASKS_AGAIN, ANSWERS, "cat > /dev/null"]);
     let (asked, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
     let (counts, waits) = (Arc::clone(&asked), Arc::clone(&go));
@@ -173,20 +172,20 @@ async fn a_question_that_is_being_answered_is_not_asked_twice() {
     assert_eq!(asked.load(Ordering::SeqCst), 1);
 }
 
-/// Calls a tool of a server in the host; every line that comes back is kept.
+/// Calls a tool of a server in the host, and stores every line of the host.
 const CALLS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"c","request":{"subtype":"mcp_message","server_name":"calc","message":{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count","arguments":{},"_meta":{"progressToken":5}}}}}'
 read -r one
-printf '%s\n' "$one" >> heard
+printf '%s\n' "$one" >> received
 id=$(printf '%s' "$one" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
 printf '{"type":"control_response","response":{"subtype":"success","request_id":"%s"}}\n' "$id"
 read -r two
-printf '%s\n' "$two" >> heard
+printf '%s\n' "$two" >> received
 "#;
 
 #[tokio::test]
-async fn what_a_server_says_unasked_reaches_the_engine() {
+async fn notifications_of_a_server_in_the_host_reach_the_engine() {
     let go = Arc::new(tokio::sync::Notify::new());
     let waits = Arc::new(Mutex::new(Some(Arc::clone(&go))));
     let count = tool_with_context("count", "Counts", move |(): (), context| {
@@ -199,30 +198,32 @@ async fn what_a_server_says_unasked_reaches_the_engine() {
     });
     let fake = Fake::new(&[INTRODUCES, CALLS, ANSWERS, "cat > /dev/null"]);
     let options = fake.options().server(Server::new("calc", "1.0.0").tool(count));
-    let heard = fake.folder.path().join("heard");
+    let received = fake.folder.path().join("received");
     let mut client = within(Client::connect(options)).await.unwrap();
     client.send("count").await.unwrap();
-    // The engine has heard of the progress before the tool has ended.
+    // The engine receives the progress before the tool has ended.
     within(async {
-        while !heard.exists() {
+        while !received.exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
     .await;
     go.notify_one();
     while within(client.next()).await.unwrap().unwrap().as_result().is_none() {}
-    let heard = std::fs::read_to_string(heard).unwrap();
-    let lines: Vec<Value> = heard.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told = &lines[0]["request"];
-    assert_eq!((&told["subtype"], &told["server_name"]), (&json!("mcp_message"), &json!("calc")));
-    assert_eq!(told["message"]["params"]["progressToken"], 5);
+    let received = std::fs::read_to_string(received).unwrap();
+    let lines: Vec<Value> =
+        received.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let request = &lines[0]["request"];
+    let route = (&request["subtype"], &request["server_name"]);
+    assert_eq!(route, (&json!("mcp_message"), &json!("calc")));
+    assert_eq!(request["message"]["params"]["progressToken"], 5);
     assert_eq!(
         lines[1]["response"]["response"]["mcp_response"]["result"]["content"][0]["text"],
         "counted"
     );
 }
 
-/// Asks whether a command may run, and keeps the answer.
+/// Asks whether a command may run, and stores the answer.
 const ASKS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls","timeout":5},"tool_use_id":"t"}}'
@@ -230,7 +231,7 @@ read -r answer
 printf '%s' "$answer" > answer
 "#;
 
-/// What the engine is answered.
+/// The answer that the engine receives.
 async fn decided(change: impl FnOnce(Options) -> Options) -> Value {
     let fake = Fake::new(&[INTRODUCES, ASKS, ANSWERS, "cat > /dev/null"]);
     let (_, errors) = run(change(fake.options())).await;

@@ -1,4 +1,4 @@
-//! Engines that are not there, do not start, die or talk nonsense: one clear error each, and never a hang.
+//! Engines that are missing, do not start, end early or send malformed messages: one clear error each, and no hang.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use ostler_sdk::{Client, Error, ErrorKind, Message, Options};
 use crate::fake::{ANSWERS, Fake, INTRODUCES, error, run, within};
 
 #[tokio::test]
-async fn an_engine_that_is_not_there() {
+async fn an_executable_that_does_not_exist_is_an_engine_error() {
     let missing = error(Options::new().executable("/no/such/engine")).await;
     assert_eq!(missing.kind(), ErrorKind::Engine);
     let text = missing.to_string();
@@ -21,7 +21,7 @@ async fn an_engine_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn an_engine_that_cannot_be_executed() {
+async fn a_file_that_is_not_executable_is_an_engine_error() {
     let fake = Fake::new(&[]);
     let plain = fake.folder.path().join("plain");
     std::fs::write(&plain, "no program").unwrap();
@@ -32,35 +32,35 @@ async fn an_engine_that_cannot_be_executed() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there() {
+async fn a_working_directory_that_does_not_exist_is_a_usage_error() {
     let error = error(Fake::new(&[]).options().cwd("/no/such/folder")).await;
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("/no/such/folder"), "{error}");
 }
 
 #[tokio::test]
-async fn an_engine_that_exits_at_once() {
+async fn the_error_for_an_engine_that_exits_at_once_has_exit_code_and_stderr() {
     let error = error(Fake::new(&["echo 'no licence' >&2; exit 3"]).options()).await;
     assert_eq!((error.kind(), error.exit_code()), (ErrorKind::Connection, Some(3)));
     assert_eq!(error.stderr(), Some("no licence\n"));
-    assert!(error.to_string().ends_with("it said: no licence"), "{error}");
+    assert!(error.to_string().ends_with("its stderr: no licence"), "{error}");
 }
 
 #[tokio::test]
-async fn an_engine_that_leaves_politely_without_a_word() {
+async fn an_engine_that_exits_successfully_without_a_message_is_an_error() {
     let error = error(Fake::new(&["exit 0"]).options()).await;
     assert!(matches!(error, Error::Closed(_)), "{error:?}");
 }
 
 #[tokio::test]
-async fn an_engine_that_is_killed() {
+async fn the_error_for_an_engine_that_is_killed_names_the_signal() {
     let error = error(Fake::new(&[INTRODUCES, "read -r prompt; kill -KILL $$"]).options()).await;
     assert_eq!((error.kind(), error.exit_code()), (ErrorKind::Connection, None));
     assert!(error.to_string().contains("SIGKILL"), "{error}");
 }
 
 #[tokio::test]
-async fn an_engine_that_dies_in_the_middle_of_a_turn() {
+async fn an_engine_that_exits_during_a_turn_is_an_error_after_its_messages() {
     let init = r#"printf '%s\n' '{"type":"system","subtype":"status","status":null,"uuid":"u","session_id":"s"}'"#;
     let fake = Fake::new(&[INTRODUCES, "read -r prompt", init, "echo 'out of memory' >&2; exit 9"]);
     let (messages, errors) = run(fake.options()).await;
@@ -70,12 +70,12 @@ async fn an_engine_that_dies_in_the_middle_of_a_turn() {
 }
 
 #[tokio::test]
-async fn only_the_end_of_long_last_words_is_kept() {
+async fn only_the_end_of_a_long_stderr_is_kept() {
     let flood = "i=0; while [ $i -lt 4000 ]; do echo line-$i >&2; i=$((i+1)); done; exit 1";
     let error = error(Fake::new(&[flood]).options()).await;
-    let kept = error.stderr().unwrap();
-    assert!(kept.ends_with("line-3999\n") && !kept.contains("line-1\n"), "{}", kept.len());
-    assert!(kept.len() <= 16 * 1024, "{}", kept.len());
+    let stderr = error.stderr().unwrap();
+    assert!(stderr.ends_with("line-3999\n") && !stderr.contains("line-1\n"), "{}", stderr.len());
+    assert!(stderr.len() <= 16 * 1024, "{}", stderr.len());
 }
 
 // Mutants: `noise` of the session reports nothing; reports without end.
@@ -84,25 +84,26 @@ async fn a_line_that_is_not_json_is_reported_and_a_broken_frame_is_an_error() {
     let noise = r#"echo 'Debugger attached.'; echo '{"type":"result","subtype":7}'"#;
     let flood = "i=0; while [ $i -lt 500 ]; do echo noise; i=$((i+1)); done";
     let fake = Fake::new(&[INTRODUCES, "read -r prompt", noise, flood, ANSWERS, "cat > /dev/null"]);
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let lines = Arc::clone(&heard);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let lines = Arc::clone(&received);
     let options = fake.options().on_stderr(move |line| lines.lock().unwrap().push(line.to_owned()));
     let (messages, errors) = run(options).await;
-    let told = messages.iter().filter_map(|message| match message {
-        Message::System(System::Informational(told)) => Some(told.content.clone()),
+    let warnings = messages.iter().filter_map(|message| match message {
+        Message::System(System::Informational(warning)) => Some(warning.content.clone()),
         _ => None,
     });
-    let told: Vec<_> = told.collect();
-    assert!(told[0].contains("Debugger attached."), "{told:?}");
-    assert!(told.len() == 20 && told[19].contains("no longer reported"), "{told:?}");
-    assert_eq!(*heard.lock().unwrap(), told);
+    let warnings: Vec<_> = warnings.collect();
+    assert!(warnings[0].contains("Debugger attached."), "{warnings:?}");
+    let is_last_note = |text: &String| text.contains("no longer reported");
+    assert!(warnings.len() == 20 && is_last_note(&warnings[19]), "{warnings:?}");
+    assert_eq!(*received.lock().unwrap(), warnings);
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert_eq!(errors[0].kind(), ErrorKind::Protocol);
     assert!(messages.iter().any(|message| message.as_result().is_some()), "{messages:?}");
 }
 
 #[tokio::test]
-async fn an_engine_that_never_introduces_itself_is_ended() {
+async fn an_engine_that_does_not_answer_initialize_is_ended() {
     let fake = Fake::new(&["echo $$ > pid; sleep 600 & echo $! > child; wait"]);
     let mut options = fake.options();
     options.engine.start_timeout = Some(Duration::from_millis(500));
@@ -114,7 +115,7 @@ async fn an_engine_that_never_introduces_itself_is_ended() {
 }
 
 #[tokio::test]
-async fn an_engine_that_closes_its_output_but_lives_is_ended() {
+async fn an_engine_that_closes_its_output_but_keeps_running_is_ended() {
     let fake = Fake::new(&[INTRODUCES, "echo $$ > pid", "exec >&-; sleep 600"]);
     let error = error(fake.options()).await;
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -122,7 +123,7 @@ async fn an_engine_that_closes_its_output_but_lives_is_ended() {
 }
 
 #[tokio::test]
-async fn an_engine_that_does_not_end_when_it_should_is_ended_by_dropping() {
+async fn dropping_the_client_ends_an_engine_that_ignores_sigterm() {
     let fake =
         Fake::new(&["trap '' TERM", "echo $$ > pid", INTRODUCES, "while :; do sleep 1; done"]);
     let client = within(Client::connect(fake.options())).await.unwrap();
@@ -131,7 +132,7 @@ async fn an_engine_that_does_not_end_when_it_should_is_ended_by_dropping() {
 }
 
 #[tokio::test]
-async fn an_engine_whose_child_holds_its_output_open_is_not_waited_for() {
+async fn a_child_that_holds_the_engines_output_open_does_not_delay_the_end() {
     let leaves = "read -r prompt; sleep 600 & echo $! > child";
     let fake = Fake::new(&[INTRODUCES, leaves, ANSWERS, "exit 3"]);
     let (messages, errors) = run(fake.options()).await;
@@ -150,7 +151,7 @@ async fn a_request_to_an_engine_that_has_ended_is_refused() {
 }
 
 #[tokio::test]
-async fn a_refusal_keeps_the_engines_words() {
+async fn a_refusal_contains_the_engines_reason() {
     let refuses = r#"
 read -r line
 id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
@@ -164,19 +165,19 @@ cat > /dev/null"#;
 }
 
 #[tokio::test]
-async fn the_error_output_is_heard_as_it_comes() {
-    let heard = Arc::new(Mutex::new(String::new()));
-    let keeps = Arc::clone(&heard);
+async fn the_stderr_listener_receives_stderr_as_it_is_written() {
+    let received = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&received);
     let fake =
         Fake::new(&[INTRODUCES, "read -r prompt; echo careful >&2", ANSWERS, "cat > /dev/null"]);
     let mut options = fake.options();
-    options.engine.stderr = Some(Arc::new(move |text: &str| keeps.lock().unwrap().push_str(text)));
+    options.engine.stderr = Some(Arc::new(move |text: &str| sink.lock().unwrap().push_str(text)));
     let (_, errors) = run(options).await;
     assert!(errors.is_empty(), "{errors:?}");
-    assert_eq!(*heard.lock().unwrap(), "careful\n");
+    assert_eq!(*received.lock().unwrap(), "careful\n");
 }
 
-/// Waits until the process whose id stands in a file has gone.
+/// Waits until the process whose id is in a file has ended.
 pub(crate) async fn gone(file: &Path) {
     let id = std::fs::read_to_string(file).unwrap();
     let process = Path::new("/proc").join(id.trim());
@@ -188,7 +189,7 @@ pub(crate) async fn gone(file: &Path) {
     .await;
 }
 
-/// What a failing engine does after it was given a prompt, and what the host is told.
+/// What a failing engine does after it has received a prompt, and the error that the host gets.
 struct Failure {
     requirement: &'static str,
     engine: &'static str,
@@ -225,15 +226,15 @@ const FAILURES: &[Failure] = &[
 ];
 
 #[tokio::test]
-async fn every_failure_has_its_kind_its_words_and_its_hint() {
+async fn every_failure_has_its_kind_its_text_and_whether_a_retry_helps() {
     for failure in FAILURES {
         let Failure { requirement, engine, kind, is_retryable, says } = failure;
         let fake = Fake::new(&[INTRODUCES, "read -r prompt", engine]);
         let error = within(ostler_sdk::prompt("hello", fake.options())).await.unwrap_err();
         assert_eq!(error.kind(), *kind, "{requirement}: {error}");
         assert_eq!(error.is_retryable(), *is_retryable, "{requirement}: {error}");
-        for words in *says {
-            assert!(error.to_string().contains(words), "{requirement}: no {words:?} in {error}");
+        for text in *says {
+            assert!(error.to_string().contains(text), "{requirement}: no {text:?} in {error}");
         }
     }
 }
@@ -255,8 +256,8 @@ async fn a_connection_that_breaks_may_be_tried_again() {
     assert!(error.is_retryable() && error.to_string().contains("reset by peer"), "{error}");
 }
 
-/// The error output of this very process, when it runs one test that says something on it.
-async fn overheard(test: &str) -> Option<String> {
+/// Runs one test in a child process and returns its output; `None` in that child process.
+async fn output_of(test: &str) -> Option<String> {
     const ALONE: &str = "OSTLER_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
         return None;
@@ -264,17 +265,17 @@ async fn overheard(test: &str) -> Option<String> {
     let mut program = tokio::process::Command::new(std::env::current_exe().unwrap());
     program.args(["--exact", test, "--nocapture"]).env(ALONE, "1");
     let output = within(program.output()).await.unwrap();
-    let (said, heard) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}{heard}");
-    Some(format!("{said}{heard}"))
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
+    Some(format!("{stdout}{stderr}"))
 }
 
 #[tokio::test]
-async fn what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown() {
-    let test = "errors::what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown";
-    if let Some(heard) = overheard(test).await {
-        assert!(!heard.contains("careful"), "{heard}");
+async fn the_engines_stderr_is_kept_in_order_for_errors_and_not_printed() {
+    let test = "errors::the_engines_stderr_is_kept_in_order_for_errors_and_not_printed";
+    if let Some(output) = output_of(test).await {
+        assert!(!output.contains("careful"), "{output}");
         return;
     }
     let engine = "echo careful one >&2; read -r prompt; echo careful two >&2";
@@ -284,11 +285,11 @@ async fn what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown(
 }
 
 #[tokio::test]
-async fn whatever_goes_wrong_nothing_is_left_behind() {
+async fn after_every_failure_no_process_and_no_task_is_left() {
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     let starts = "sleep 600 & echo $! > child; echo $$ > pid";
-    // Before the introduction, and after it.
+    // Engines that fail before they answer `initialize`, and after it.
     let early = ["exit 0", "exit 3", "kill -KILL $$", "echo '{'; sleep 600"];
     let early = early.map(|engine| Fake::new(&[starts, engine]));
     let late =
@@ -310,21 +311,21 @@ async fn whatever_goes_wrong_nothing_is_left_behind() {
     }
 }
 
-/// Which test shows what becomes of a failure. A missing row fails.
+/// The tests of each requirement on errors. The test below fails if a row or a test is missing.
 #[rustfmt::skip]
 const ROWS: &[(u16, &[&str])] = &[
-    (291, &["an_engine_that_is_not_there"]),
-    (292, &["a_connection_that_breaks_may_be_tried_again", "every_failure_has_its_kind_its_words_and_its_hint"]),
-    (293, &["an_engine_that_exits_at_once", "every_failure_has_its_kind_its_words_and_its_hint"]),
-    (294, &["a_line_that_is_not_json_is_reported_and_a_broken_frame_is_an_error", "every_failure_has_its_kind_its_words_and_its_hint"]),
-    (295, &["every_failure_has_its_kind_its_words_and_its_hint"]),
-    (296, &["every_failure_has_its_kind_its_words_and_its_hint"]),
-    (299, &["the_error_output_is_heard_as_it_comes", "what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown"]),
-    (300, &["what_an_engine_says_on_its_error_output_is_kept_in_order_and_not_shown", "only_the_end_of_long_last_words_is_kept"]),
-    // In ostler/tests/it/errors.rs: it takes an engine that is one.
-    (301, &["a_setting_that_no_engine_honours_is_refused_by_its_name"]),
-    (304, &["errors_of_the_engine_have_their_cause"]),
-    (305, &["whatever_goes_wrong_nothing_is_left_behind", "an_engine_that_never_introduces_itself_is_ended"]),
+    (291, &["an_executable_that_does_not_exist_is_an_engine_error"]),
+    (292, &["a_connection_that_breaks_may_be_tried_again", "every_failure_has_its_kind_its_text_and_whether_a_retry_helps"]),
+    (293, &["the_error_for_an_engine_that_exits_at_once_has_exit_code_and_stderr", "every_failure_has_its_kind_its_text_and_whether_a_retry_helps"]),
+    (294, &["a_line_that_is_not_json_is_reported_and_a_broken_frame_is_an_error", "every_failure_has_its_kind_its_text_and_whether_a_retry_helps"]),
+    (295, &["every_failure_has_its_kind_its_text_and_whether_a_retry_helps"]),
+    (296, &["every_failure_has_its_kind_its_text_and_whether_a_retry_helps"]),
+    (299, &["the_stderr_listener_receives_stderr_as_it_is_written", "the_engines_stderr_is_kept_in_order_for_errors_and_not_printed"]),
+    (300, &["the_engines_stderr_is_kept_in_order_for_errors_and_not_printed", "only_the_end_of_a_long_stderr_is_kept"]),
+    // In ostler/tests/it/errors.rs: these need a real engine.
+    (301, &["an_unknown_extra_argument_is_refused_and_the_error_names_it"]),
+    (304, &["errors_of_the_engine_name_their_cause"]),
+    (305, &["after_every_failure_no_process_and_no_task_is_left", "an_engine_that_does_not_answer_initialize_is_ended"]),
 ];
 
 #[test]
@@ -337,7 +338,7 @@ fn every_requirement_on_errors_has_its_test() {
             assert!(tests.contains(&head), "R{requirement}: there is no test {name}");
         }
     }
-    // Those of tasks (R297, R298), workspaces (R302) and AG-UI (R303) are no part of this crate.
+    // Those of tasks (R297, R298), workspaces (R302) and AG-UI (R303) are not part of this crate.
     let ours = (291..=305).filter(|number| ![297, 298, 302, 303].contains(number));
     assert!(ours.eq(ROWS.iter().map(|(number, _)| *number)));
 }

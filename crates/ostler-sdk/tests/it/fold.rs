@@ -1,4 +1,4 @@
-//! Pieces of recorded responses, put together again.
+//! Joins the deltas of recorded responses.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,16 +18,16 @@ fn text(message: &api::Message) -> String {
     message.content.iter().filter_map(ContentBlock::as_text).collect()
 }
 
-/// Folds a recording: the whole responses, each of which must be what the finished blocks say.
+/// Folds a recording into whole responses. Each must equal the finished blocks of the recording.
 fn fold(name: &str) -> Vec<api::Message> {
     let (mut fold, mut wholes) = (Fold::new(), Vec::new());
-    // The blocks of a response come one by one, under the response's id.
+    // The blocks of a response arrive one by one, with the response's id.
     let mut blocks: BTreeMap<String, Vec<ContentBlock>> = BTreeMap::new();
     let mut grown = String::new();
     for message in &recorded(name) {
-        if let Message::Assistant(said) = message {
-            let id = said.message.id.clone().unwrap().to_string();
-            blocks.entry(id).or_default().extend(said.message.content.clone());
+        if let Message::Assistant(assistant) = message {
+            let id = assistant.message.id.clone().unwrap().to_string();
+            blocks.entry(id).or_default().extend(assistant.message.content.clone());
         }
         let whole = fold.push(message);
         match (&whole, fold.so_far()) {
@@ -37,8 +37,9 @@ fn fold(name: &str) -> Vec<api::Message> {
             }
             (None, Some(growing)) => {
                 let text = text(&growing);
-                let began_anew = text.is_empty();
-                assert!(began_anew || text.starts_with(&grown), "{name}: {text:?} after {grown:?}");
+                let began_again = text.is_empty();
+                let continues = text.starts_with(&grown);
+                assert!(began_again || continues, "{name}: {text:?} after {grown:?}");
                 grown = text;
             }
             (None, None) => {}
@@ -54,7 +55,7 @@ fn fold(name: &str) -> Vec<api::Message> {
 }
 
 #[test]
-fn a_folded_response_is_what_its_finished_blocks_say() {
+fn a_folded_response_equals_its_finished_blocks() {
     for (name, responses) in [
         ("ts050-partial", 1),
         ("ts325-partial", 1),
@@ -75,11 +76,11 @@ fn a_folded_response_is_what_its_finished_blocks_say() {
 }
 
 #[test]
-fn a_call_has_its_arguments_when_it_is_whole() {
+fn a_finished_call_has_its_arguments_and_an_unfinished_one_those_received_so_far() {
     let wholes = fold("ts325-partial-allow");
     let call = wholes[0].content.iter().find_map(ContentBlock::as_tool_use).unwrap();
     assert!(call.input["command"].is_string(), "{}", call.input);
-    // While it is written they can be watched.
+    // While the model writes the call, its arguments grow.
     let (mut fold, mut longest) = (Fold::new(), String::new());
     for message in &recorded("ts325-partial-allow") {
         fold.push(message);
@@ -92,15 +93,15 @@ fn a_call_has_its_arguments_when_it_is_whole() {
 }
 
 #[test]
-fn a_response_that_is_tried_again_begins_anew() {
+fn a_response_that_is_retried_begins_again() {
     let wholes = fold("ts325-midfail");
     assert_eq!(wholes.len(), 1, "{wholes:?}");
-    // The older program asks again without streaming: only its finished block tells.
+    // The older program retries without streaming, so there are no deltas.
     assert_eq!(fold("ts050-midfail").len(), 0);
 }
 
 #[test]
-fn what_was_interrupted_can_be_read_until_the_next_response_begins() {
+fn an_interrupted_response_can_be_read_until_the_next_one_begins() {
     let mut fold = Fold::new();
     let (mut wholes, mut at_the_end) = (Vec::new(), Vec::new());
     for message in &recorded("ts050-interrupt") {
@@ -111,7 +112,7 @@ fn what_was_interrupted_can_be_read_until_the_next_response_begins() {
     }
     assert_eq!(at_the_end, [Some(true), None]);
     assert_eq!(wholes.len(), 1);
-    // The newer programs close what was interrupted themselves.
+    // The newer programs close an interrupted response themselves.
     for name in ["ts325-interrupt", "py182-interrupt"] {
         assert_eq!(self::fold(name).len(), 2, "{name}");
     }

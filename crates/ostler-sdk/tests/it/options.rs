@@ -1,4 +1,4 @@
-//! Options that contradict themselves are refused before anything is started.
+//! Options: how they reach the engine, and which contradictions are refused before an engine starts.
 
 use ostler_sdk::hook::{HookOutput, PreToolUseInput};
 use ostler_sdk::mcp::Server;
@@ -22,7 +22,7 @@ async fn refusal(change: impl FnOnce(&mut Options)) -> String {
 }
 
 #[tokio::test]
-async fn contradictions_are_named() {
+async fn the_error_for_contradictory_options_names_them() {
     use ostler_proto::permission::PermissionMode::BypassPermissions;
     let text = refusal(|options| options.permissions.mode = BypassPermissions).await;
     assert!(text.contains("allow_dangerously_skip_permissions"), "{text}");
@@ -57,7 +57,7 @@ async fn contradictions_are_named() {
 }
 
 #[tokio::test]
-async fn every_word_of_an_option_is_one_argument_and_no_shell_sees_it() {
+async fn every_option_is_one_argument_and_does_not_pass_through_a_shell() {
     let fake = Fake::new(&[r#"for word in "$@"; do printf '%s\n' "$word" >> args; done; exit 1"#]);
     let mut options = fake.options().model("$(touch hacked)").allow(["Bash(git log:*)"]);
     options.context.system_prompt = SystemPrompt::Text("; touch hacked".to_owned());
@@ -175,7 +175,7 @@ async fn every_option_has_its_arguments() {
     }
 }
 
-/// What a host introduces itself with.
+/// The `initialize` request that the engine receives.
 async fn introduction(change: impl FnOnce(Options) -> Options) -> Value {
     let fake = Fake::new(&[KEEPS_INTRODUCTION, "cat > /dev/null"]);
     drop(within(Client::connect(change(fake.options()))).await.unwrap());
@@ -199,34 +199,34 @@ fn every_option_of_the_introduction() -> Vec<(Change, Value)> {
 }
 
 #[tokio::test]
-async fn every_option_that_has_no_argument_is_in_the_introduction() {
+async fn every_option_without_an_argument_is_part_of_initialize() {
     for (change, expected) in every_option_of_the_introduction() {
         assert_eq!(introduction(change).await, expected);
     }
 }
 
-/// What stands in a file that the engine wrote before it ended.
-async fn kept(engine: &str, change: impl FnOnce(Options) -> Options) -> Vec<String> {
+/// The lines of the file `output`, which the engine wrote before it ended.
+async fn output_of(engine: &str, change: impl FnOnce(Options) -> Options) -> Vec<String> {
     let fake = Fake::new(&[engine, "exit 1"]);
-    // Whoever it runs as must get at it.
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(fake.folder.path(), everybody).unwrap();
+    // The engine may run as another user, who must be able to write here.
+    let all_users = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(fake.folder.path(), all_users).unwrap();
     assert!(within(Client::connect(change(fake.options()))).await.is_err());
-    let kept = std::fs::read_to_string(fake.folder.path().join("kept")).unwrap();
-    kept.lines().map(str::to_owned).collect()
+    let output = std::fs::read_to_string(fake.folder.path().join("output")).unwrap();
+    output.lines().map(str::to_owned).collect()
 }
 
 #[tokio::test]
 async fn the_environment_is_added_to_ours_or_replaces_it() {
     let variables = |replaces| async move {
-        let keep = |mut options: Options| {
+        let change = |mut options: Options| {
             options.engine.env.replaces = replaces;
             options.session.file_checkpointing = true;
             options.env("GREETING", "a b;c")
         };
-        kept("/usr/bin/env > kept", keep).await
+        output_of("/usr/bin/env > output", change).await
     };
-    // Cargo sets one for every test.
+    // Cargo sets this variable for every test.
     let inherited = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
     let added = variables(false).await;
     let alone = variables(true).await;
@@ -243,12 +243,12 @@ async fn the_environment_is_added_to_ours_or_replaces_it() {
 }
 
 #[tokio::test]
-async fn an_engine_runs_as_the_user_it_is_told_to() {
+async fn an_engine_runs_as_the_user_of_the_options() {
     use nix::unistd::{Uid, User, geteuid};
-    // Only root can become somebody else; anybody can become who they are.
+    // Only root can become another user; other users can only choose themselves.
     let user = match geteuid().is_root() {
-        true => User::from_name("nobody").unwrap().expect("every system has nobody"),
-        false => User::from_uid(Uid::effective()).unwrap().expect("whoever runs this has a name"),
+        true => User::from_name("nobody").unwrap().expect("the user exists"), // plain-english: the name of a system user
+        false => User::from_uid(Uid::effective()).unwrap().expect("the current user has a name"),
     };
     let ids = format!("{} {}", user.uid, user.gid);
     for name in [user.name, user.uid.to_string()] {
@@ -256,13 +256,13 @@ async fn an_engine_runs_as_the_user_it_is_told_to() {
             options.engine.user = Some(name);
             options
         };
-        let told = kept("echo $(id -u) $(id -g) > kept", run_as).await;
-        assert_eq!(told.join("\n"), ids);
+        let printed = output_of("echo $(id -u) $(id -g) > output", run_as).await;
+        assert_eq!(printed.join("\n"), ids);
     }
 }
 
 #[tokio::test]
-async fn a_user_that_is_not_there_is_named() {
+async fn the_error_for_a_user_that_does_not_exist_names_it() {
     let text = refusal(|options| options.engine.user = Some("no-such-user".to_owned())).await;
-    assert!(text.contains("engine.user: no-such-user: there is no such user"), "{text}");
+    assert!(text.contains("engine.user: no-such-user: this user does not exist"), "{text}");
 }

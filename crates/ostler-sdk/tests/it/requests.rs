@@ -1,4 +1,4 @@
-//! What a host asks of its engine: every method sends its request, reads its answer, and tells when there is none.
+//! Requests of a host to its engine: every method sends its request, reads the answer, and fails if there is none.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 
 use crate::fake::{Fake, INTRODUCES, within};
 
-/// A method, the request it must send, what the engine answers, and what the method makes of it.
+/// A method, the request that it must send, the engine's answer, and the value that the method returns, as JSON.
 type Row = (fn(Handle) -> BoxFuture<'static, Result<Value, Error>>, Value, Value, Value);
 
-fn told<T: serde::Serialize>(reply: T) -> Value {
+fn as_json<T: serde::Serialize>(reply: T) -> Value {
     serde_json::to_value(reply).unwrap()
 }
 
 /// A row of the table.
 macro_rules! row {
-    (|$handle:ident| $call:expr, $request:tt, $answer:tt, $told:tt) => {
+    (|$handle:ident| $call:expr, $request:tt, $answer:tt, $returned:tt) => {
         (
-            |$handle| async move { $call.await.map(told) }.boxed(),
+            |$handle| async move { $call.await.map(as_json) }.boxed(),
             json!($request),
             json!($answer),
-            json!($told),
+            json!($returned),
         )
     };
 }
@@ -64,7 +64,7 @@ fn methods() -> Vec<Row> {
     ]
 }
 
-/// Answers every request with what stands in `answers`, a line each, and keeps the requests.
+/// Answers every request with the next line of the file `answers`, and stores the requests.
 const REPLIES: &str = r#"
 exec 3< answers
 while read -r line; do
@@ -81,9 +81,10 @@ async fn every_method_sends_its_request_and_reads_its_answer() {
     let answers: String = methods().iter().map(|(_, _, answer, _)| format!("{answer}\n")).collect();
     std::fs::write(fake.folder.path().join("answers"), answers).unwrap();
     let client = within(Client::connect(fake.options())).await.unwrap();
-    for (call, request, _, told) in methods() {
+    for (call, request, _, returned) in methods() {
         let reply = within(call(client.handle())).await;
-        assert_eq!(reply.unwrap_or_else(|error| panic!("{request}: {error}")), told, "{request}");
+        let reply = reply.unwrap_or_else(|error| panic!("{request}: {error}"));
+        assert_eq!(reply, returned, "{request}");
     }
     let requests = std::fs::read_to_string(fake.folder.path().join("requests")).unwrap();
     for (line, (_, expected, ..)) in requests.lines().zip(methods()) {
@@ -93,7 +94,7 @@ async fn every_method_sends_its_request_and_reads_its_answer() {
     assert_eq!(requests.lines().count(), methods().len());
 }
 
-/// Knows no request, in the words that all engines use.
+/// Refuses every request as unknown, with the text that all engines use.
 const KNOWS_NOTHING: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
@@ -102,7 +103,7 @@ done
 "#;
 
 #[tokio::test]
-async fn a_request_that_the_engine_does_not_know_is_told_as_that() {
+async fn a_request_that_the_engine_does_not_know_is_reported_as_unsupported() {
     let fake = Fake::new(&[INTRODUCES, KNOWS_NOTHING]);
     let client = within(Client::connect(fake.options())).await.unwrap();
     for (call, request, ..) in methods() {
@@ -118,7 +119,7 @@ async fn a_request_that_the_engine_does_not_know_is_told_as_that() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_shape_is_told_with_the_request_and_the_field() {
+async fn the_error_for_a_malformed_answer_names_the_request_and_the_field() {
     let fake = Fake::new(&[INTRODUCES, REPLIES]);
     std::fs::write(fake.folder.path().join("answers"), "{\"mcpServers\":7}\n").unwrap();
     let client = within(Client::connect(fake.options())).await.unwrap();
@@ -129,7 +130,7 @@ async fn an_answer_of_another_shape_is_told_with_the_request_and_the_field() {
 }
 
 #[tokio::test]
-async fn a_token_ends_a_session_and_its_engine() {
+async fn the_cancellation_token_ends_a_session_and_its_engine() {
     let fake = Fake::new(&["echo $$ > pid", INTRODUCES, "cat > /dev/null"]);
     let token = CancellationToken::new();
     let mut client =
@@ -143,7 +144,7 @@ async fn a_token_ends_a_session_and_its_engine() {
 }
 
 #[tokio::test]
-async fn a_token_that_has_fired_starts_nothing() {
+async fn no_engine_starts_if_the_cancellation_token_has_fired_already() {
     let fake = Fake::new(&["touch started"]);
     let token = CancellationToken::new();
     token.cancel();

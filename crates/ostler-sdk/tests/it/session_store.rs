@@ -1,4 +1,4 @@
-//! Sessions in a store of the program: what is stored, when, and how a session is resumed from there.
+//! Sessions in a store: what is stored, when, and how a session is resumed from the store.
 
 mod folder;
 
@@ -23,14 +23,14 @@ const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
 const OTHER: &str = "660e8400-e29b-41d4-a716-446655440000";
 const SUBAGENT: &str = "770e8400-e29b-41d4-a716-446655440000";
 
-/// Keeps its arguments and its configuration folder.
+/// Stores its arguments and a copy of its configuration folder.
 const KEEPS_CONFIG: &str = r#"
 printf '%s\n' "$@" > args
 printf '%s' "$CLAUDE_CONFIG_DIR" > config_dir
 [ -d "$CLAUDE_CONFIG_DIR" ] && cp -R "$CLAUDE_CONFIG_DIR" config
 "#;
 
-/// Mirrors one line of the session with this uuid.
+/// Sends one line of the transcript, with this uuid, to the host.
 fn mirrors(uuid: &str) -> String {
     let file = format!("/somewhere/projects/-srv-app/{ID}.jsonl");
     let frame = json!({"type": "transcript_mirror", "filePath": file, "entries": [line(uuid)]});
@@ -45,7 +45,7 @@ fn key() -> SessionKey {
     SessionKey::new("-srv-app", ID)
 }
 
-/// An engine that writes a line in each of two turns.
+/// An engine that writes one line of the transcript in each of two turns, and one at the end.
 fn two_turns() -> Fake {
     let turn = |uuid: &str| format!("read -r line\n{}{ANSWERS}", mirrors(uuid));
     Fake::new(&[INTRODUCES, &turn("u1"), &turn("u2"), &mirrors("u3"), "read -r line; exit 0"])
@@ -56,18 +56,18 @@ fn uuids(entries: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn the_store_in_memory_keeps_the_contract() {
+async fn the_store_in_memory_fulfils_the_contract() {
     let report = contract::check(|| async { InMemorySessionStore::new() }).await;
     assert_eq!(report.unsupported, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_store_over_a_folder_keeps_the_contract() {
+async fn a_store_in_a_folder_fulfils_the_contract() {
     let report = contract::check(|| async { FolderStore::new() }).await;
     assert_eq!(report.methods, ["append", "load", "list_sessions", "delete", "list_subkeys"]);
 }
 
-/// A store with the required methods only, and one more fault.
+/// A store with the required methods only, which may also return lines in the wrong order.
 struct Broken {
     inner: InMemorySessionStore,
     forgets_order: bool,
@@ -91,7 +91,7 @@ impl SessionStore for Broken {
 }
 
 #[tokio::test]
-async fn the_contract_passes_over_methods_that_a_store_does_not_have() {
+async fn the_contract_skips_methods_that_a_store_does_not_have() {
     let minimal = || async { Broken { inner: InMemorySessionStore::new(), forgets_order: false } };
     let report = contract::check(minimal).await;
     assert_eq!(report.unsupported, ["list_sessions", "delete", "list_subkeys"]);
@@ -99,7 +99,7 @@ async fn the_contract_passes_over_methods_that_a_store_does_not_have() {
 
 #[tokio::test]
 #[should_panic(expected = "lines come back in the order of the appends")]
-async fn the_contract_finds_a_store_that_loses_the_order() {
+async fn the_contract_fails_for_a_store_that_loses_the_order() {
     contract::check(|| async {
         Broken { inner: InMemorySessionStore::new(), forgets_order: true }
     })
@@ -117,11 +117,15 @@ async fn lines_are_stored_before_the_result_can_be_read() {
         assert_eq!(uuids(&store.entries(&key())), expected);
     }
     client.close().await.unwrap();
-    assert_eq!(uuids(&store.entries(&key())), ["u1", "u2", "u3"], "also what comes at the end");
+    assert_eq!(
+        uuids(&store.entries(&key())),
+        ["u1", "u2", "u3"],
+        "also the line after the last turn"
+    );
 }
 
 #[tokio::test]
-async fn the_host_does_not_read_what_goes_to_the_store() {
+async fn lines_for_the_store_are_not_messages_for_the_host() {
     let fake = Fake::new(&[INTRODUCES, "read -r line", &mirrors("u1"), ANSWERS]);
     for with_store in [true, false] {
         let mut options = fake.options();
@@ -138,7 +142,7 @@ async fn the_host_does_not_read_what_goes_to_the_store() {
 /// A store whose appends fail in some way.
 struct Unreliable {
     inner: Arc<InMemorySessionStore>,
-    /// What the appends do, one after the other. The rest succeed.
+    /// The faults of the first appends, in order. All later appends succeed.
     faults: Mutex<Vec<Fault>>,
     n_appends: AtomicUsize,
 }
@@ -180,7 +184,8 @@ impl SessionStore for Unreliable {
     }
 }
 
-/// Two turns with a store. Returns what was reported in each, and the uuids in the store at the end.
+/// Runs two turns with a store. Returns the reported errors of each turn, the uuids in the store at the end, and the
+/// number of appends before that.
 async fn two_turns_with(faults: &[Fault]) -> ([Vec<String>; 2], Vec<String>, usize) {
     let fake = two_turns();
     let store = Unreliable::new(faults);
@@ -206,7 +211,7 @@ async fn two_turns_with(faults: &[Fault]) -> ([Vec<String>; 2], Vec<String>, usi
 }
 
 #[tokio::test]
-async fn an_append_that_fails_twice_is_not_even_reported() {
+async fn an_append_that_fails_twice_is_retried_and_not_reported() {
     let (reported, stored, n_appends) = two_turns_with(&[Fault::Fails, Fault::Panics]).await;
     assert_eq!(reported, [const { Vec::<String>::new() }; 2]);
     assert_eq!(stored, ["u1", "u2", "u3"]);
@@ -217,7 +222,7 @@ async fn an_append_that_fails_twice_is_not_even_reported() {
 async fn an_append_that_fails_three_times_is_reported_and_tried_again_in_order() {
     let (reported, stored, n_appends) = two_turns_with(&[Fault::Fails; 3]).await;
     assert_eq!(reported, [vec!["the database is away".to_owned()], Vec::new()]);
-    assert_eq!(stored, ["u1", "u2", "u3"], "nothing is missing, and nothing has overtaken");
+    assert_eq!(stored, ["u1", "u2", "u3"], "no line is missing or out of order");
     assert_eq!(n_appends, 4);
 }
 
@@ -251,7 +256,7 @@ async fn with_eager_flushes_lines_are_stored_during_the_turn() {
 }
 
 #[tokio::test]
-async fn a_project_key_of_ones_own_replaces_that_of_the_folder() {
+async fn the_project_key_of_the_options_replaces_that_of_the_folder() {
     let fake = Fake::new(&[KEEPS_CONFIG, INTRODUCES, "read -r line", &mirrors("u2"), ANSWERS]);
     let store = Arc::new(InMemorySessionStore::new());
     let tenant = SessionKey::new("tenant-1", ID);
@@ -264,7 +269,7 @@ async fn a_project_key_of_ones_own_replaces_that_of_the_folder() {
     assert!(folder.join(format!("{ID}.jsonl")).exists(), "the engine looks there");
 }
 
-/// Has an engine resume, and returns its folder and what it was started with.
+/// Starts an engine that resumes a session. Returns the engine and its arguments.
 async fn resumed(
     store: impl SessionStore,
     choose: impl FnOnce(Options) -> Options,
@@ -276,7 +281,7 @@ async fn resumed(
     (fake, args.lines().map(str::to_owned).collect())
 }
 
-/// A store with two sessions for an engine in any folder.
+/// A store with the same sessions for every project.
 struct Filled(InMemorySessionStore);
 
 impl Filled {
@@ -306,7 +311,7 @@ fn in_p(key: &SessionKey) -> SessionKey {
     key
 }
 
-/// Every project is `p`.
+/// Treats every project as `p`.
 impl SessionStore for Filled {
     fn append<'a>(&'a self, _: &'a SessionKey, _: &'a [Value]) -> StoreFuture<'a, ()> {
         std::future::ready(Ok(())).boxed()
@@ -328,7 +333,7 @@ impl SessionStore for Filled {
 }
 
 #[tokio::test]
-async fn a_resumed_session_is_where_the_engine_looks_while_it_runs() {
+async fn a_resumed_session_is_in_the_configuration_folder_while_the_engine_runs() {
     let (fake, args) = resumed(Filled::new().await, |options| options.resume(ID)).await;
     assert!(args.contains(&format!("--resume={ID}")), "{args:?}");
     assert!(args.iter().any(|arg| arg == "--session-mirror"), "{args:?}");
@@ -344,12 +349,12 @@ async fn a_resumed_session_is_where_the_engine_looks_while_it_runs() {
     assert_eq!(read(&format!("{agent}.jsonl")), "{\"type\":\"user\",\"uuid\":\"a1\"}\n");
     assert_eq!(read(&format!("{agent}.meta.json")), r#"{"agentType":"Explore"}"#);
     let config = std::fs::read_to_string(fake.folder.path().join("config_dir")).unwrap();
-    assert!(!PathBuf::from(config).exists(), "it is removed at the end");
+    assert!(!PathBuf::from(config).exists(), "the folder is removed at the end");
     assert!(!fake.folder.path().join("config/escaped.jsonl").exists());
 }
 
 #[tokio::test]
-async fn the_newest_session_that_is_not_a_subagents_is_continued() {
+async fn continue_newest_resumes_the_newest_session_that_is_not_of_a_subagent() {
     let (_, args) = resumed(Filled::new().await, |options| options.continue_newest().fork()).await;
     assert!(args.contains(&format!("--resume={ID}")), "{args:?}");
     assert!(!args.iter().any(|arg| arg == "--continue"), "{args:?}");
@@ -357,7 +362,7 @@ async fn the_newest_session_that_is_not_a_subagents_is_continued() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_store_does_not_have_is_left_to_the_engine() {
+async fn the_engine_looks_for_a_session_that_the_store_does_not_have() {
     for id in ["880e8400-e29b-41d4-a716-446655440000", "A title"] {
         let (fake, args) = resumed(Filled::new().await, |options| options.resume(id)).await;
         assert!(args.contains(&format!("--resume={id}")), "{args:?}");
@@ -374,7 +379,7 @@ async fn without_resuming_the_engine_keeps_its_configuration_folder() {
     assert!(!fake.folder.path().join("config").exists());
 }
 
-/// A transcript that is not in the store must be somewhere.
+/// If the store lacks lines, the temporary folder has the only copy of the transcript.
 #[tokio::test]
 async fn a_resumed_transcript_stays_if_the_store_lacks_a_line_of_it() {
     let fake = Fake::new(&[KEEPS_CONFIG, INTRODUCES, "read -r line", &mirrors("u2"), ANSWERS]);
@@ -388,18 +393,18 @@ async fn a_resumed_transcript_stays_if_the_store_lacks_a_line_of_it() {
         _ => None,
     });
     let config = std::fs::read_to_string(fake.folder.path().join("config_dir")).unwrap();
-    let kept = PathBuf::from(config);
+    let folder = PathBuf::from(config);
     let reason = reason.unwrap();
-    assert!(reason.contains(&kept.join("projects").display().to_string()), "{reason}");
+    assert!(reason.contains(&folder.join("projects").display().to_string()), "{reason}");
     // The task that stores ends a little after the session.
     let is_left = async {
-        while std::fs::read_dir(&kept).unwrap().count() > 1 {
+        while std::fs::read_dir(&folder).unwrap().count() > 1 {
             tokio::task::yield_now().await;
         }
     };
     within(is_left).await;
-    assert!(kept.join("projects").exists());
-    std::fs::remove_dir_all(kept).unwrap();
+    assert!(folder.join("projects").exists());
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// A store that cannot be read.
@@ -431,7 +436,7 @@ async fn a_store_that_cannot_be_read_is_an_error_before_the_engine_starts() {
 }
 
 #[tokio::test]
-async fn a_store_with_nothing_to_keep_is_refused() {
+async fn a_store_is_refused_for_ephemeral_sessions_and_with_file_checkpointing() {
     let fake = Fake::new(&["exit 1"]);
     let changes: [fn(&mut Options); 2] =
         [|it| it.session.ephemeral = true, |it| it.session.file_checkpointing = true];

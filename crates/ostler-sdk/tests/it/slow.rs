@@ -1,4 +1,4 @@
-//! A reader that does not read delays nobody.
+//! A host that does not read its messages does not delay callbacks and the engine.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::fake::{ANSWERS, Fake, INTRODUCES, within};
 
-/// A thousand messages, then a question whose answer is written to a file.
+/// Sends a thousand messages, then a permission request, and writes its answer to a file.
 const ASKS_AFTER_MANY: &str = r#"
 read -r prompt
 i=0
@@ -26,7 +26,7 @@ printf '%s' "$answer" > answer.partial; mv answer.partial answer
 "#;
 
 #[tokio::test]
-async fn questions_are_answered_while_nobody_reads() {
+async fn permission_requests_are_answered_while_the_host_does_not_read_messages() {
     let fake = Fake::new(&[INTRODUCES, ASKS_AFTER_MANY, ANSWERS, "cat > /dev/null"]);
     let options = fake.options().on_permission(|_| async { Decision::allow() });
     let mut client = within(Client::connect(options)).await.unwrap();
@@ -48,7 +48,7 @@ async fn questions_are_answered_while_nobody_reads() {
     assert_eq!(count, 1000);
 }
 
-/// Pieces of a response with other messages, a question and something broken between them.
+/// Deltas of a response with other messages, a permission request and a malformed message between them.
 const MIXES: &str = r#"
 read -r prompt
 piece() { printf '{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}},"session_id":"s","parent_tool_use_id":null,"uuid":"u"}\n' "$1"; }
@@ -63,32 +63,32 @@ piece 6
 "#;
 
 #[tokio::test]
-async fn messages_come_in_their_order_whatever_they_are() {
+async fn messages_of_all_kinds_arrive_in_order() {
     let fake = Fake::new(&[INTRODUCES, MIXES, ANSWERS, "cat > /dev/null"]);
     let options = fake.options().on_permission(|_| async { Decision::allow() });
     let mut messages = ostler_sdk::query("hello", options);
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while let Some(message) = within(messages.next()).await {
-        heard.push(match message {
+        received.push(match message {
             Ok(message) if message.as_result().is_some() => "result".to_owned(),
             Ok(message) => message.text_delta().unwrap_or("status").to_owned(),
             Err(error) => format!("{:?}", error.kind()),
         });
     }
-    assert_eq!(heard.join(" "), "1 2 status 3 4 Protocol 5 6 result");
+    assert_eq!(received.join(" "), "1 2 status 3 4 Protocol 5 6 result");
 }
 
 #[tokio::test]
-async fn a_listener_has_heard_everything_that_came_before_a_question() {
+async fn a_listener_has_received_all_messages_before_a_permission_request_is_answered() {
     let fake = Fake::new(&[INTRODUCES, MIXES, ANSWERS, "cat > /dev/null"]);
-    let heard = Arc::new(std::sync::Mutex::new(String::new()));
-    let (hears, asked) = (Arc::clone(&heard), Arc::clone(&heard));
+    let log = Arc::new(std::sync::Mutex::new(String::new()));
+    let (received, asked) = (Arc::clone(&log), Arc::clone(&log));
     let options = fake
         .options()
         .on_message(move |message| {
             let text = message.text_delta().unwrap_or("-");
-            hears.lock().unwrap().push_str(text);
-            // What goes wrong with a listener concerns nobody else.
+            received.lock().unwrap().push_str(text);
+            // A panic of the listener must not disturb the session.
             assert!(text != "5");
         })
         .on_permission(move |_| {
@@ -97,9 +97,9 @@ async fn a_listener_has_heard_everything_that_came_before_a_question() {
         });
     let (messages, _) = crate::fake::run(options).await;
     assert!(messages.iter().any(|message| message.as_result().is_some()), "{messages:?}");
-    // The question may be asked after pieces that came later, never before those that came earlier.
-    let heard = heard.lock().unwrap();
-    assert!(heard.starts_with("12-3") && heard.replace('?', "") == "12-3456-", "{heard}");
+    // The callback may run after later deltas were received, but not before earlier ones.
+    let log = log.lock().unwrap();
+    assert!(log.starts_with("12-3") && log.replace('?', "") == "12-3456-", "{log}");
 }
 
 /// An engine that answers with 200 messages of a megabyte, and counts how many were read from it.
@@ -111,13 +111,13 @@ const MEGABYTES: usize = 200;
 impl Transport for Talkative {
     fn start(&self, _: Start) -> BoxFuture<'static, Result<Link, Error>> {
         let n_read = Arc::clone(&self.0);
-        let (to_engine, mut heard) = tokio::sync::mpsc::channel(8);
+        let (to_engine, mut from_host) = tokio::sync::mpsc::channel(8);
         let introduction = async move {
-            let Some(ToEngine::ControlRequest(request)) = heard.recv().await else {
+            let Some(ToEngine::ControlRequest(request)) = from_host.recv().await else {
                 panic!("initialize comes first")
             };
-            // Nobody else listens; the prompt stays in the channel.
-            std::mem::forget(heard);
+            // Keeps the channel open without reading the prompt.
+            std::mem::forget(from_host);
             let answer = json!({"type": "control_response", "response":
                 {"subtype": "success", "request_id": request.request_id, "response": {}}});
             ToHost::from_line(&answer.to_string()).unwrap()
@@ -152,7 +152,7 @@ async fn an_engine_whose_messages_are_not_read_waits_after_64_megabytes() {
         tokio::task::yield_now().await;
     }
     let waiting = n_read.load(Ordering::Relaxed);
-    assert!((60..=70).contains(&waiting), "{waiting} MB wait for their reader");
+    assert!((60..=70).contains(&waiting), "{waiting} MB wait for the host");
     let mut count = 0;
     while let Some(message) = within(client.next()).await {
         message.unwrap();

@@ -1,4 +1,4 @@
-//! Callbacks that do not answer: who is told, and when they are told to give up.
+//! Callbacks that do not answer: how that is reported, and when their request is cancelled.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,34 +8,34 @@ use ostler_sdk::{CancellationToken, Client, Decision, Options};
 use crate::callbacks::{ELICITS, SHOWS};
 use crate::fake::{ANSWERS, Fake, INTRODUCES, run, within};
 
-/// Asks for a permission, and keeps the answer if there is one.
+/// Sends a permission request.
 const ASKS: &str = r#"
 read -r prompt
 printf '%s\n' '{"type":"control_request","request_id":"q","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"tool_use_id":"t"}}'
 "#;
 
-/// The warnings that a run told, by message and by the error output.
+/// The warnings of a run. Messages and the stderr listener must have received the same ones.
 async fn warned(fake: &Fake, change: impl FnOnce(Options) -> Options) -> Vec<String> {
     let lines = Arc::new(Mutex::new(Vec::new()));
-    let kept = Arc::clone(&lines);
+    let received = Arc::clone(&lines);
     let options = change(fake.options()).on_stderr(move |line| {
-        kept.lock().unwrap().push(line.to_owned());
+        received.lock().unwrap().push(line.to_owned());
     });
     let (messages, errors) = run(options).await;
     assert!(errors.is_empty(), "{errors:?}");
-    let told = messages.iter().filter_map(|message| match message {
-        ostler_sdk::Message::System(ostler_proto::message::System::Informational(told)) => {
-            assert_eq!(told.tag.as_deref(), Some("callback_failed"));
-            Some(told.content.clone())
+    let warnings = messages.iter().filter_map(|message| match message {
+        ostler_sdk::Message::System(ostler_proto::message::System::Informational(warning)) => {
+            assert_eq!(warning.tag.as_deref(), Some("callback_failed"));
+            Some(warning.content.clone())
         }
         _ => None,
     });
-    let told: Vec<_> = told.collect();
-    assert_eq!(*lines.lock().unwrap(), told);
-    told
+    let warnings: Vec<_> = warnings.collect();
+    assert_eq!(*lines.lock().unwrap(), warnings);
+    warnings
 }
 
-/// Seen to fail before callbacks were reported: the model alone read that the answer is a no.
+/// Seen to fail before failed callbacks were reported: only the model received a denial.
 #[tokio::test]
 async fn a_callback_that_fails_is_reported_to_the_host() {
     let asks = Fake::new(&[INTRODUCES, ASKS, "read -r answer", ANSWERS, "cat > /dev/null"]);
@@ -63,7 +63,7 @@ async fn a_callback_that_fails_is_reported_to_the_host() {
     assert_eq!(warned(&shows, panics).await, [expected]);
 }
 
-/// Gives the token of a question to the outside, as a dialog would.
+/// A callback that does not answer and sends the token of each request to the test.
 fn on_permission(
     options: Options,
 ) -> (Options, tokio::sync::mpsc::UnboundedReceiver<CancellationToken>) {
@@ -77,7 +77,7 @@ fn on_permission(
 
 /// Mutant: `drop_guard` left out of `Callbacks::answer`.
 #[tokio::test]
-async fn a_question_without_an_answer_is_cancelled_when_the_engine_ends_or_the_client_is_dropped() {
+async fn the_token_of_an_unanswered_request_fires_when_the_engine_ends_or_the_client_is_dropped() {
     for (how, rest) in
         [("ends", "read -r go; exit 0"), ("drop", "cat > /dev/null"), ("time", "cat > /dev/null")]
     {
@@ -116,14 +116,14 @@ async fn a_question_without_an_answer_is_cancelled_when_the_engine_ends_or_the_c
     within(token.join().unwrap().cancelled()).await;
 }
 
-/// Seen to fail before: `close` ended the engine and said that all is well.
+/// Seen to fail before: `close` ended the engine and returned no error.
 #[tokio::test]
-async fn closing_says_when_the_engine_did_not_finish() {
+async fn closing_reports_an_engine_that_did_not_finish() {
     let busy = Fake::new(&[INTRODUCES, "cat > /dev/null; exec sleep 600"]);
     let client = within(Client::connect(busy.options())).await.unwrap();
     let error = within(client.close_within(Duration::from_millis(100))).await.unwrap_err();
     assert_eq!(error.kind(), ostler_sdk::ErrorKind::Timeout, "{error}");
-    assert_eq!(error.to_string(), "finishing the work at hand took longer than 0.1 s");
+    assert_eq!(error.to_string(), "finishing the current work took longer than 0.1 s");
     let quick = Fake::new(&[INTRODUCES, "cat > /dev/null"]);
     within(within(Client::connect(quick.options())).await.unwrap().close()).await.unwrap();
 }

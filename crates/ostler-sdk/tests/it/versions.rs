@@ -1,4 +1,4 @@
-//! Versions of engines: too old ones are refused, newer ones are reported once, `ostler` is never compared.
+//! Versions of engines: one that is too old is refused, a newer one is reported once, `ostler` is never compared.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,15 +11,15 @@ use crate::fake::{ANSWERS, Fake, INTRODUCES, error, run, within};
 const OLD: &str = r#""claude_code_version":"2.1.49""#;
 const TESTED: &str = r#""claude_code_version":"2.1.50""#;
 const NEWER: &str = r#""claude_code_version":"2.99.0""#;
-/// `ostler` 0.1.0 says both; its own number must not be taken for that of a very old Claude Code.
+/// `ostler` 0.1.0 reports both; its version must not be taken for that of a very old Claude Code.
 const OSTLER: &str = r#""claude_code_version":"0.1.0","ostler_version":"0.1.0""#;
 
-/// An engine that tells its version in its answer to `initialize`, as Claude Code 2.1.325 does.
+/// An engine that reports its version in its answer to `initialize`, as Claude Code 2.1.325 does.
 fn introduces(version: &str) -> String {
     INTRODUCES.replace(r#""response":{}"#, &format!(r#""response":{{{version}}}"#))
 }
 
-/// An engine that tells it at the start of its first turn, as Claude Code 2.1.50 does.
+/// An engine that reports its version at the start of its first turn, as Claude Code 2.1.50 does.
 fn init(version: &str) -> String {
     format!(
         r#"printf '%s\n' '{{"type":"system","subtype":"init","cwd":"/","session_id":"s","tools":[],"mcp_servers":[],"model":"m","permissionMode":"default","slash_commands":[],{version},"uuid":"u"}}'"#
@@ -37,13 +37,13 @@ fn late(version: &str) -> Fake {
 
 /// The warnings among the messages, by their tags.
 fn warnings(messages: &[Message]) -> Vec<(String, String)> {
-    let told = messages.iter().filter_map(|message| match message {
-        Message::System(System::Informational(told)) => {
-            Some((told.tag.clone().unwrap_or_default(), told.content.clone()))
+    let warnings = messages.iter().filter_map(|message| match message {
+        Message::System(System::Informational(warning)) => {
+            Some((warning.tag.clone().unwrap_or_default(), warning.content.clone()))
         }
         _ => None,
     });
-    told.collect()
+    warnings.collect()
 }
 
 fn is_too_old(error: &Error) {
@@ -63,7 +63,7 @@ async fn an_engine_that_is_too_old_is_refused_before_the_first_prompt() {
 
 // Mutant: `Session::judge_version` does nothing.
 #[tokio::test]
-async fn an_engine_that_is_too_old_and_says_so_late_is_ended() {
+async fn an_engine_that_is_too_old_and_reports_its_version_late_is_ended() {
     let fake = late(OLD);
     let (messages, errors) = run(fake.options()).await;
     assert!(messages.is_empty(), "{messages:?}");
@@ -73,7 +73,7 @@ async fn an_engine_that_is_too_old_and_says_so_late_is_ended() {
 
 // Mutant: `too_old` is not asked when the engine does not introduce itself.
 #[tokio::test]
-async fn an_engine_that_is_too_old_for_the_handshake_is_asked_for_its_version() {
+async fn an_engine_that_is_too_old_for_initialize_is_recognized_by_its_version_option() {
     let version = r#"[ "$1" = --version ] && { echo '2.1.49 (Claude Code)'; exit 0; }"#;
     let refuses = Fake::new(&[version, "echo \"error: unknown option '--verbose'\" >&2; exit 1"]);
     is_too_old(&error(refuses.options()).await);
@@ -84,7 +84,7 @@ async fn an_engine_that_is_too_old_for_the_handshake_is_asked_for_its_version() 
 }
 
 #[tokio::test]
-async fn an_engine_of_a_tested_version_is_not_remarked_upon() {
+async fn an_engine_of_a_tested_version_causes_no_warning() {
     for fake in [early(TESTED), late(TESTED)] {
         let (messages, errors) = run(fake.options()).await;
         assert!(errors.is_empty(), "{errors:?}");
@@ -96,9 +96,9 @@ async fn an_engine_of_a_tested_version_is_not_remarked_upon() {
 #[tokio::test]
 async fn an_engine_newer_than_the_tested_ones_is_reported_once() {
     for fake in [early(NEWER), late(NEWER)] {
-        let told = Arc::new(Mutex::new(String::new()));
-        let heard = Arc::clone(&told);
-        let options = fake.options().on_stderr(move |text| heard.lock().unwrap().push_str(text));
+        let received = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&received);
+        let options = fake.options().on_stderr(move |text| sink.lock().unwrap().push_str(text));
         let mut client = within(Client::connect(options)).await.unwrap();
         let mut messages = Vec::new();
         for _ in 0..2 {
@@ -117,7 +117,7 @@ async fn an_engine_newer_than_the_tested_ones_is_reported_once() {
         let [(tag, text)] = &warnings(&messages)[..] else { panic!("{messages:?}") };
         assert_eq!(tag, "engine_version_untested");
         assert!(text.contains("2.99.0") && text.contains(&NEWEST.to_string()), "{text}");
-        assert_eq!(*told.lock().unwrap(), *text);
+        assert_eq!(*received.lock().unwrap(), *text);
         let version = client.handle().reported_version().unwrap();
         assert_eq!(version.to_string(), "Claude Code 2.99.0");
     }
@@ -125,7 +125,7 @@ async fn an_engine_newer_than_the_tested_ones_is_reported_once() {
 
 // Mutant: `EngineVersion::read` looks at `claude_code_version` first.
 #[tokio::test]
-async fn the_numbers_of_ostler_are_not_compared_with_those_of_another_program() {
+async fn the_version_of_ostler_is_not_compared_with_versions_of_claude_code() {
     for fake in [early(OSTLER), late(OSTLER)] {
         let mut client = within(Client::connect(fake.options())).await.unwrap();
         within(client.prompt("hello")).await.unwrap();
@@ -135,7 +135,7 @@ async fn the_numbers_of_ostler_are_not_compared_with_those_of_another_program() 
 }
 
 #[tokio::test]
-async fn an_engine_that_does_not_tell_its_version_is_used() {
+async fn an_engine_that_does_not_report_its_version_is_used() {
     let fake = early(r#""claude_code_version":"nightly""#);
     let (messages, errors) = run(fake.options()).await;
     assert!(errors.is_empty() && warnings(&messages).is_empty(), "{errors:?} {messages:?}");

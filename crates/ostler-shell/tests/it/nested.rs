@@ -1,4 +1,4 @@
-//! Random nested commands: no part may be missed.
+//! Random nested commands: every part must be found.
 
 use ostler_shell::{is_harmless, literal, parts};
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn a_command_after_random_text_is_found_or_unclear(junk in "[a-z ${};&|<'\"`\\\\#=*~!-]{0,20}") {
-        // Whatever the junk means to a shell, the grammar must see the same last command or give up.
+        // Whatever the random text means to a shell, the last command must be found or the whole be unclear.
         let command = format!("{junk}\nmarker x");
         if let Ok(judged) = parts(&command) {
             let is_seen = judged.parts.iter().any(|part| part.source.contains("marker"));

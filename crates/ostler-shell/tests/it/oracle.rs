@@ -1,6 +1,6 @@
-//! Compared with bash itself: whatever it tries to run must be among the parts, or the command is unclear.
+//! A comparison with bash: every command that bash tries to run must be among the parts, or the command is unclear.
 //!
-//! Its search path has no programs, so nothing runs; it reports the names instead.
+//! The search path of that bash has no programs, so nothing runs; bash reports the names instead.
 
 use std::fs;
 use std::path::Path;
@@ -126,12 +126,12 @@ proptest! {
     }
 }
 
-/// The same commands every time, unless more are requested.
+/// A fixed seed, or a random one if `PROPTEST_CASES` is set.
 fn seed() -> RngSeed {
     if std::env::var_os("PROPTEST_CASES").is_some() { RngSeed::Random } else { RngSeed::Fixed(7) }
 }
 
-/// More, and others each time, with `PROPTEST_CASES`.
+/// The number of commands, which `PROPTEST_CASES` can set.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1500)
 }

@@ -1,5 +1,5 @@
-//! Commands, one per line: `look` (in the literal grammar, and only reads), `act` (clear, but needs a rule) or
-//! `unclear`, and the names of all parts in order.
+//! A table of commands with their classification: `look` (in the literal grammar, and only reads), `act` (clear, but
+//! needs a rule) or `unclear`, and the names of all parts in order.
 
 use ostler_shell::{Unclear, is_harmless, literal, parts};
 
@@ -9,13 +9,13 @@ fn verdict(command: &str) -> (&'static str, String) {
         Err(Unclear { found, .. }) => (*found, false),
     };
     let names: Vec<_> = judged.parts.iter().map(|part| part.name()).collect();
-    let word = match (is_clear, only_looks(command)) {
+    let class = match (is_clear, only_looks(command)) {
         (false, false) => "unclear",
         (true, true) => "look",
         (true, false) => "act",
         (false, true) => "contradiction",
     };
-    (word, names.join(" "))
+    (class, names.join(" "))
 }
 
 fn only_looks(command: &str) -> bool {
@@ -135,7 +135,7 @@ const ROWS: &[(&str, &str, &str)] = &[
     ("unclear", "ls", "ls )"),
     ("unclear", ": : :", ":() { :|:& };:"),
     ("unclear", "ls ls", "ls() { ls; }; ls"),
-    // Reads that go further than they seem.
+    // Commands that read more files than they seem to.
     ("look", "grep", "grep -rn x ."),
     ("act", "grep", "grep -R x ."),
     ("act", "rg", "rg -L x"),
@@ -388,15 +388,15 @@ const ROWS: &[(&str, &str, &str)] = &[
 fn commands_are_classified_part_by_part() {
     let mut wrong = Vec::new();
     for (expected, names, command) in ROWS {
-        let (word, found) = verdict(command);
+        let (class, found) = verdict(command);
         // The order of a substitution and its command does not matter.
         let sorted = |names: &str| {
             let mut names: Vec<_> = names.split(' ').map(str::to_owned).collect();
             names.sort_unstable();
             names
         };
-        if word != *expected || sorted(&found) != sorted(names) {
-            wrong.push(format!("{command:?}: {word} [{found}], expected {expected} [{names}]"));
+        if class != *expected || sorted(&found) != sorted(names) {
+            wrong.push(format!("{command:?}: {class} [{found}], expected {expected} [{names}]"));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), ROWS.len(), wrong.join("\n"));

@@ -27,7 +27,7 @@ async fn requests_are_listed_as_json_and_control_calls_are_not_recorded() {
 }
 
 #[tokio::test]
-async fn failures_are_shown_and_can_be_taken() {
+async fn failures_are_listed_and_can_be_cleared() {
     let server = ScriptedApi::start(Script::new()).await;
     send(&server, &ask("hi")).await;
     send(&server, &json!({})).await;

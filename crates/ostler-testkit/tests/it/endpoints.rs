@@ -54,7 +54,7 @@ async fn a_probe_of_the_root_is_answered() {
 }
 
 #[tokio::test]
-async fn an_unknown_path_is_not_found_and_recorded() {
+async fn an_unknown_path_is_answered_with_404_and_recorded() {
     let server = always(reply()).await;
     let response = client().get(format!("{}/v1/nothing", server.base_url())).send().await.unwrap();
     assert_eq!(response.status(), 404);
@@ -67,7 +67,8 @@ async fn an_unknown_path_is_not_found_and_recorded() {
 
 #[tokio::test]
 async fn a_body_of_64_mebibytes_is_accepted() {
-    // Counted by the script and written by hand: unoptimised code is slow with so many bytes.
+    // The script sets the token counts and the body is built as text, because unoptimised code is slow with so many
+    // bytes.
     let server = always(reply().text("read it all").usage(Usage::tokens(1, 1))).await;
     let body = ask("LONG").to_string().replace("LONG", &"x".repeat(64 * 1024 * 1024));
     let url = format!("{}/v1/messages", server.base_url());

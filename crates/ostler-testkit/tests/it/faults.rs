@@ -1,4 +1,4 @@
-//! Every fault a script can inject, seen from a client.
+//! Every fault that a script can cause, as a client sees it.
 
 use std::time::{Duration, Instant};
 
@@ -74,7 +74,7 @@ async fn the_first_byte_can_be_late() {
 }
 
 #[tokio::test]
-async fn events_can_be_paced() {
+async fn events_can_have_pauses_between_them() {
     let server = always(reply().delay_between_events_ms(20)).await;
     let start = Instant::now();
     assert_eq!(events(&server, "hi").await.len(), 3);
@@ -168,7 +168,7 @@ async fn malformed_json_is_sent_in_a_well_formed_event() {
 }
 
 #[tokio::test]
-async fn malformed_sse_has_foreign_lines_and_an_event_that_runs_into_the_next() {
+async fn malformed_sse_has_invalid_lines_and_an_event_that_merges_with_the_next() {
     let server = always(hello().interrupt(2, Action::MalformedSse)).await;
     let text = send(&server, &streamed(ask("hi"))).await.text().await.unwrap();
     let foreign = text.lines().filter(|line| {

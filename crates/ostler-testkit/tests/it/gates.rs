@@ -1,4 +1,4 @@
-//! Gates: a test stops and releases a response at any point, without sleeping.
+//! Gates: a test stops a response at any point and releases it, without sleeping.
 
 use ostler_testkit::{Outcome, reply};
 
@@ -24,7 +24,7 @@ async fn a_stream_waits_at_its_gate_until_it_is_released() {
 }
 
 #[tokio::test]
-async fn an_open_gate_delays_no_response() {
+async fn a_released_gate_delays_no_response() {
     let server = always(reply().text("x").gate(0, "open")).await;
     server.gate("open").release();
     assert!(!events(&server, "hi").await.is_empty());

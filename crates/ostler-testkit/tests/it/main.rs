@@ -1,4 +1,4 @@
-//! The scripted API as its users see it: over HTTP, through the library and through the program.
+//! The scripted API as tests use it: over HTTP, through the library and through the program.
 
 #![allow(
     clippy::unwrap_used,

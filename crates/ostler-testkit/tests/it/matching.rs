@@ -29,11 +29,11 @@ async fn a_rule_that_is_used_up_lets_the_next_one_answer() {
         .with(Rule::new(when(), reply().text("twice")).times(2))
         .with(Rule::new(when(), reply().text("then")).named("after"));
     let server = ScriptedApi::start(script).await;
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     for _ in 0..3 {
-        said.push(text(&message(&server, &ask("hi")).await).to_owned());
+        answers.push(text(&message(&server, &ask("hi")).await).to_owned());
     }
-    assert_eq!(said, ["twice", "twice", "then"]);
+    assert_eq!(answers, ["twice", "twice", "then"]);
     assert_eq!(server.requests()[2].rule_name.as_deref(), Some("after"));
 }
 
@@ -52,11 +52,11 @@ async fn a_sequence_of_replies_is_used_in_order() {
 async fn a_sequence_with_a_longer_limit_repeats_its_last_reply() {
     let rule = Rule::new(when(), vec![reply().text("a"), reply().text("b")]).times(3);
     let server = ScriptedApi::start(Script::new().with(rule)).await;
-    let mut said = String::new();
+    let mut answers = String::new();
     for _ in 0..3 {
-        said.push_str(text(&message(&server, &ask("hi")).await));
+        answers.push_str(text(&message(&server, &ask("hi")).await));
     }
-    assert_eq!(said, "abb");
+    assert_eq!(answers, "abb");
 }
 
 #[tokio::test]
@@ -64,15 +64,15 @@ async fn uses_can_be_counted_for_each_conversation() {
     let rule =
         Rule::new(when(), [reply().text("first"), reply().text("second")]).per_conversation();
     let server = ScriptedApi::start(Script::new().with(rule)).await;
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     for prompt in ["a", "b", "a", "b"] {
-        said.push(text(&message(&server, &ask(prompt)).await).to_owned());
+        answers.push(text(&message(&server, &ask(prompt)).await).to_owned());
     }
-    assert_eq!(said, ["first", "first", "second", "second"]);
+    assert_eq!(answers, ["first", "first", "second", "second"]);
 }
 
 #[tokio::test]
-async fn rules_see_turns_and_tool_results() {
+async fn rules_match_turns_and_tool_results() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "ls"})))
         .rule(

@@ -1,6 +1,7 @@
-//! The vendor's own clients accept the scripted API as the real one.
+//! The vendor's own clients work with the scripted API.
 //!
-//! They come from npm, into the folder in the environment variable `OSTLER_PEERS`; the README says how.
+//! They are npm packages in the folder that the environment variable `OSTLER_PEERS` names; the README says how to
+//! install them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -19,7 +20,7 @@ fn peers() -> PathBuf {
     std::fs::canonicalize(folder).expect("the folder that OSTLER_PEERS names exists")
 }
 
-/// Runs a program to its end and returns its standard output; a failure shows everything it wrote.
+/// Runs a program to its end and returns its standard output. If it fails, the panic contains all its output.
 async fn run(command: &mut Command) -> String {
     command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(LIMIT, command.output())
@@ -137,7 +138,7 @@ fn check_failures(facts: &Value) {
     }
 }
 
-/// Runs the vendor's command line program once, away from the user's settings, and returns its frames.
+/// Runs the vendor's command line program once, without the user's settings, and returns its frames.
 async fn command_line_frames(server: &ScriptedApi, prompt: &str) -> Vec<Value> {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new("node");

@@ -58,7 +58,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Harmless if it has ended.
+        // Has no effect if the program has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -71,7 +71,7 @@ fn script_file(json: &str) -> tempfile::NamedTempFile {
 }
 
 #[tokio::test]
-async fn it_prints_one_line_serves_and_ends_well_when_its_input_closes() {
+async fn the_program_prints_one_line_and_exits_with_0_when_its_input_closes() {
     let script = script_file(HELLO);
     let running = Running::start(program().args(["--port", "0", "--script"]).arg(script.path()));
     assert!(running.base_url.starts_with("http://127.0.0.1:"));
@@ -104,7 +104,7 @@ async fn the_script_can_be_sent_to_the_running_program() {
 }
 
 #[tokio::test]
-async fn a_stalled_stream_does_not_keep_it_running() {
+async fn a_stalled_stream_does_not_keep_the_program_running() {
     let stall =
         json!({"rules": [{"reply": {"interruptions": [{"after_events": 1, "do": "stall"}]}}]});
     let script = script_file(&stall.to_string());
@@ -119,11 +119,11 @@ async fn a_stalled_stream_does_not_keep_it_running() {
 }
 
 #[test]
-fn a_signal_ends_it_and_keep_makes_it_independent_of_its_input() {
+fn a_signal_ends_the_program_and_with_keep_the_end_of_its_input_does_not() {
     let mut running = Running::start(program().arg("--keep").stdin(Stdio::null()));
     assert!(
         running.child.try_wait().unwrap().is_none(),
-        "it runs although its input is at its end"
+        "the program must run although its input is closed"
     );
     let sent = Command::new("kill").arg(running.child.id().to_string()).status().unwrap();
     assert!(sent.success());
@@ -131,8 +131,8 @@ fn a_signal_ends_it_and_keep_makes_it_independent_of_its_input() {
 }
 
 #[test]
-fn without_input_it_ends_with_its_parent() {
-    // The shell starts it, prints its process id, and ends at once.
+fn without_input_the_program_ends_with_its_parent() {
+    // The shell starts the program, prints its process id, and ends at once.
     let script = r#""$0" </dev/null >"$1" & echo $!; while ! [ -s "$1" ]; do :; done"#;
     let output = tempfile::NamedTempFile::new().unwrap();
     let shell = Command::new("sh")
@@ -143,11 +143,11 @@ fn without_input_it_ends_with_its_parent() {
         .unwrap();
     let line = std::fs::read_to_string(output.path()).unwrap();
     let address = line.trim().strip_prefix("listening on http://").expect("it started");
-    // While it runs it accepts connections. It should notice within a second; the limit is for a busy machine.
+    // The program accepts connections while it runs. It should end within a second; the limit is for a busy machine.
     let limit = std::time::Instant::now() + std::time::Duration::from_secs(30);
     while std::net::TcpStream::connect(address).is_ok() {
         let pid = String::from_utf8_lossy(&shell.stdout);
-        assert!(std::time::Instant::now() < limit, "{} is still there", pid.trim());
+        assert!(std::time::Instant::now() < limit, "{} still runs", pid.trim());
         std::thread::yield_now();
     }
 }
@@ -163,18 +163,18 @@ fn refused(command: &mut Command) -> String {
 fn a_bad_script_is_an_error_that_names_the_rule_and_the_field() {
     let script =
         script_file(r#"{"rules": [{"reply": {}}, {"when": {"turn": "first"}, "reply": {}}]}"#);
-    let said = refused(program().arg("--script").arg(script.path()));
+    let error = refused(program().arg("--script").arg(script.path()));
     assert!(
-        said.contains(&format!(
+        error.contains(&format!(
             "{}: rules[1].when.turn: invalid type: string",
             script.path().display()
         )),
-        "{said}"
+        "{error}"
     );
 }
 
 #[test]
-fn a_failed_start_is_explained() {
+fn the_error_of_a_failed_start_names_the_reason() {
     assert!(
         refused(program().args(["--script", "no/such/file.json"]))
             .contains("no/such/file.json: cannot read the script")

@@ -1,4 +1,4 @@
-//! What a test can read about the requests it caused.
+//! Recorded requests: what a test can read about the requests that it caused.
 
 use ostler_testkit::{Endpoint, Outcome, ToolResult, reply};
 use serde_json::json;

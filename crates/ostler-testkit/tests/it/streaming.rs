@@ -1,4 +1,4 @@
-//! What is streamed, and that a call without a stream gets the same message.
+//! The events of streams, and that a call without a stream gets the same message.
 
 use ostler_testkit::{Block, Reply, Script, ScriptedApi, Text, ToolUse, Usage, reply, when};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn a_text_is_streamed_in_the_events_of_the_public_api() {
 }
 
 #[tokio::test]
-async fn a_stream_adds_up_to_the_message_of_a_call_without_a_stream() {
+async fn the_events_of_a_stream_add_up_to_the_message_of_a_call_without_a_stream() {
     let server = always(rich()).await;
     let whole = message(&server, &ask("hi")).await;
     let mut added_up = accumulate(&events(&server, "hi").await);
@@ -66,7 +66,7 @@ async fn a_stream_adds_up_to_the_message_of_a_call_without_a_stream() {
 }
 
 #[tokio::test]
-async fn a_tool_input_is_cut_into_as_many_deltas_as_asked_for() {
+async fn a_tool_input_is_split_into_the_requested_number_of_deltas() {
     let input = json!({"text": "日本語🎉 and more"});
     let call = ToolUse::new("Write", input.clone()).id("toolu_mine").split(7);
     let server = always(reply().block(call.into())).await;
@@ -89,7 +89,7 @@ async fn an_empty_tool_input_is_one_empty_delta() {
 }
 
 #[tokio::test]
-async fn a_model_can_be_made_to_write_broken_tool_input() {
+async fn a_script_can_send_a_tool_input_that_is_not_valid_json() {
     let call = ToolUse::new("Bash", json!({"command": "ls"})).raw_input(r#"{"command": "l"#);
     let server = always(reply().block(call.into())).await;
     let events = events(&server, "hi").await;
@@ -99,7 +99,7 @@ async fn a_model_can_be_made_to_write_broken_tool_input() {
 }
 
 #[tokio::test]
-async fn server_tools_and_unknown_blocks_are_passed_on() {
+async fn server_tools_and_unknown_blocks_are_sent_unchanged() {
     let result = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []});
     let search = Block::ServerToolUse(ToolUse::new("web_search", json!({"query": "x"})));
     let server = always(reply().block(search).block(Block::Raw { block: result.clone() })).await;
@@ -107,7 +107,7 @@ async fn server_tools_and_unknown_blocks_are_passed_on() {
     assert_eq!(message["content"][0]["type"], "server_tool_use");
     assert_eq!(message["content"][0]["input"], json!({"query": "x"}));
     assert_eq!(message["content"][1], result);
-    assert_eq!(message["stop_reason"], "end_turn", "the client has nothing to run");
+    assert_eq!(message["stop_reason"], "end_turn", "the client has no tool to run");
 }
 
 #[tokio::test]

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Far longer than any step here takes; reaching it means a hang.
+/// Far longer than any step takes; only a step that hangs exceeds it.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A server that answers everything with `reply`.
+/// A server that answers every request with `reply`.
 pub(crate) async fn always(reply: Reply) -> ScriptedApi {
     ScriptedApi::start(Script::new().rule(when(), reply)).await
 }
 
-/// A request that says `prompt`.
+/// A request with this prompt.
 pub(crate) fn ask(prompt: &str) -> Value {
     json!({"model": "claude-test", "max_tokens": 100, "messages": [{"role": "user", "content": prompt}]})
 }
@@ -56,7 +56,7 @@ pub(crate) async fn events(server: &ScriptedApi, prompt: &str) -> Vec<Value> {
 }
 
 pub(crate) fn client() -> reqwest::Client {
-    // The workspace's reqwest has no cryptography and panics without it, even where none is used.
+    // The workspace's reqwest comes without cryptography and panics without it, even if none is used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().timeout(LIMIT).no_proxy().build().unwrap()
 }

@@ -61,7 +61,7 @@ async fn a_test_that_fails_by_itself_keeps_its_own_panic() {
 }
 
 #[tokio::test]
-async fn a_script_without_rules_says_so() {
+async fn the_report_says_that_a_script_has_no_rules() {
     let server = ScriptedApi::start(Script::new()).await;
     send(&server, &ask("hi")).await;
     assert!(server.take_failures()[0].report.ends_with("rules:\n(the script has none)\n"));

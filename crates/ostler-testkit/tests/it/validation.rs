@@ -22,11 +22,7 @@ async fn refusal(body: impl Into<reqwest::Body>) -> String {
     );
     let failures = server.take_failures();
     assert_eq!((failures.len(), failures[0].kind), (1, FailureKind::Invalid));
-    assert_eq!(
-        server.requests()[0].rule,
-        None,
-        "no rule is asked about a request that is not valid"
-    );
+    assert_eq!(server.requests()[0].rule, None, "no rule answers a request that is not valid");
     answer["error"]["message"].as_str().unwrap().to_owned()
 }
 
@@ -37,7 +33,7 @@ async fn a_body_that_is_not_json_is_refused() {
 }
 
 #[tokio::test]
-async fn missing_fields_and_strange_roles_are_named() {
+async fn the_error_names_missing_fields_and_unknown_roles() {
     assert_eq!(refusal(json!({"messages": []}).to_string()).await, "model: Field required");
     assert_eq!(refusal(json!({"model": "m"}).to_string()).await, "messages: Field required");
     let empty = json!({"model": "m", "max_tokens": 1, "messages": []});
@@ -57,8 +53,8 @@ async fn a_lost_tool_result_is_refused_with_the_id_of_the_call() {
     let messages = request["messages"].as_array_mut().unwrap();
     messages.push(json!({"role": "assistant", "content": [call]}));
     messages.push(json!({"role": "user", "content": "and?"}));
-    let said = refusal(request.to_string()).await;
-    assert!(said.contains("without tool_result blocks immediately after: toolu_lost"), "{said}");
+    let error = refusal(request.to_string()).await;
+    assert!(error.contains("without tool_result blocks immediately after: toolu_lost"), "{error}");
 }
 
 #[tokio::test]
@@ -66,15 +62,15 @@ async fn a_result_without_a_call_is_refused() {
     let mut request = ask("list");
     let result = json!({"type": "tool_result", "tool_use_id": "toolu_unknown", "content": "x"});
     request["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": [result]}));
-    let said = refusal(request.to_string()).await;
+    let error = refusal(request.to_string()).await;
     assert!(
-        said.contains("unexpected tool_use_id found in tool_result blocks: toolu_unknown"),
-        "{said}"
+        error.contains("unexpected tool_use_id found in tool_result blocks: toolu_unknown"),
+        "{error}"
     );
 }
 
 #[tokio::test]
-async fn counting_tokens_refuses_broken_conversations_as_well() {
+async fn count_tokens_also_refuses_invalid_conversations() {
     let server = always(reply()).await;
     let url = format!("{}/v1/messages/count_tokens", server.base_url());
     let response =

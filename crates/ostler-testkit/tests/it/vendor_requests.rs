@@ -1,5 +1,5 @@
-//! Requests in the shapes of Claude Code 2.1.50 and 2.1.325; the texts are ours. Most were observed on loopback. The short
-//! request of a small model and the change of tools were not observed: they follow the description of the API.
+//! Requests in the form of Claude Code 2.1.50 and 2.1.325, with our own texts. Most were observed on loopback. The
+//! short request to a small model and the change of tools were not observed: they follow the documentation of the API.
 
 use ostler_testkit::{Endpoint, reply};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::{always, client};
 
-/// What both levels have in common.
+/// The fields that both versions send.
 fn request(model: &str, messages: Value) -> Value {
     let text = |text: &str| json!({"type": "text", "text": text});
     let cached =
@@ -20,7 +20,7 @@ fn request(model: &str, messages: Value) -> Value {
     })
 }
 
-/// The messages of a turn with one call, as they are sent with its result.
+/// The messages of a turn with one call and its result.
 fn called(more: &[Value]) -> Value {
     let reminder = json!({"type": "text", "text": "<system-reminder>a note</system-reminder>"});
     let call =
@@ -38,7 +38,7 @@ fn called(more: &[Value]) -> Value {
     messages.into()
 }
 
-/// A request of the newer level.
+/// A request of the newer version.
 fn newer(messages: Value) -> Value {
     let mut request = request("claude-opus-5-5", messages);
     request["thinking"] = json!({"type": "adaptive", "display": "updates"});
@@ -72,11 +72,11 @@ async fn status(method: Method, path: &str, body: Option<&Value>) -> (u16, Value
 }
 
 #[tokio::test]
-async fn every_conversation_of_the_older_level_is_accepted() {
+async fn every_conversation_of_the_older_version_is_accepted() {
     let mut asks = request("claude-sonnet-4-5", called(&[]));
     asks["thinking"] = json!({"type": "enabled", "budget_tokens": 31999});
     let prompt = json!([{"role": "user", "content": [{"type": "text", "text": "list"}]}]);
-    // The small model is asked without tools, without streaming, and about as little as one token.
+    // Requests to the small model have no tools and no streaming, and may ask for only one token.
     let small = json!({
         "model": "claude-haiku-4-5", "max_tokens": 1, "temperature": 0, "system": [], "tools": [],
         "messages": [{"role": "user", "content": "quota"}], "metadata": {"user_id": "u"},
@@ -88,7 +88,7 @@ async fn every_conversation_of_the_older_level_is_accepted() {
 }
 
 #[tokio::test]
-async fn every_conversation_of_the_newer_level_is_accepted() {
+async fn every_conversation_of_the_newer_version_is_accepted() {
     let effort = json!({"effort": "medium"});
     let text = json!({"role": "system", "content": "Where you are", "output_config": effort});
     let block =
@@ -119,7 +119,7 @@ async fn tokens_of_a_text_and_of_a_single_tool_are_counted() {
 }
 
 #[tokio::test]
-async fn a_client_that_checks_whether_the_server_is_there_is_answered() {
+async fn a_client_that_checks_whether_the_server_runs_is_answered() {
     for (method, path) in [
         (Method::HEAD, "/"),
         (Method::HEAD, "/api/hello"),

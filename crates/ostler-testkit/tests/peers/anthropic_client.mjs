@@ -1,6 +1,6 @@
-// Talks to the scripted API with the vendor's own client library and prints what that library understood, as one
-// line of JSON. Usage: OSTLER_PEERS=<folder with node_modules> node anthropic_client.mjs <base URL>
-// `tests/it/peers.rs` has the script this expects and asserts on the facts.
+// Sends requests to the scripted API with the vendor's own client library and prints the library's results as one line of
+// JSON. Usage: OSTLER_PEERS=<folder with node_modules> node anthropic_client.mjs <base URL>
+// `tests/it/peers.rs` has the script for this program and asserts on its output.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -48,7 +48,7 @@ async function whole() {
   return { content: data.content, stop_reason: data.stop_reason, request_id };
 }
 
-// What the library makes of a failure; a call that succeeds is a fact of its own.
+// The error that the library throws; `unexpected` if the call succeeds.
 async function failure(call) {
   try {
     return { unexpected: await call() };

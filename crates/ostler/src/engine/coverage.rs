@@ -1,5 +1,5 @@
-//! Whether rules that a user granted allow a call. The engine's own [`Policy`] decides, so that a host that keeps granted
-//! rules (the server) cannot judge differently from the engine.
+//! Whether rules that a user granted allow a call. The engine's own [`Policy`] decides, so a host that stores granted
+//! rules (the server) cannot come to another decision than the engine.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct CallPlace {
     pub cwd: PathBuf,
     /// Other working directories.
     pub directories: Vec<PathBuf>,
-    /// The home directory, for `~/` and for what is protected in it.
+    /// The home directory, for `~/` and for the protected files in it.
     pub home: Option<PathBuf>,
     /// Repositories in which `git` commands that only read need no approval.
     pub trusted_repositories: Vec<PathBuf>,
@@ -29,8 +29,8 @@ pub struct CallPlace {
 
 /// Whether these rules, and nothing else, allow a call that requires approval without them.
 ///
-/// `false` for everything unclear: a text that is not a valid rule, a call that would be allowed anyway (then it was asked
-/// about for a reason that rules do not answer), and every decision that is not an allow rule's.
+/// `false` in every unclear case: a rule is not valid; the call would be allowed without the rules, so it requires
+/// approval for a reason that rules cannot change; or the decision does not come from an allow rule.
 pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &Value) -> bool {
     let Ok(rules) = rules.iter().map(Rule::from_wire).collect::<Result<Vec<_>, _>>() else {
         return false;
@@ -46,26 +46,26 @@ pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &V
     decision.outcome == Outcome::Allow && by_rule
 }
 
-/// Whether a rule denies a call. A call of which that is unknown is not denied: it requires approval, in every mode.
+/// Whether a rule denies a call. `false` if that is unclear; such a call requires approval in every mode.
 pub fn denies(place: &CallPlace, rule: &PermissionRule, tool: &str, input: &Value) -> bool {
     let Ok(rule) = Rule::from_wire(rule) else { return true };
     judge(place, Behavior::Deny, &[rule], tool, input).outcome == Outcome::Deny
 }
 
-/// Whether a call runs without approval where there are no rules and the mode is the default one.
+/// Whether a call runs without approval in the default mode and without any rules.
 pub fn needs_no_approval(place: &CallPlace, tool: &str, input: &Value) -> bool {
     decide(place, &[], tool, input).outcome == Outcome::Allow
 }
 
-/// Whether a rule allows every use of its tool: it has no content, or content that leaves nothing out (`Read(//**)`).
-/// A rule that cannot be read counts as one.
+/// Whether a rule allows every use of its tool: it has no content, or content that matches everything (`Read(//**)`).
+/// `true` for a rule that is not valid.
 pub fn is_whole_tool(rule: &PermissionRule) -> bool {
     let Ok(rule) = Rule::from_wire(rule) else { return true };
     let leaves_out = |content: &str| content.contains(|c: char| !"/*:.~ ".contains(c));
     !rule.content.as_deref().is_some_and(leaves_out)
 }
 
-/// A rule from the text in which people write it.
+/// Parses a rule like `Bash(npm test:*)`; `None` if it is not valid.
 pub fn parse(text: &str) -> Option<PermissionRule> {
     Some(text.parse::<Rule>().ok()?.to_wire())
 }
@@ -138,7 +138,7 @@ mod tests {
 
     // Seen to fail with `denies` that asks whether the rule would allow the call.
     #[test]
-    fn a_rule_denies_what_it_names_on_every_clear_reading() {
+    fn a_rule_denies_every_command_that_clearly_matches_it() {
         let place = CallPlace { cwd: "/nowhere/project".into(), ..CallPlace::default() };
         for (rule, command, expected) in [
             ("Bash(touch:*)", "touch a", true),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_whose_content_leaves_nothing_out_is_for_the_whole_tool() {
+    fn a_rule_whose_content_matches_everything_counts_as_a_rule_for_the_whole_tool() {
         let whole = |text: &str| is_whole_tool(&parse(text).unwrap());
         for rule in ["Bash", "Bash(*)", "Read(//**)", "Edit(/**)", "Bash(:*)", "mcp__x__y"] {
             assert!(whole(rule), "{rule}");

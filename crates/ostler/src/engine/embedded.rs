@@ -1,4 +1,4 @@
-//! The engine in this very process, as a transport of the SDK: frames move, nothing is serialised.
+//! The engine inside this process, as a transport of the SDK. Frames are passed as values and not serialised.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use super::{RunningSession, StartContext, StartError, sessions, start};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Embedded;
 
-/// The same, for a host whose operator trusts some repositories.
+/// [`Embedded`], for a host whose operator trusts some repositories.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddedWithTrust {
     /// The folders of these repositories: `git` commands that only read run in them without approval.
@@ -36,7 +36,7 @@ impl Transport for EmbeddedWithTrust {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
         let trusted_repositories = self.trusted_repositories.clone();
         async move {
-            // Settings and session files are read, which takes a moment; others need not wait for it.
+            // Starting reads settings and session files, so it runs on a thread for blocking operations.
             let stderr = start.stderr.clone();
             let context = StartContext { trusted_repositories, ..context(start)? };
             let runtime = tokio::runtime::Handle::current();
@@ -44,9 +44,9 @@ impl Transport for EmbeddedWithTrust {
                 let _guard = runtime.enter();
                 link(&context, stderr.as_ref())
             });
-            started
-                .await
-                .map_err(|error| Error::Options(format!("the engine broke down: {error}")))?
+            started.await.map_err(|error| {
+                Error::Options(format!("the engine panicked at its start: {error}"))
+            })?
         }
         .boxed()
     }
@@ -78,16 +78,16 @@ fn link(context: &StartContext, stderr: Option<&StderrListener>) -> Result<Link,
     match start(context) {
         Ok(running) => {
             if let Some(listener) = stderr {
-                tell_start(&running, &**listener);
+                report_start(&running, &**listener);
             }
             let frames = ReceiverStream::new(running.connection.from_engine).map(Ok).boxed();
             Ok(Link::new(running.connection.to_engine, frames, EmbeddedEngine))
         }
-        // The program receives it like from an engine in a child process.
+        // A failed resume is a result frame, as from an engine in a child process.
         Err(StartError::Store(error)) => match sessions::failure(&context.launch.session, &error) {
             Some(result) => {
-                let told = stream::iter([Ok(ToHost::Result(Box::new(result)))]).boxed();
-                Ok(Link::new(mpsc::channel(1).0, told, EmbeddedEngine))
+                let frames = stream::iter([Ok(ToHost::Result(Box::new(result)))]).boxed();
+                Ok(Link::new(mpsc::channel(1).0, frames, EmbeddedEngine))
             }
             None => Err(Error::Options(error.to_string())),
         },
@@ -95,15 +95,15 @@ fn link(context: &StartContext, stderr: Option<&StderrListener>) -> Result<Link,
     }
 }
 
-/// Tells a listener for the output of a child process what the child would have written about its start. The frames
-/// after `init` tell it, too.
-fn tell_start(running: &RunningSession, listener: &(dyn Fn(&str) + Send + Sync)) {
+/// Passes to a stderr listener the lines that an engine in a child process writes about its start. The notices after
+/// `init` contain the warnings too.
+fn report_start(running: &RunningSession, listener: &(dyn Fn(&str) + Send + Sync)) {
     running.cautions.iter().for_each(|text| listener(text));
     running.warnings.iter().for_each(|problem| listener(&problem.to_string()));
     running.remark.iter().for_each(|text| listener(text));
 }
 
-/// The engine's tasks end with its frames: there is nothing else to wait for.
+/// The engine has ended when its stream of frames has; there is no process to wait for.
 struct EmbeddedEngine;
 
 impl Engine for EmbeddedEngine {

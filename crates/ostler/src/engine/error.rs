@@ -1,4 +1,4 @@
-//! Why an engine does not start.
+//! [`StartError`].
 
 use std::path::PathBuf;
 
@@ -9,24 +9,24 @@ use ostler_engine::store::StoreError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// There is nowhere to work.
+    /// The working directory cannot be used.
     #[error("cannot work in {}: {reason}", .folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         reason: String,
     },
-    /// Settings cannot be understood. A rule must not be lost quietly.
+    /// A settings file is invalid. The engine does not start without it, because it may contain rules that deny.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The conversation to resume is not there, or cannot be read.
+    /// The conversation to resume does not exist or cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no way to reach the model.
+    /// The model cannot be reached: no key, or a malformed configuration.
     #[error("{0}")]
     Model(String),
-    /// Something that was asked for cannot be.
+    /// An option is invalid, or the settings forbid it.
     #[error("{0}")]
     Refused(String),
 }

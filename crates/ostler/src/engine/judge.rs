@@ -1,5 +1,5 @@
-//! What a call of a built-in tool would touch, as the tool itself says. For decisions about calls that are not made:
-//! `ostler explain`, and a host that keeps granted rules.
+//! What a call of a built-in tool would touch, according to the tool itself. For decisions about calls that do not run:
+//! `ostler explain`, and a host that stores granted rules.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use ostler_engine::tool::{AnyTool, Effect, ServerToolPolicy, ToolCx};
 use serde_json::{Value, json};
 
-/// The built-in tools, all that a session can have.
+/// All built-in tools, also those that only some sessions have.
 pub fn tools() -> Vec<Arc<dyn AnyTool>> {
     let mut tools = ostler_tools::session_tools();
     tools.extend(ostler_tools::task_tools());
     tools
 }
 
-/// What a call would touch in a session that works in `cwd`, as the tool itself says.
+/// What a call would touch in a session with the working directory `cwd`, according to the tool itself.
 ///
-/// A call that the tool cannot read, and a call of a tool that is not built in, may change anything: nothing but a rule
-/// for the tool allows it. Agents and skills touch nothing by themselves; what they do is judged when they do it.
+/// A call with invalid arguments, and a call of a tool that is not built in, counts as one that may change anything: only
+/// a rule for the tool allows it. Agents and skills touch nothing by themselves; each of their calls is judged separately.
 pub fn effect_of(tool: &str, input: &Value, cwd: &Path) -> Effect {
     if matches!(tool, "Agent" | "Task" | "Skill") {
         return Effect::Nothing;
@@ -32,30 +32,30 @@ pub fn effect_of(tool: &str, input: &Value, cwd: &Path) -> Effect {
     prepared.map_or(unknown, |prepared| prepared.effect)
 }
 
-/// The arguments of a call from words on a command line: JSON, or the one argument that matters; the others get a value
-/// that the tool accepts.
-pub fn input_of(tool: &str, words: &str) -> Value {
-    if let Ok(Value::Object(object)) = serde_json::from_str(words) {
+/// The input of a call from text on a command line: a JSON object, or the value of the argument that the decision depends
+/// on. Other required arguments get values that the tool accepts.
+pub fn input_of(tool: &str, text: &str) -> Value {
+    if let Ok(Value::Object(object)) = serde_json::from_str(text) {
         return Value::Object(object);
     }
     match tool {
-        "Bash" => json!({ "command": words }),
-        "Read" => json!({ "file_path": words }),
-        "Write" => json!({ "file_path": words, "content": "" }),
-        "Edit" => json!({ "file_path": words, "old_string": "a", "new_string": "b" }),
-        "NotebookEdit" => json!({ "notebook_path": words, "new_source": "" }),
-        "Glob" => json!({ "pattern": words }),
-        "Grep" => json!({ "pattern": "x", "path": words }),
-        "WebFetch" => json!({ "url": words, "prompt": "x" }),
-        "WebSearch" => json!({ "query": words }),
+        "Bash" => json!({ "command": text }),
+        "Read" => json!({ "file_path": text }),
+        "Write" => json!({ "file_path": text, "content": "" }),
+        "Edit" => json!({ "file_path": text, "old_string": "a", "new_string": "b" }),
+        "NotebookEdit" => json!({ "notebook_path": text, "new_source": "" }),
+        "Glob" => json!({ "pattern": text }),
+        "Grep" => json!({ "pattern": "x", "path": text }),
+        "WebFetch" => json!({ "url": text, "prompt": "x" }),
+        "WebSearch" => json!({ "query": text }),
         "AskUserQuestion" => json!({ "questions": [{
             "question": "x", "header": "x", "multiSelect": false,
             "options": [{"label": "a", "description": "a"}, {"label": "b", "description": "b"}],
         }]}),
         "TodoWrite" => json!({ "todos": [] }),
-        "ExitPlanMode" => json!({ "plan": words }),
-        "Agent" | "Task" => json!({ "subagent_type": words }),
-        "Skill" => json!({ "skill": words }),
+        "ExitPlanMode" => json!({ "plan": text }),
+        "Agent" | "Task" => json!({ "subagent_type": text }),
+        "Skill" => json!({ "skill": text }),
         _ => json!({}),
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_command_line_are_arguments_that_the_tool_can_read() {
+    fn text_of_a_command_line_becomes_input_that_the_tool_accepts() {
         let cwd = std::env::temp_dir();
         let unknown = Effect::Outside { changes: true, policy: ServerToolPolicy::Unset };
         for tool in [

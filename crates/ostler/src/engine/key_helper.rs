@@ -12,26 +12,26 @@ use ostler_sdk::transport::Environment;
 
 /// How long the command may take. The session does not start before it has ended.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The most that it may print, in bytes.
+/// The most that the command may print, in bytes.
 const LONGEST_OUTPUT: usize = 64 * 1024;
-/// How long output is awaited after the command has ended. A process that it left behind may keep the pipe open for ever.
+/// How long to wait for output after the command has ended. A process that it left behind may keep the pipe open.
 const GRACE: Duration = Duration::from_millis(200);
 /// How often to look whether the command has ended.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The command, and the environment that it gets.
+/// The command and its environment.
 pub(super) struct KeyHelper {
     pub(super) command: String,
     pub(super) env: Environment,
 }
 
 impl KeyHelper {
-    /// What the command prints may be a key or a token, so it is sent as both.
+    /// Runs the command. Its output may be a key or a token, so it is sent as both.
     pub(super) fn credential(&self) -> Result<Credential, String> {
         self.key(TIME_LIMIT).map(|key| Credential::Both { key: key.clone(), token: key })
     }
 
-    /// Runs the command. What it prints is a secret: no error shows it.
+    /// Runs the command and returns its output. The output is a secret, so no error contains it.
     fn key(&self, limit: Duration) -> Result<String, String> {
         let mut command = Command::new("/bin/sh");
         self.env.give_to(&mut command);
@@ -39,7 +39,7 @@ impl KeyHelper {
         command.stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| format!("cannot be run: {error}"))?;
         let output = output(&mut child, limit);
-        // Its whole group, so that nothing that it started is left.
+        // Kills the whole process group, so that nothing that the command started is left.
         if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
@@ -55,7 +55,7 @@ impl KeyHelper {
     }
 }
 
-/// How the command ended and what it printed. It has not ended if this is an error.
+/// The exit status and the output of the command. After an error the command is still running.
 fn output(child: &mut Child, limit: Duration) -> Result<(ExitStatus, Vec<u8>), String> {
     let chunks = chunks(child);
     let begun = Instant::now();
@@ -74,7 +74,8 @@ fn output(child: &mut Child, limit: Duration) -> Result<(ExitStatus, Vec<u8>), S
             return Err(format!("printed more than {LONGEST_OUTPUT} bytes, which is not a key"));
         }
         if ended.is_none() {
-            let status = child.try_wait().map_err(|error| format!("cannot be awaited: {error}"))?;
+            let status =
+                child.try_wait().map_err(|error| format!("cannot be waited for: {error}"))?;
             ended = status.map(|status| (status, Instant::now()));
         }
         match ended {
@@ -91,7 +92,7 @@ fn output(child: &mut Child, limit: Duration) -> Result<(ExitStatus, Vec<u8>), S
     }
 }
 
-/// What the command prints, as it comes. The thread ends with the pipe, or when the receiver is gone.
+/// Receives the command's output as it arrives. The thread ends with the pipe, or when the receiver is dropped.
 fn chunks(child: &mut Child) -> Receiver<Vec<u8>> {
     let (sender, receiver) = sync_channel(1);
     if let Some(mut stdout) = child.stdout.take() {
@@ -117,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_what_the_command_prints() {
+    fn the_output_of_the_command_is_the_key() {
         assert_eq!(run("echo ' k '").unwrap(), "k");
         assert_eq!(run("true").unwrap_err(), "printed no key");
         assert_eq!(run("echo secret; exit 3").unwrap_err(), "failed: exit status: 3");
     }
 
     #[test]
-    fn a_command_that_does_not_end_or_prints_without_end_is_stopped() {
+    fn a_command_that_does_not_end_or_prints_too_much_is_stopped() {
         let error = run("echo secret; sleep 600").unwrap_err();
         assert!(error.starts_with("did not end within 1 s"), "{error}");
         let error = run("cat /dev/zero").unwrap_err();
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_the_command_started_is_left() {
+    fn processes_that_the_command_started_end_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -142,8 +143,8 @@ mod tests {
             let pipe = pipe.clone();
             move || std::fs::read(pipe).unwrap()
         });
-        let held = format!("(sleep 600) > '{}' & echo k", pipe.display());
-        assert_eq!(run(&held).unwrap(), "k");
+        let command = format!("(sleep 600) > '{}' & echo k", pipe.display());
+        assert_eq!(run(&command).unwrap(), "k");
         assert_eq!(reader.join().unwrap(), b"");
     }
 }

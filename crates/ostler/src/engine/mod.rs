@@ -1,4 +1,4 @@
-//! The engine, wired: settings, permissions, model, tools and session files made into a running session.
+//! Starts engines: puts settings, permissions, model, tools and session files together into a running session.
 //!
 //! The command line and the embedded transport both start engines here, so that they cannot differ.
 
@@ -30,35 +30,35 @@ pub use self::embedded::{Embedded, EmbeddedWithTrust};
 pub use self::error::StartError;
 pub use self::start::{RunningSession, start};
 
-/// What an engine is started with.
+/// Everything that an engine needs to start.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct StartContext {
-    /// What its command line says, or would say.
+    /// The options of the command line, or the same options from the SDK.
     pub launch: Launch,
-    /// Where it works. Must be a folder that exists.
+    /// The working directory. It must exist.
     pub cwd: PathBuf,
-    /// The environment, also of everything that it starts: commands, hooks, MCP servers.
+    /// The environment of the engine and of everything it starts: commands, hooks, MCP servers.
     pub env: Environment,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,
-    /// Repositories in which `git` commands that only read run without approval, also if the project is not trusted: the
-    /// project's settings do not count because of that.
+    /// Repositories in which `git` commands that only read run without approval, even if the project is not trusted. This
+    /// does not make the settings of the project count.
     pub trusted_repositories: Vec<PathBuf>,
-    /// Whether a person is at the other end: events of responses are wanted in any case.
+    /// Whether a person reads the answers at a terminal. The engine then always sends partial messages.
     pub is_interactive: bool,
-    /// Whether that person writes one prompt after the other.
+    /// Whether that person sends several prompts, one after the other.
     pub is_conversation: bool,
-    /// Who starts it, for the session's file: `cli`, `sdk-rs`.
+    /// The program that starts the engine, as the session's file names it: `cli`, `sdk-rs`.
     pub entrypoint: String,
     /// The longest time for one prompt.
     pub time_limit: Option<Duration>,
-    /// The most tokens for one prompt, in and out.
+    /// The most tokens for one prompt, input and output together.
     pub token_limit: Option<u64>,
 }
 
 impl StartContext {
-    /// A launch in a folder, with this process's environment.
+    /// With this process's environment, no limits, and a project that is not trusted.
     pub fn new(launch: Launch, cwd: impl Into<PathBuf>) -> Self {
         Self {
             launch,
@@ -74,7 +74,7 @@ impl StartContext {
         }
     }
 
-    /// A variable that says something.
+    /// The value of an environment variable; `None` if it is not set or empty.
     pub(crate) fn var(&self, name: &str) -> Option<String> {
         self.env.get(name).filter(|value| !value.is_empty())
     }

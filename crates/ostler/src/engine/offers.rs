@@ -1,4 +1,4 @@
-//! What a session offers in addition to tools: agents, commands, skills and styles from files, plugins and arguments.
+//! Loads the agents, commands, skills and output styles of a session from files, plugins and arguments.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use ostler_proto::launch::SettingSource;
 
 use super::{StartContext, StartError, rules};
 
-/// Reads what files offer, as far as their sources are wanted.
+/// Reads agents, commands, skills and styles from the setting sources that the launch names.
 ///
 /// # Errors
-/// When an agent that was asked for by argument makes no sense.
+/// When an agent that an argument names is invalid.
 pub(super) fn library(
     context: &StartContext,
     folders: &Folders,
@@ -41,14 +41,14 @@ pub(super) fn library(
     Ok(library)
 }
 
-/// Reads the same again.
+/// A function that reads the library again.
 pub(super) fn reload(context: &StartContext, folders: &Folders, denied: Arc<ReadGuard>) -> Reload {
     let (context, folders) = (context.clone(), folders.clone());
-    // Arguments have made sense when the session began.
+    // The arguments were valid when the session began.
     Arc::new(move || library(&context, &folders, &denied).unwrap_or_default())
 }
 
-/// What was asked for by name and is not there. The host may still bring agents along, so only styles are certain.
+/// A warning if the chosen output style does not exist. Agents are not checked: the host may still provide them.
 pub(super) fn missing(
     context: &StartContext,
     library: &Library,
@@ -62,6 +62,6 @@ pub(super) fn missing(
     Some(Problem {
         path: context.cwd.clone(),
         pointer: "outputStyle".to_owned(),
-        reason: format!("there is no output style {style}; there are: {known}"),
+        reason: format!("the output style {style} does not exist; available: {known}"),
     })
 }

@@ -1,4 +1,4 @@
-//! Which model to use: the API when there is a key, the offline demo without one.
+//! Chooses the model: the API if there is a key, otherwise the offline demo.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,30 +18,30 @@ use super::{StartContext, StartError, recording};
 
 /// The model that is used unless another one is chosen.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
-/// What the key is called where it must not stand.
+/// The placeholder for the key in recordings.
 pub(super) const KEY: &str = "API_KEY";
 /// The small model that is used unless another one is chosen.
 pub const SMALL_MODEL: &str = "claude-haiku-5-5";
-/// The beta of the API in which a task may have a budget.
+/// The API beta for task budgets.
 const TASK_BUDGETS: &str = "task-budgets-2026-03-13";
 
-/// The model, and what the user should know about the choice.
+/// The chosen model, and how it was chosen.
 #[non_exhaustive]
 pub struct SelectedModel {
     /// The model.
     pub model: Arc<dyn Model>,
-    /// What to tell the user.
+    /// A remark for the user about the choice.
     pub remark: Option<&'static str>,
-    /// Who pays.
+    /// The account that pays for the requests.
     pub account: AccountInfo,
-    /// What the session is recorded on, or replayed from.
+    /// The recording to which the session is written, or from which it is replayed.
     pub recording: Option<Recording>,
 }
 
-/// Picks the model.
+/// Chooses the model.
 ///
 /// # Errors
-/// When a model is asked for that cannot be reached.
+/// When the launch names a model that cannot be reached.
 pub fn model(context: &StartContext, settings: &Settings) -> Result<SelectedModel, StartError> {
     let choice = recording::chosen(context)?;
     if let Some(path) = &choice.replay {
@@ -55,7 +55,7 @@ pub fn model(context: &StartContext, settings: &Settings) -> Result<SelectedMode
     }
 }
 
-/// The model itself. What it is reached with goes to `secrets`, by name.
+/// The model without a recording. Appends keys and headers to `secrets` as pairs of name and value.
 fn real(
     context: &StartContext,
     settings: &Settings,
@@ -91,14 +91,13 @@ fn real(
     }
 }
 
-/// The model that takes over, by its full name. It is not the session's own: a short name means the usual one of its
-/// family.
+/// The full name of the fallback model. A short name means the usual model of its family, whatever the session's model.
 fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String> {
     let wanted = context.launch.model.fallback.as_deref().filter(|name| !name.is_empty())?;
     Some(full_name(&aliases(context, settings), Some(wanted)))
 }
 
-/// What short names of models stand for, by the environment and the settings.
+/// Which models short names stand for, according to the environment and the settings.
 pub(super) fn aliases(context: &StartContext, settings: &Settings) -> Aliases {
     Aliases::from_env(|name| settings.env.get(name).cloned().or_else(|| context.var(name)))
 }
@@ -109,14 +108,14 @@ fn full_name(aliases: &Aliases, wanted: Option<&str>) -> String {
     if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name }
 }
 
-/// What models cost: as the command line says it, then the settings, then the list.
+/// Prices of models: those of the command line come first, then those of the settings, then the built-in list.
 pub(super) fn prices(context: &StartContext, settings: &Settings) -> Prices {
     let mut given = settings.model_prices.clone();
     given.extend(context.launch.model.prices.clone());
     Prices::new(given)
 }
 
-/// Why a limit in dollars cannot be kept with the models of a launch.
+/// An error if the launch has a limit in dollars but the price of one of its models is unknown.
 pub(super) fn unpriced(
     context: &StartContext,
     settings: &Settings,
@@ -130,41 +129,41 @@ pub(super) fn unpriced(
     Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
 
-/// The small model used for titles, summaries and prompt hooks. Where the session's own is unknown, nothing is known
-/// about others that can be reached there either.
+/// The small model used for titles, summaries and prompt hooks. `None` if the session's model is of an unknown family:
+/// then the endpoint may not have the usual small model either.
 pub(super) fn small_model(
     context: &StartContext,
     settings: &Settings,
     model: &str,
 ) -> Option<String> {
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.var(name));
-    let said = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
+    let named = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
     let is_known = aliases(context, settings)
         .meant_by(model)
         .iter()
         .all(|name| pricing::family(name).is_some());
-    said.or_else(|| is_known.then(|| SMALL_MODEL.to_owned()))
+    named.or_else(|| is_known.then(|| SMALL_MODEL.to_owned()))
 }
 
 /// How the API is reached, and where the key comes from.
 #[non_exhaustive]
 pub struct ApiAccess {
-    /// How.
+    /// The endpoint, the credential and the model.
     pub config: ApiConfig,
-    /// Where the key comes from, as text; never the key.
+    /// Where the key comes from, as text for people; never the key itself.
     pub key: String,
-    /// The same for programs.
+    /// Where the key comes from, for programs.
     pub account: AccountInfo,
 }
 
 /// How the API would be reached; `None` without a key.
 ///
 /// # Errors
-/// When what is said about it makes no sense, or the command that gives the key fails.
+/// When the configuration is malformed, or the command that prints the key fails.
 pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAccess>, StartError> {
     let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
     let usual = settings.model.as_deref().filter(|name| !name.is_empty());
-    // What settings say about the environment holds for us too.
+    // `env` of the settings counts for this process too.
     let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.env.get(name));
     let name = full_name(&aliases(context, settings), wanted.or(usual));
     let name = name.as_str();
@@ -185,7 +184,7 @@ pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAc
     let credential = helper
         .credential()
         .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;
-    // Something must stand there for the rest of the environment to be looked at.
+    // `from_env` reads the other variables only if it finds a key, so it gets a placeholder.
     let stand_in = |name: &str| match name {
         "ANTHROPIC_API_KEY" => Some("-".to_owned()),
         name => env(name),
@@ -203,17 +202,18 @@ pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAc
     Ok(Some(ApiAccess { config, key, account }))
 }
 
-/// The name of this program together with that of the program it works for, unless the user has chosen a name.
+/// The user agent: this program and the program that uses it. `None` if the user's headers already contain one.
 fn user_agent(context: &StartContext, headers: &[Header]) -> Option<Header> {
     const NAME: &str = "user-agent";
     let app = context.var("CLAUDE_AGENT_SDK_CLIENT_APP")?;
-    let app: String = app.chars().filter(|letter| letter.is_ascii_graphic()).take(100).collect();
+    let app: String =
+        app.chars().filter(|character| character.is_ascii_graphic()).take(100).collect();
     let is_chosen = headers.iter().any(|header| header.name.eq_ignore_ascii_case(NAME));
     let value = format!("ostler/{} (client-app/{app})", env!("CARGO_PKG_VERSION"));
     (!is_chosen && !app.is_empty()).then(|| Header { name: NAME.to_owned(), value })
 }
 
-/// Who pays, by where the key comes from.
+/// The account that pays, derived from the source of the key.
 pub(super) fn account(source: &str) -> AccountInfo {
     let is_token = source == "ANTHROPIC_AUTH_TOKEN";
     let (token, key) = if is_token { (source, "none") } else { ("none", source) };
@@ -225,20 +225,19 @@ pub(super) fn account(source: &str) -> AccountInfo {
     }
 }
 
-/// How long a key from the user's command is good, unless the API refuses it before.
+/// How long a key that the user's command printed is used. The command runs earlier if the API refuses the key.
 fn renewed_every(milliseconds: Option<String>) -> Result<Duration, StartError> {
     const USUAL: Duration = Duration::from_secs(5 * 60);
-    let said = milliseconds.as_deref().map(str::trim).filter(|said| !said.is_empty());
-    match said.map(|said| (said, said.parse())) {
+    let value = milliseconds.as_deref().map(str::trim).filter(|value| !value.is_empty());
+    match value.map(|value| (value, value.parse())) {
         None => Ok(USUAL),
         Some((_, Ok(milliseconds))) => Ok(Duration::from_millis(milliseconds)),
-        Some((said, Err(_))) => Err(StartError::Model(format!(
-            "CLAUDE_CODE_API_KEY_HELPER_TTL_MS is {said:?}, but must be a number of milliseconds"
+        Some((value, Err(_))) => Err(StartError::Model(format!(
+            "CLAUDE_CODE_API_KEY_HELPER_TTL_MS is {value:?}, but must be a number of milliseconds"
         ))),
     }
 }
 
-/// The offline demo.
 #[cfg(feature = "offline")]
 fn offline(remark: &'static str) -> Result<SelectedModel, StartError> {
     let account = account("none");
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_means_the_api_and_none_the_demo() {
+    fn a_key_selects_the_api_and_no_key_the_offline_demo() {
         assert_eq!(picked(None, &[]).unwrap(), OFFLINE);
         assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", " ")]).unwrap(), OFFLINE);
         assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", "k")]).unwrap(), DEFAULT_MODEL);
@@ -309,7 +308,7 @@ mod tests {
         let named = || json!({"model": "mine"});
         assert_eq!(with_settings(named(), None, &[key]).unwrap(), "mine");
         assert_eq!(with_settings(named(), Some("x"), &[key]).unwrap(), "x");
-        // A usual model is not a demand: without a key there is still the demo.
+        // A model in the settings is only a default: without a key the offline demo still starts.
         assert_eq!(with_settings(named(), None, &[]).unwrap(), OFFLINE);
         let env = json!({"env": {"ANTHROPIC_API_KEY": "k"}});
         assert_eq!(with_settings(env, None, &[]).unwrap(), DEFAULT_MODEL);
@@ -334,13 +333,13 @@ mod tests {
     }
 
     #[test]
-    fn a_model_without_a_key_is_refused_with_the_way_out() {
+    fn a_model_without_a_key_is_refused_with_an_error_that_names_the_variable_and_the_demo() {
         let error = picked(Some("x"), &[]).unwrap_err();
         assert!(error.contains("ANTHROPIC_API_KEY") && error.contains(OFFLINE), "{error}");
     }
 
     #[test]
-    fn a_key_that_fits_no_header_is_refused_without_showing_it() {
+    fn a_key_that_is_not_a_valid_header_is_refused_and_the_error_does_not_contain_it() {
         let error = picked(None, &[("ANTHROPIC_API_KEY", "se\ncret")]).unwrap_err();
         assert!(!error.contains("cret"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Record and replay: what the command line, the options and the environment say about it, made into a tape.
+//! Record and replay: sets up a recording from the command line, the options and the environment.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,11 +18,11 @@ impl From<RecordingError> for StartError {
     }
 }
 
-/// What is wanted. The environment is asked where nothing else names a recording: a program that starts this one
+/// What to record or replay. The environment counts if the launch names no recording: a program that starts this one
 /// cannot always add arguments.
 ///
 /// # Errors
-/// When it is to be recorded and replayed at once.
+/// When both a recording and a replay are requested.
 pub(super) fn chosen(context: &StartContext) -> Result<RecordingChoice, StartError> {
     let given = &context.launch.tape;
     let mut choice = given.clone();
@@ -52,7 +52,7 @@ pub(super) fn recorded(
     for (name, value) in secrets {
         match name.as_str() {
             pick::KEY => redactor.add_secret(name, value),
-            // Most headers are none.
+            // Most headers are not secrets; the redactor decides by the name.
             _ => redactor.add_variable(name, value),
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn recorded(
     })
 }
 
-/// The model in a recording. No key is needed, and none is asked for.
+/// The model that answers from a recording. It needs no key.
 pub(super) fn replayed(
     context: &StartContext,
     settings: &Settings,
@@ -100,7 +100,7 @@ where
     T: Default + FromStr<Err = UnknownKeyword>,
 {
     let unknown = |UnknownKeyword { word, known }| {
-        StartError::Refused(format!("there is no --replay-{option} {word}; use {known}"))
+        StartError::Refused(format!("--replay-{option} cannot be {word}; use {known}"))
     };
     match (given, context.var(variable)) {
         (Some(value), _) => Ok(value),
@@ -109,12 +109,12 @@ where
     }
 }
 
-/// What has a name in recordings in place of its value: folders, and everything that may be a secret.
+/// Replaces folders, and everything that may be a secret, by names in recordings.
 fn redactor(context: &StartContext, settings: &Settings) -> RecordingRedactor {
     let home = context.var("HOME").map(PathBuf::from);
     let temporary = context.var("TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
     let mut redactor = RecordingRedactor::new(&context.cwd, home.as_deref(), &temporary);
-    // A variable that is not text cannot stand in a text either.
+    // A value that is not UTF-8 cannot occur in a text.
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for name in ours.chain(context.env.variables.keys().cloned()) {
         if let Some(value) = context.var(&name) {

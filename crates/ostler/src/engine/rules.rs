@@ -1,4 +1,4 @@
-//! What may run: settings and the launch made into a policy.
+//! Builds the permission policy of a session from the settings and the launch.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use serde_json::{Map, Value};
 use super::always::AlwaysRules;
 use super::{StartContext, StartError};
 
-/// The most of a settings file, in bytes.
+/// The largest settings file, in bytes.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// What a session may do, and where that is written.
+/// The permission policy of a session, and the settings it comes from.
 #[derive(Debug)]
 pub struct Rules {
-    /// What decides.
+    /// Decides about calls.
     pub policy: Policy,
-    /// Where settings are kept.
+    /// The folders of the settings files.
     pub folders: Folders,
-    /// What they say.
+    /// The merged settings.
     pub settings: Settings,
 }
 
-/// Reads all settings that are asked for.
+/// Reads the settings of the chosen sources, and adds the rules of the launch.
 ///
 /// # Errors
-/// When one cannot be understood, or what the launch asks for is forbidden or makes no sense.
+/// When settings or rules are invalid, or the settings forbid the mode that the launch names.
 pub fn load(context: &StartContext) -> Result<Rules, StartError> {
     let folders = folders(context);
     let settings = read(context, &folders)?;
@@ -63,28 +63,28 @@ pub fn load(context: &StartContext) -> Result<Rules, StartError> {
     Ok(Rules { policy, folders, settings })
 }
 
-/// Root may do everything, so nothing would stand between the model and the machine: that takes a container around it.
+/// Refuses `bypassPermissions` to root outside a container: no permission of the system would stop the model.
 ///
 /// # Errors
-/// When the mode that asks nothing is wanted, or may be chosen later, by root without a container.
+/// When root runs the engine without a container and `bypassPermissions` is on or may be turned on later.
 pub fn refuse_root(context: &StartContext, wants_bypass: bool) -> Result<(), StartError> {
     if wants_bypass && !is_contained(context) && rustix::process::geteuid().is_root() {
         return Err(StartError::Refused(
-            "the mode bypassPermissions cannot be used as root, for whom everything is allowed: run as another user, or, \
-             in a container, say so with IS_SANDBOX=1"
+            "the mode bypassPermissions cannot be used as root, because the system allows root everything: run as another \
+             user, or, in a container, set IS_SANDBOX=1"
                 .to_owned(),
         ));
     }
     Ok(())
 }
 
-/// Whether there is a container around the engine. Who runs in one says so with this variable, which other programs know
-/// too. Settings cannot: they may come with a project.
+/// Whether the engine runs in a container. The user declares that with `IS_SANDBOX`, which other programs read too. The
+/// `env` of settings does not count here, because settings may come with a project.
 pub(super) fn is_contained(context: &StartContext) -> bool {
-    context.var("IS_SANDBOX").is_some_and(|said| said == "1")
+    context.var("IS_SANDBOX").is_some_and(|value| value == "1")
 }
 
-/// Takes from the settings of a host that manages this engine what makes things stricter, and nothing else.
+/// Adds the managed settings of the host, but only those that make the policy stricter.
 fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> {
     let flag = Some(managed.to_owned());
     let managed = settings::load(&Folders::default(), &Sources { flag, ..Sources::default() })?;
@@ -110,8 +110,8 @@ fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> 
 fn read(context: &StartContext, folders: &Folders) -> Result<Settings, SettingsError> {
     let trusts_project = trusts_project(context);
     let mut settings = settings::load(folders, &sources(context, trusts_project))?;
-    if !trusts_project && let Some(kept) = AlwaysRules::of(folders) {
-        kept.confirm(folders, &mut settings);
+    if !trusts_project && let Some(always) = AlwaysRules::of(folders) {
+        always.confirm(folders, &mut settings);
     }
     if let Some(managed) = &context.launch.managed_settings {
         tighten(&mut settings, managed)?;
@@ -119,7 +119,7 @@ fn read(context: &StartContext, folders: &Folders) -> Result<Settings, SettingsE
     Ok(settings)
 }
 
-/// The same settings, to be looked at again while the session runs.
+/// The settings files and skill folders to watch while the session runs.
 pub(super) fn live(context: &StartContext, folders: &Folders, now: Settings) -> WatchedSettings {
     let Sources { user, project, local, .. } = sources(context, false);
     let wanted = [
@@ -146,19 +146,19 @@ pub(super) fn live(context: &StartContext, folders: &Folders, now: Settings) -> 
 fn add_rules(policy: &mut Policy, behavior: Behavior, rules: &[String]) -> Result<(), StartError> {
     for text in rules {
         let rule: Rule = text.parse().map_err(|error| {
-            StartError::Refused(format!("the rule {text} makes no sense: {error}"))
+            StartError::Refused(format!("the rule {text} is not valid: {error}"))
         })?;
         policy.add_rule(behavior, rule, Source::CliArg);
     }
     Ok(())
 }
 
-/// Folders with links followed, those that are there.
+/// The folders that exist, with links resolved.
 pub(super) fn canonical(folders: &[PathBuf]) -> Vec<PathBuf> {
     folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect()
 }
 
-/// Whether the project's files may allow and start things. A command line that names its settings wants them to count.
+/// Whether the project's files may allow tools and start programs. They may if `--setting-sources` names them.
 pub(super) fn trusts_project(context: &StartContext) -> bool {
     let mut sources = context.launch.setting_sources.iter().flatten();
     let is_of_project =
@@ -166,7 +166,7 @@ pub(super) fn trusts_project(context: &StartContext) -> bool {
     context.trusts_project || sources.any(is_of_project)
 }
 
-/// Whether settings of a kind are to be read.
+/// Whether the launch includes a source of settings. Without `--setting-sources` it includes all.
 pub(super) fn wants(context: &StartContext, source: SettingSource) -> bool {
     let sources = context.launch.setting_sources.as_ref();
     sources.is_none_or(|sources| sources.contains(&source))
@@ -182,7 +182,7 @@ fn sources(context: &StartContext, trusts_project: bool) -> Sources {
     }
 }
 
-/// The settings as they stand in their files and on the command line, for hosts that want to see them.
+/// The settings as written in their files and on the command line, for hosts that request them.
 pub(super) fn as_written(
     context: &StartContext,
     folders: &Folders,
@@ -209,7 +209,7 @@ pub(super) fn as_written(
     parsed.collect()
 }
 
-/// Where settings are kept.
+/// The folders of the settings files.
 pub fn folders(context: &StartContext) -> Folders {
     let home = context.var("HOME").map(PathBuf::from);
     let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);

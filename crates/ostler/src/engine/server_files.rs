@@ -1,7 +1,7 @@
-//! Which MCP servers a session begins with: those of the command line, and those of the project that the user approves.
+//! Finds the MCP servers of a session: those of the command line, and those of the project that the user approved.
 //!
-//! A project's `.mcp.json` names programs to run, so nothing in it starts unless settings that count say so:
-//! `enableAllProjectMcpServers`, or the name in `enabledMcpjsonServers`.
+//! A project's `.mcp.json` names programs to run, so a server in it starts only if the user's settings, or those of a
+//! trusted project, approve it: with `enableAllProjectMcpServers`, or with its name in `enabledMcpjsonServers`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use serde_json::{Map, Value};
 
 use super::{StartContext, StartError, rules};
 
-/// The most of `.mcp.json`, in bytes.
+/// The largest `.mcp.json`, in bytes.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
-/// The servers, and what was left out.
+/// The servers to start, and warnings about those that are left out.
 pub(super) struct ServerFiles {
     pub(super) servers: BTreeMap<String, KnownServer>,
     pub(super) warnings: Vec<Problem>,
 }
 
-/// Finds them.
+/// Reads the command line and the project's `.mcp.json`.
 ///
 /// # Errors
-/// When what the command line names cannot be read or understood.
+/// When `--mcp-config` names a file that cannot be read, or contains an invalid configuration.
 pub(super) fn find(context: &StartContext, settings: &Settings) -> Result<ServerFiles, StartError> {
     let mut servers = BTreeMap::new();
     let mut warnings = Vec::new();
@@ -48,8 +48,8 @@ fn refused(reason: String) -> StartError {
     StartError::Refused(format!("the MCP servers of --mcp-config: {reason}"))
 }
 
-/// What `--mcp-config` says: JSON as it stands in `.mcp.json`, the path of such a file, or several of either. Later
-/// ones win.
+/// The servers of `--mcp-config`: JSON like that of `.mcp.json`, the path of such a file, or a list of both. If a name
+/// occurs twice, the later one wins.
 fn of_command_line(context: &StartContext) -> Result<Map<String, Value>, StartError> {
     let mut all = Map::new();
     let places = match &context.launch.mcp_config {
@@ -67,7 +67,7 @@ fn of_command_line(context: &StartContext) -> Result<Map<String, Value>, StartEr
     Ok(all)
 }
 
-/// What `.mcp.json` says, as far as it is approved. A malformed file starts nothing and is reported.
+/// Adds the approved servers of `.mcp.json`. Returns a warning if the file is malformed or a server is not approved.
 fn of_project(
     context: &StartContext,
     settings: &Settings,
@@ -113,11 +113,10 @@ fn of_project(
     })
 }
 
-/// The configuration without tools that it allows by itself: a server that the user approved is not a rule that the
-/// user wrote.
+/// The configuration without `always_allow` for its tools: a user who approves a server does not thereby allow its tools.
 fn without_grants(mut config: Value) -> Value {
     for tool in config.get_mut("tools").and_then(Value::as_array_mut).into_iter().flatten() {
-        if tool.get("permission_policy").is_some_and(|word| word == "always_allow")
+        if tool.get("permission_policy").is_some_and(|policy| policy == "always_allow")
             && let Some(tool) = tool.as_object_mut()
         {
             tool.remove("permission_policy");
@@ -126,7 +125,7 @@ fn without_grants(mut config: Value) -> Value {
     config
 }
 
-/// Whether the user wants a server of the project. Settings of a project that is not trusted are not among these.
+/// Whether the settings approve a server of the project. They do not contain settings of a project that is not trusted.
 fn is_approved(settings: &Settings, name: &str) -> bool {
     let all = settings.extra.get("enableAllProjectMcpServers") == Some(&Value::Bool(true));
     let is_wanted = all || is_listed(settings, "enabledMcpjsonServers", name);
@@ -159,7 +158,7 @@ fn servers_of(config: Value) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// Reads a configuration, with variables filled in. One that is not set is the server's problem, not the session's.
+/// Parses a configuration and fills in variables. If one is not set, only this server fails, not the session.
 fn known(
     config: Value,
     scope: &'static str,
@@ -200,9 +199,9 @@ mod tests {
 
     fn check(text: &str, expected: &str, missing: &[&str]) {
         let var = |name: &str| (name == "SET").then(|| "it".to_owned());
-        let mut really = Vec::new();
-        assert_eq!(fill(text, var, &mut really), expected);
-        assert_eq!(really, missing, "{text}");
+        let mut noted = Vec::new();
+        assert_eq!(fill(text, var, &mut noted), expected);
+        assert_eq!(noted, missing, "{text}");
     }
 
     #[test]
@@ -227,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn a_project_starts_nothing_unasked() {
+    fn a_server_of_the_project_starts_only_if_the_settings_approve_it() {
         let project = || json!({"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}});
         let check = |settings: Value, expected: &[&str], n_warnings: usize| {
-            let really = found(project(), settings.clone(), Launch::default());
+            let actual = found(project(), settings.clone(), Launch::default());
             let expected = expected.iter().map(|name| (*name).to_owned()).collect();
-            assert_eq!(really, (expected, n_warnings), "{settings}");
+            assert_eq!(actual, (expected, n_warnings), "{settings}");
         };
         check(json!({}), &[], 1);
         check(json!({"enabledMcpjsonServers": ["a"]}), &["a"], 1);
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn several_places_are_joined_and_the_later_one_wins() {
+    fn several_configurations_are_merged_and_the_later_one_wins() {
         let launch = Launch {
             mcp_config: Some(json!([
                 {"mcpServers": {"a": {"command": "1"}, "b": {"command": "1"}}},

@@ -1,4 +1,4 @@
-//! How much of what a server answers the model reads. The rest is kept in the session's own folder.
+//! Limits how much of an MCP server's result the model reads. A result that is cut is stored in the session's folder.
 
 use ostler_engine::scratch::Scratch;
 use ostler_mcp::{Content, Output};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::StartContext;
 
-/// The most tokens of a result unless another limit is set.
+/// The most tokens of a result, unless `MAX_MCP_OUTPUT_TOKENS` sets another limit.
 const USUAL_TOKENS: usize = 25_000;
 
 /// The most that the model reads of one result, in bytes.
@@ -14,13 +14,13 @@ const USUAL_TOKENS: usize = 25_000;
 pub(super) struct OutputLimit(usize);
 
 impl OutputLimit {
-    /// As `MAX_MCP_OUTPUT_TOKENS` says; four bytes are a token.
+    /// The limit of `MAX_MCP_OUTPUT_TOKENS`; a token counts as four bytes.
     pub(super) fn of(context: &StartContext) -> Self {
         let tokens = context.var("MAX_MCP_OUTPUT_TOKENS").and_then(|n| n.trim().parse().ok());
         Self(tokens.unwrap_or(USUAL_TOKENS).max(1).saturating_mul(4))
     }
 
-    /// A text that fits; what was cut says where the rest is.
+    /// Shortens a text to the limit. A shortened text ends with the path of the file that has all of it.
     pub(super) fn cut(self, text: String, scratch: &Scratch) -> String {
         if text.len() <= self.0 {
             return text;
@@ -38,7 +38,7 @@ impl OutputLimit {
     }
 }
 
-/// The same for a whole output.
+/// Applies the limit to a whole output.
 pub(super) fn within(limit: OutputLimit, mut output: Output, scratch: &Scratch) -> Output {
     if output.structured.as_ref().is_some_and(|value| value.to_string().len() > limit.0) {
         let text = output.structured.take().as_ref().map(Value::to_string).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! MCP servers for the engine, reached with `ostler-mcp`.
+//! Connects the engine to MCP servers, with `ostler-mcp`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use ostler_mcp::{
     Status, ToolInfo,
 };
 use ostler_proto::Extra;
-use ostler_proto::api::{Content as Said, ContentBlock};
+use ostler_proto::api::{Content as ApiContent, ContentBlock};
 use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::tool::McpResource;
@@ -26,11 +26,11 @@ use serde_json::{Value, json};
 use super::StartContext;
 use super::server_output::{self, OutputLimit};
 
-/// Reaches servers over the network, as programs, and inside the host.
+/// Connects to servers over the network, in child processes, and inside the host.
 pub(super) struct ServerConnector {
-    /// How long one call may take where the server's configuration does not say; as long as it likes if `None`.
+    /// The timeout of a call if the server's configuration has none. `None` is no timeout.
     call_timeout: Option<Duration>,
-    /// How long a server may take until it is ready.
+    /// The timeout for connecting to a server.
     startup_timeout: Option<Duration>,
     /// How much of a result the model reads.
     limit: OutputLimit,
@@ -39,7 +39,7 @@ pub(super) struct ServerConnector {
 }
 
 impl ServerConnector {
-    /// As the environment of the session says; `env` is that of what it starts.
+    /// Reads timeouts and limits from the environment of the session; `env` is the environment of its child processes.
     pub(super) fn of(context: &StartContext, env: Environment) -> Self {
         let ms = |name: &str| context.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
@@ -50,7 +50,7 @@ impl ServerConnector {
         }
     }
 
-    /// Where a server is that a configuration describes.
+    /// The endpoint of a configured server; a child process gets the session's environment.
     fn endpoint(&self, config: &McpServerConfig) -> Option<Endpoint> {
         let mut endpoint = Endpoint::from_config(config)?;
         if let Endpoint::Stdio(program) = &mut endpoint {
@@ -85,25 +85,25 @@ impl Connector for ServerConnector {
                     timeout = own_timeout(&config).or(timeout);
                     endpoint.ok_or("this kind of server is not supported")?
                 }
-                _ => return Err("this kind of place is not supported".into()),
+                _ => return Err("this kind of server location is not supported".into()),
             };
             let client = Client::new(name, endpoint, options);
             let connected = client.reconnect().await;
             connected.map_err(|error| why(&client, error.to_string()))?;
             let tools = client.list_tools().await;
             let tools = RwLock::new(tools.map_err(|error| why(&client, error.to_string()))?);
-            // A server without prompts, or that cannot tell them now, has none.
+            // A server that has no prompts, or fails to list them now, counts as one without prompts.
             let prompts = RwLock::new(prompts(&client).await);
             let (tools, prompts) = (Arc::new(tools), Arc::new(prompts));
-            let reached = ConnectedServer { client, tools, prompts, timeout, limit, is_stale };
-            Ok(Arc::new(reached) as Arc<dyn Server>)
+            let server = ConnectedServer { client, tools, prompts, timeout, limit, is_stale };
+            Ok(Arc::new(server) as Arc<dyn Server>)
         }
         .boxed()
     }
 }
 
 impl ServerConnector {
-    /// How to talk to a server, and what to do with its own requests.
+    /// The options of a client: its timeout, and how it handles requests and events of the server.
     fn options(&self, line: &HostLine, is_stale: Arc<AtomicBool>) -> ClientOptions {
         let line = line.clone();
         let options = ClientOptions::default()
@@ -127,7 +127,7 @@ fn why(client: &Client, reason: String) -> NotConnected {
     NotConnected { reason, needs_auth: matches!(client.status(), Status::NeedsAuth(_)) }
 }
 
-/// What a configuration says about how long a call may take.
+/// The timeout of calls in a server's configuration.
 fn own_timeout(config: &McpServerConfig) -> Option<Duration> {
     let ms = match config {
         McpServerConfig::Stdio(server) => server.timeout.as_ref(),
@@ -137,17 +137,17 @@ fn own_timeout(config: &McpServerConfig) -> Option<Duration> {
     ms.map(|ms| Duration::from_millis(ms.get().max(0.0) as u64))
 }
 
-/// Carries messages to a server inside the host, each as a request of its own.
+/// A channel to a server inside the host. Each message is a separate request to the host.
 fn carry(line: HostLine) -> Channel {
     let (ours, mut theirs) = Channel::pair(64);
-    let mut said = line.listen();
-    // Ends with the client, which holds the other end.
+    let mut from_server = line.listen();
+    // The task ends with the client, which holds the other end of the channel.
     tokio::spawn(async move {
         loop {
             let message = tokio::select! {
                 message = theirs.incoming.recv() => message,
-                Some(message) = said.recv() => {
-                    // A client that is gone has nothing to hear any more.
+                Some(message) = from_server.recv() => {
+                    // Fails only if the client is gone.
                     let _ = theirs.outgoing.send(message).await;
                     continue;
                 }
@@ -158,7 +158,7 @@ fn carry(line: HostLine) -> Channel {
                 let is_request = message.get("method").is_some();
                 let id = message.get("id").filter(|_| is_request).cloned();
                 let answer = line.send(message).await;
-                // The answer to a notification, or to an answer of ours, means nothing.
+                // Only requests are answered; notifications and our own answers are not.
                 let Some(id) = id else { return };
                 let answer = answer.unwrap_or_else(|error| {
                     json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32000, "message": error}})
@@ -170,7 +170,7 @@ fn carry(line: HostLine) -> Channel {
     ours
 }
 
-/// The prompts of a server that says it has some.
+/// The prompts of a server, if it declares that capability.
 async fn prompts(client: &Client) -> Vec<PromptInfo> {
     let details = client.details();
     match details.is_some_and(|details| details.capabilities.contains_key("prompts")) {
@@ -185,7 +185,7 @@ struct ConnectedServer {
     prompts: Arc<RwLock<Vec<PromptInfo>>>,
     timeout: Option<Duration>,
     limit: OutputLimit,
-    /// The server says that its tools or prompts changed.
+    /// Whether the server reported a change of its tools or prompts that was not read yet.
     is_stale: Arc<AtomicBool>,
 }
 
@@ -209,7 +209,7 @@ impl Server for ConnectedServer {
     fn lost(&self) -> Option<String> {
         match self.client.status() {
             Status::Connected => None,
-            Status::Pending => Some("it connects".to_owned()),
+            Status::Pending => Some("it is still connecting".to_owned()),
             Status::NeedsAuth(reason) | Status::Failed(reason) => Some(reason),
             _ => Some("it is not connected".to_owned()),
         }
@@ -228,10 +228,10 @@ impl Server for ConnectedServer {
             let output = client.call_tool(&tool, input, options).await;
             let output = output.map_err(|error| ToolError::Failed(error.to_string()))?;
             if output.is_error {
-                let words = limit.cut(output.joined_text(), &scratch);
-                return Err(ToolError::Failed(words));
+                let text = limit.cut(output.joined_text(), &scratch);
+                return Err(ToolError::Failed(text));
             }
-            Ok(told(server_output::within(limit, output, &scratch)))
+            Ok(tool_output(server_output::within(limit, output, &scratch)))
         }
         .boxed()
     }
@@ -243,7 +243,7 @@ impl Server for ConnectedServer {
         let client = self.client.clone();
         let (tools, known) = (Arc::clone(&self.tools), Arc::clone(&self.prompts));
         async move {
-            // A server that cannot tell keeps the tools it had.
+            // If the server fails to list its tools, it keeps those it had.
             if let Ok(now) = client.list_tools().await {
                 *tools.write().unwrap_or_else(PoisonError::into_inner) = now;
             }
@@ -269,9 +269,9 @@ impl Server for ConnectedServer {
     ) -> BoxFuture<'static, Result<Vec<ContentBlock>, String>> {
         let (client, name) = (self.client.clone(), name.to_owned());
         async move {
-            let said = client.get_prompt(&name, arguments).await;
-            let said = said.map_err(|error| error.to_string())?;
-            Ok(said.messages.iter().map(|message| block(&message.content)).collect())
+            let prompt = client.get_prompt(&name, arguments).await;
+            let prompt = prompt.map_err(|error| error.to_string())?;
+            Ok(prompt.messages.iter().map(|message| block(&message.content)).collect())
         }
         .boxed()
     }
@@ -283,7 +283,7 @@ impl Server for ConnectedServer {
     fn resources(&self) -> BoxFuture<'static, Result<Vec<McpResource>, String>> {
         let client = self.client.clone();
         async move {
-            let found = client.list_resources().await.map_err(|error| error.to_string())?;
+            let links = client.list_resources().await.map_err(|error| error.to_string())?;
             let of = |link: ostler_mcp::ResourceLink| McpResource {
                 uri: link.uri,
                 name: link.name,
@@ -292,7 +292,7 @@ impl Server for ConnectedServer {
                 server: None,
                 extra: Extra::default(),
             };
-            Ok(found.into_iter().map(of).collect())
+            Ok(links.into_iter().map(of).collect())
         }
         .boxed()
     }
@@ -318,22 +318,22 @@ impl Server for ConnectedServer {
     }
 }
 
-/// What the model reads, and what programs read.
-fn told(output: Output) -> ToolOutput {
+/// A server's result in two forms: for the model, and structured for programs.
+fn tool_output(output: Output) -> ToolOutput {
     let content = json!(output.content.iter().map(Content::to_value).collect::<Vec<_>>());
     match output.structured {
         Some(structured) => ToolOutput {
-            content: Said::Text(structured.to_string()),
+            content: ApiContent::Text(structured.to_string()),
             structured: Some(json!({"content": content, "structuredContent": structured})),
         },
         None => {
             let blocks = output.content.iter().map(block).collect();
-            ToolOutput { content: Said::Blocks(blocks), structured: Some(content) }
+            ToolOutput { content: ApiContent::Blocks(blocks), structured: Some(content) }
         }
     }
 }
 
-/// A block that the API takes; what it does not take becomes text.
+/// A block that the API accepts. Content of other kinds becomes text.
 fn block(content: &Content) -> ContentBlock {
     match content {
         Content::Text(text) => ContentBlock::text(text.as_str()),
@@ -341,8 +341,8 @@ fn block(content: &Content) -> ContentBlock {
             let value = json!({"type": "image", "source": {
                 "type": "base64", "media_type": image.mime_type, "data": image.data,
             }});
-            let said = "[a picture that cannot be shown]";
-            serde_json::from_value(value).unwrap_or_else(|_| ContentBlock::text(said))
+            let text = "[an image that cannot be shown]";
+            serde_json::from_value(value).unwrap_or_else(|_| ContentBlock::text(text))
         }
         other => ContentBlock::text(other.to_value().to_string()),
     }

@@ -1,4 +1,4 @@
-//! Which conversation to resume.
+//! Opens the conversation that the launch names: an earlier one, or a new one.
 
 use ostler_engine::store::{self, OpenedSession, Projects, SessionStart, StartFrom, StoreError};
 use ostler_proto::api::Usage;
@@ -8,10 +8,10 @@ use ostler_proto::{SessionId, Uuid};
 
 use super::StartContext;
 
-/// The conversation to resume, or a new one; `None` when nothing is to be kept.
+/// The conversation to resume, or a new one; `None` if the session is not stored.
 ///
 /// # Errors
-/// When the conversation is not there, or cannot be read.
+/// When the conversation does not exist or cannot be read.
 pub fn open(context: &StartContext) -> Result<Option<OpenedSession>, StoreError> {
     let SessionChoice { go_on, resume, fork, resume_at, resume_drops_turn, id } =
         &context.launch.session;
@@ -23,7 +23,7 @@ pub fn open(context: &StartContext) -> Result<Option<OpenedSession>, StoreError>
     };
     let projects = match projects(context) {
         Ok(projects) => projects,
-        // Without a home there is nowhere to keep anything, which is not a reason to refuse.
+        // Without a home directory the session starts too; it is only not stored.
         Err(_) if begin == StartFrom::New && id.is_none() => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -45,18 +45,18 @@ pub fn open(context: &StartContext) -> Result<Option<OpenedSession>, StoreError>
 /// The folders of all conversations.
 ///
 /// # Errors
-/// When there is no home to keep them in.
+/// When there is no home directory to store them in.
 pub fn projects(context: &StartContext) -> Result<Projects, StoreError> {
     Projects::from_env(|name| context.var(name).map(Into::into))
 }
 
-/// The result that tells a program why its conversation could not be gone on with; `None` if that is not what
-/// failed: then it is reported like any other mistake on the command line.
+/// The result that reports to a program why its conversation cannot be resumed. `None` if the error is about something
+/// else; then it is reported like any other mistake on the command line.
 pub fn failure(choice: &SessionChoice, error: &StoreError) -> Option<TurnResult> {
-    let goes_on = choice.resume.is_some() || choice.go_on;
+    let resumes = choice.resume.is_some() || choice.go_on;
     let is_about_new_id =
         matches!(error, StoreError::InUse(_) | StoreError::IdNeedsFork | StoreError::NotAUuid(_));
-    if !goes_on || is_about_new_id {
+    if !resumes || is_about_new_id {
         return None;
     }
     let wanted = choice.resume.clone().filter(|key| key.parse::<uuid::Uuid>().is_ok());

@@ -1,4 +1,4 @@
-//! Starting a session.
+//! Starts a session: reads everything that it needs and passes it to the engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use super::server_files;
 use super::servers::ServerConnector;
 use super::{StartContext, StartError, offers, sessions};
 
-/// How long a prompt is awaited before hooks hear of it.
+/// How long the session waits for a prompt before it runs `Notification` hooks.
 const IDLE_NOTICE: Duration = Duration::from_secs(60);
 
-/// A session that runs, and what a user should know about it.
+/// A running session, and the remarks and warnings about its start.
 #[non_exhaustive]
 pub struct RunningSession {
-    /// The host's end.
+    /// The host's end of the connection.
     pub connection: Connection,
     /// The model's name.
     pub model: String,
-    /// What to tell the user about the choice of it.
+    /// A remark for the user about the choice of the model.
     pub remark: Option<&'static str>,
-    /// What was left out of the settings, and why.
+    /// The entries of settings and other files that were ignored, and why.
     pub warnings: Vec<Problem>,
-    /// What the user should be aware of, as text.
+    /// Warnings about options that are dangerous.
     pub cautions: Vec<&'static str>,
-    /// Where settings are kept.
+    /// The folders of the settings files.
     pub folders: Folders,
 }
 
-/// Starts a session on the current runtime. Reads files; does not connect.
+/// Starts a session on the current runtime. Reads files, and opens no connection to the model.
 ///
 /// # Errors
-/// When settings, model, conversation or what was asked for make no sense; nothing has been started then.
+/// When settings, model, conversation or options are invalid. Nothing has been started then.
 pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     let Rules { policy, folders, settings } = rules::load(context)?;
     rules::refuse_root(context, policy.bypass_available)?;
@@ -70,7 +70,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     for (name, config) in library.plugins.iter().flat_map(|plugin| plugin.servers.clone()) {
         mcp_servers.insert(name, config.into());
     }
-    // As it would be for a process of its own: settings change what the environment says.
+    // `env` of the settings overrides the environment, as it does for an engine in a separate process.
     let env = context.env.with(settings.env.clone());
     let connection = session::start(SessionOptions {
         launch: launch(context),
@@ -112,8 +112,8 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     Ok(RunningSession { connection, model: name, remark, warnings, cautions, folders })
 }
 
-/// The launch, with what depends on who is at the other end: a person wants to see answers as they come, and answers
-/// permission requests; a program answers them only if it has said so.
+/// The launch, with defaults for a person or a program as the host. A person sees partial messages and answers permission
+/// requests. A program answers them only if it has declared so.
 fn launch(context: &StartContext) -> Launch {
     let mut launch = context.launch.clone();
     launch.output.partial_messages |= context.is_interactive;
@@ -122,7 +122,7 @@ fn launch(context: &StartContext) -> Launch {
     launch
 }
 
-/// The notices about the start. A user at a terminal reads them there.
+/// The notices about the start that the host receives. None for a terminal, which shows them itself.
 fn notices(context: &StartContext, cautions: &[&'static str], warnings: &[Problem]) -> Vec<Notice> {
     if context.is_interactive {
         return Vec::new();
@@ -133,29 +133,29 @@ fn notices(context: &StartContext, cautions: &[&'static str], warnings: &[Proble
     cautions.chain(warnings).collect()
 }
 
-/// What a session that asks nothing should make the user think of.
+/// Warnings about commands that run without approval or without the sandbox that the settings request.
 fn cautions(context: &StartContext, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
     let mut cautions = Vec::new();
     if policy.effective_mode() == PermissionMode::BypassPermissions && !rules::is_contained(context)
     {
         cautions.push(
-            "the mode bypassPermissions asks nothing, and no sandbox is around it: everything runs with your rights. \
-             In a container, say so with IS_SANDBOX=1",
+            "the mode bypassPermissions runs every call without approval, and there is no sandbox around it: everything \
+             runs with your permissions. In a container, set IS_SANDBOX=1",
         );
     }
     if settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.enabled == Some(true)) {
         cautions.push(
-            "this version has no sandbox: commands run without the one that the settings ask for \
+            "this version has no sandbox: commands run without the one that the settings request \
              (sandbox.enabled), because sandbox.failIfUnavailable is false",
         );
     }
     cautions
 }
 
-/// Tools that are of no use where no one answers.
+/// Tools that are offered only if the host answers permission requests.
 const NEED_A_PERSON: &[&str] = &["AskUserQuestion", "EnterPlanMode", "ExitPlanMode"];
 
-/// The tools there are. One that is denied altogether is not offered at all.
+/// The built-in tools of the session. A tool that is denied without conditions is not offered to the model.
 fn tools(context: &StartContext) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
     let launch = &context.launch;
     let mut tools = ostler_tools::session_tools();
@@ -176,9 +176,9 @@ fn tools(context: &StartContext) -> Result<Vec<Arc<dyn AnyTool>>, StartError> {
     Ok(tools)
 }
 
-/// The engine's own tools that are not wanted.
+/// The engine's own tools that the launch leaves out or denies.
 fn withheld(launch: &Launch) -> Vec<String> {
-    // The one for subagents goes by two names.
+    // The tool for subagents has two names.
     const OWN: &[&[&str]] = &[&["Agent", "Task"], &["Skill"]];
     let is_listed =
         |names: &[&str], list: &[String]| list.iter().any(|rule| names.contains(&rule.as_str()));
@@ -190,18 +190,18 @@ fn withheld(launch: &Launch) -> Vec<String> {
     OWN.iter().filter(is_out).flat_map(|names| names.iter().map(|it| (*it).to_owned())).collect()
 }
 
-/// How work is handed to subagents. A host that receives the session's state knows when to continue reading; one
-/// that is not takes the first result for the last.
+/// How subagents run. A host that receives the session's state knows whether more results follow. Other hosts stop
+/// reading at the first result, so results are held back until the subagents have ended.
 fn delegation(context: &StartContext) -> Delegation {
-    let is_told = state_events(context).is_some();
+    let receives_state = state_events(context).is_some();
     Delegation {
-        in_background: is_told,
-        holds_results: !is_told && !context.is_interactive,
+        in_background: receives_state,
+        holds_results: !receives_state && !context.is_interactive,
         ..Delegation::default()
     }
 }
 
-/// How the model answers. Users want to see what it thinks, unless they say otherwise.
+/// The model parameters of the launch. Thinking is summarized unless the launch chooses another display.
 fn sampling(launch: &Launch) -> Sampling {
     let model = &launch.model;
     Sampling {
@@ -213,7 +213,7 @@ fn sampling(launch: &Launch) -> Sampling {
     }
 }
 
-/// The user's and the project's standing instructions, from the sources that are read.
+/// The memory files (`CLAUDE.md`) of the user and the project, from the setting sources of the launch.
 fn memory(context: &StartContext, policy: &Policy) -> Memory {
     let wants = |source: SettingSource| rules::wants(context, source);
     let sources = MemorySources {
@@ -234,7 +234,7 @@ fn memory(context: &StartContext, policy: &Policy) -> Memory {
     })
 }
 
-/// Whether the host receives the session's state, and whether only the host does.
+/// Who receives the session's state: every reader, only the host, or none.
 fn state_events(context: &StartContext) -> Option<session::StateEvents> {
     if is_on(context, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS") {
         Some(session::StateEvents::ForEverybody)
@@ -245,22 +245,22 @@ fn state_events(context: &StartContext) -> Option<session::StateEvents> {
     }
 }
 
-/// Whether a variable switches something on.
+/// Whether an environment variable is `1` or `true`.
 fn is_on(context: &StartContext, name: &str) -> bool {
     context.var(name).is_some_and(|value| value == "1" || value == "true")
 }
 
-/// How long background tasks may run after the last prompt; 0 for as long as they like.
+/// How long background tasks may run after the last prompt. `None`, a value of 0 in the variable, is without a limit.
 fn background_wait(context: &StartContext) -> Option<Duration> {
-    let said = context.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
-    match said {
+    let ms = context.var("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS").and_then(|ms| ms.parse().ok());
+    match ms {
         Some(0) => None,
         Some(ms) => Some(Duration::from_millis(ms)),
         None => Some(session::BACKGROUND_WAIT),
     }
 }
 
-/// The betas of all requests, as the host and the environment name them.
+/// The API betas of all requests, from the launch and from `ANTHROPIC_BETAS`.
 fn betas(context: &StartContext) -> Vec<String> {
     let named = context.var("ANTHROPIC_BETAS").unwrap_or_default();
     let named = named.split(',').map(|beta| beta.trim().to_owned());

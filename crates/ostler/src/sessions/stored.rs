@@ -1,6 +1,7 @@
 //! Sessions of a [`SessionStore`](ostler_sdk::SessionStore).
 //!
-//! A session is copied to a temporary folder, where it is read and changed as one on disk; new lines go back to the store.
+//! A session is copied to a temporary folder and read or changed there like a session on disk. New lines are appended to
+//! the store.
 
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
@@ -27,7 +28,7 @@ pub(super) struct StoredSessions<'a> {
 }
 
 impl StoredSessions<'_> {
-    /// What a listing shows, newest first. Loads sessions until there are enough.
+    /// The listing, newest first. Loads sessions until there are enough.
     pub(super) async fn list(
         &self,
         offset: usize,
@@ -47,7 +48,7 @@ impl StoredSessions<'_> {
         Ok(listed.into_iter().skip(offset).collect())
     }
 
-    /// What a listing shows of one session; `None` if it does not exist or has nothing to show.
+    /// One session of the listing; `None` if it does not exist or would not be listed.
     pub(super) async fn info(&self, id: &SessionId) -> Result<Option<SessionInfo>, Error> {
         let listed = self.all().await?.into_iter().find(|it| it.session_id == id.as_str());
         match listed {
@@ -106,7 +107,7 @@ impl StoredSessions<'_> {
     }
 
     async fn load(&self, id: &SessionId) -> Result<Vec<Value>, Error> {
-        // Stores and this module make names of files of it.
+        // Stores and this module use the id in file names.
         if uuid::Uuid::try_parse(id.as_str()).is_err() {
             return Err(SessionError::InvalidId(id.to_string()).into());
         }
@@ -163,7 +164,7 @@ impl SessionCopy {
         Projects::new(&self.config).session(None, &self.id)
     }
 
-    /// What was written since: more lines of the session, and other sessions.
+    /// The lines written since the copy was made: further lines of the session, and all lines of other sessions.
     fn added_lines(&self, id: &SessionId) -> Vec<(String, Vec<Value>)> {
         let files = fs::read_dir(self.folder()).into_iter().flatten().flatten();
         let lines = |path: PathBuf| {
@@ -181,7 +182,7 @@ impl SessionCopy {
 
 impl Drop for SessionCopy {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system's cleaning of temporary files.
+        // If this fails, the system removes the folder with its other temporary files.
         let _ = fs::remove_dir_all(&self.config);
     }
 }

@@ -1,4 +1,4 @@
-//! A conversation with the engine inside: every prompt gets its own answer, whatever else goes on.
+//! A conversation with the embedded engine: every prompt gets its own answer, whatever else happens in the session.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ostler::Client;
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
 
-/// Nothing here takes that long, unless it hangs.
+/// Far more than any step takes; only a step that hangs exceeds it.
 const LIMIT: Duration = Duration::from_secs(60);
 
 async fn client(script: Script, folder: &std::path::Path) -> (ScriptedApi, Client) {
@@ -27,7 +27,7 @@ async fn answer(client: &mut Client, prompt: &str) -> String {
 
 // Mutant: `pending::answers` returns true for every result; the second prompt got the report of the background command.
 #[tokio::test(flavor = "multi_thread")]
-async fn background_work_that_ends_between_prompts_shifts_no_answer() {
+async fn a_background_command_that_ends_between_prompts_does_not_shift_their_answers() {
     let folder = tempfile::tempdir().unwrap();
     let input = json!({"command": "true", "run_in_background": true, "description": "x"});
     let script = Script::new()
@@ -40,7 +40,7 @@ async fn background_work_that_ends_between_prompts_shifts_no_answer() {
         .rule(when(), reply().text("something else"));
     let (api, mut client) = client(script, folder.path()).await;
     answer(&mut client, "begin").await;
-    // The end of the command has had its turn, but nobody has read its result.
+    // The turn about the end of the command is over, but its result was not read yet.
     tokio::time::timeout(LIMIT, api.wait_for_requests(3)).await.expect("a turn for the command");
     assert_eq!(answer(&mut client, "second").await, "the second");
     assert_eq!(answer(&mut client, "third").await, "the third");

@@ -1,4 +1,4 @@
-//! What holds in every entry point holds for the engine inside this process, too: changed input, sandbox, root, warnings.
+//! Rules for every entry point, checked for the embedded engine: changed input, sandbox, root, warnings, models.
 
 use std::sync::{Arc, Mutex};
 
@@ -35,7 +35,7 @@ async fn run(options: Options) -> Result<Vec<Message>, Error> {
     Ok(messages)
 }
 
-fn told(messages: &[Message]) -> Vec<String> {
+fn notices(messages: &[Message]) -> Vec<String> {
     let notice = |message: &Message| match message {
         Message::System(System::Informational(notice)) => Some(notice.content.clone()),
         _ => None,
@@ -83,7 +83,7 @@ async fn a_sandbox_that_is_not_there_is_not_passed_over() {
     }
     assert!(run_with(json!({"enabled": false, "failIfUnavailable": true})).await.is_ok());
     let messages = run_with(json!({"enabled": true, "failIfUnavailable": false})).await.unwrap();
-    assert!(told(&messages).iter().any(|text| text.contains("no sandbox")), "{messages:?}");
+    assert!(notices(&messages).iter().any(|text| text.contains("no sandbox")), "{messages:?}");
     let settings = home.path().join(".claude/settings.json");
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     std::fs::write(settings, r#"{"sandbox": {"enabled": true}}"#).unwrap();
@@ -91,7 +91,7 @@ async fn a_sandbox_that_is_not_there_is_not_passed_over() {
     assert!(error.contains("sandbox.enabled"), "the user's own settings: {error}");
 }
 
-/// When a session may run without asking.
+/// When a session may run calls without approval.
 #[derive(PartialEq)]
 enum Bypass {
     Now,
@@ -138,19 +138,19 @@ async fn warnings_about_the_start_reach_the_host() {
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     std::fs::write(settings, r#"{"permissions": {"allow": ["Bash("]}}"#).unwrap();
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Hi."))).await;
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let lines = Arc::clone(&heard);
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let lines = Arc::clone(&received);
     let options = options(&api, home.path())
         .on_stderr(move |line| lines.lock().unwrap().push(line.to_owned()));
     let messages = run(options).await.unwrap();
     let is_it = |text: &String| text.contains("Bash(") && text.contains("permissions.allow[0]");
-    assert!(told(&messages).iter().any(is_it), "{messages:?}");
-    assert!(heard.lock().unwrap().iter().any(is_it), "{heard:?}");
+    assert!(notices(&messages).iter().any(is_it), "{messages:?}");
+    assert!(received.lock().unwrap().iter().any(is_it), "{received:?}");
 }
 
 // Mutant: the fallback model is sent as it is written; a budget counts a model without a price as free.
 #[tokio::test]
-async fn models_by_short_name_and_without_a_price() {
+async fn a_fallback_model_may_have_a_short_name_and_a_budget_requires_a_known_price() {
     let home = tempfile::tempdir().unwrap();
     let api = ScriptedApi::start(
         Script::new()

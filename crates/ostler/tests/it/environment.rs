@@ -1,6 +1,6 @@
-//! Commands that run without approval, really run: nothing in their environment, and nothing that changes after they were
-//! judged, makes them start another program. Each attack is also run with a rule for all of Bash, where it must succeed:
-//! an attack that does nothing would prove nothing.
+//! Runs commands that need no approval, and attacks them: neither a variable of their environment nor a change after the
+//! permission decision makes them start another program. Each attack also runs with a rule that allows all of Bash, where
+//! it must succeed; otherwise the test would prove nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,7 +12,7 @@ use ostler::{Options, PermissionMode, query};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
 
-/// A repository with programs that leave a canary, in a folder of its own beside a home.
+/// A temporary folder with a home and a repository whose programs create a canary file.
 struct Bench {
     folder: tempfile::TempDir,
 }
@@ -88,7 +88,7 @@ impl Bench {
         options
     }
 
-    /// Whether a command leaves the canary.
+    /// Whether a command creates the canary file.
     async fn runs(&self, command: &str, change: impl FnOnce(Options) -> Options) -> bool {
         let _ = fs::remove_file(self.canary());
         let script = Script::new()
@@ -144,11 +144,14 @@ async fn no_variable_makes_a_harmless_command_start_another_program() {
             options
         };
         let allowing = |options: Options| by_host(options).allow(["Bash"]);
-        assert!(bench.runs(command, allowing).await, "no attack: {variables:?} {command}");
+        assert!(
+            bench.runs(command, allowing).await,
+            "the attack has no effect: {variables:?} {command}"
+        );
         if bench.runs(command, by_host).await {
             failed.push(format!("host: {variables:?} {command}"));
         }
-        // The same by the user's settings; `HOME` says where those are.
+        // The same variables in the user's settings; not for `HOME`, which decides where the settings are.
         if !variables.iter().any(|(name, _)| *name == "HOME") {
             let env: serde_json::Map<_, _> =
                 filled.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
@@ -173,10 +176,11 @@ async fn a_command_does_not_put_a_program_on_the_search_path_and_start_it() {
         options.permission_mode(PermissionMode::AcceptEdits)
     };
     assert!(!bench.runs(command, with_path).await);
-    assert!(bench.runs(command, |options| with_path(options).allow(["Bash"])).await, "no attack");
+    let is_effective = bench.runs(command, |options| with_path(options).allow(["Bash"])).await;
+    assert!(is_effective, "the attack has no effect");
 }
 
-/// What happens to the repository while the command runs that was judged before.
+/// Changes the repository after the permission decision, while the command runs.
 fn change_repository(project: &Path, change: &str) {
     let program = project.join("evil").display().to_string();
     match change {
@@ -209,7 +213,7 @@ async fn a_repository_that_changes_after_the_judgement_starts_nothing() {
             let status = Command::new("mkfifo").arg(&fifo).status().unwrap();
             assert!(status.success());
             let project = bench.path("project");
-            // The command waits at the pipe: it has been judged by then, and git has not been started.
+            // The command waits at the pipe: the permission decision was made, and git has not started.
             let changed = std::thread::spawn(move || {
                 let _pipe = fs::OpenOptions::new().write(true).open(fifo).unwrap();
                 change_repository(&project, change);

@@ -1,8 +1,8 @@
-//! What an engine inside this process tells its host when something is wrong with it.
+//! The errors that an embedded engine reports to its host.
 
 use ostler::{Error, ErrorKind, Options};
 
-/// Options for a session in a folder of its own, whose API nobody answers for.
+/// Options for a session whose API does not answer.
 fn options(home: &std::path::Path) -> Options {
     let mut options = ostler::options()
         .cwd(home)
@@ -22,7 +22,7 @@ async fn error(change: impl FnOnce(&mut Options)) -> Error {
 }
 
 #[tokio::test]
-async fn a_setting_that_no_engine_honours_is_refused_by_its_name() {
+async fn an_unknown_extra_argument_is_refused_and_the_error_names_it() {
     for name in ["seed", "stop", "presence-penalty", "frequency-penalty"] {
         let error = error(|options| {
             options.engine.extra_args = vec![(name.to_owned(), Some("1".to_owned()))];
@@ -35,18 +35,18 @@ async fn a_setting_that_no_engine_honours_is_refused_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_user_cannot_be_chosen_for_this_process() {
+async fn the_option_user_is_refused_for_an_engine_in_this_process() {
     let error = error(|options| options.engine.user = Some("nobody".to_owned())).await;
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert!(error.to_string().contains("cannot run as nobody"), "{error}");
 }
 
-/// A change that makes an engine fail, and what its host is told.
+/// A change that makes an engine fail, the kind of the error, and texts that the error contains.
 type Trouble = (fn(&mut Options), ErrorKind, &'static [&'static str]);
 
 #[rustfmt::skip]
 const TROUBLES: &[Trouble] = &[
-    // The API is not there.
+    // The API does not answer.
     (|_| {}, ErrorKind::Api, &["127.0.0.1:9"]),
     (|it| it.context.settings = Some(r#"{"permissions": 7}"#.to_owned()), ErrorKind::Usage, &["permissions", "expected an object"]),
     (|it| it.context.settings = Some("no/such.json".to_owned()), ErrorKind::Usage, &["no/such.json"]),
@@ -58,7 +58,7 @@ const TROUBLES: &[Trouble] = &[
 ];
 
 #[tokio::test]
-async fn errors_of_the_engine_have_their_cause() {
+async fn errors_of_the_engine_name_their_cause() {
     for (change, kind, causes) in TROUBLES {
         let error = error(change).await;
         let text = error.to_string();

@@ -1,4 +1,4 @@
-//! The examples, run as programs: without a key, in a fresh home and a folder with two files.
+//! Runs the examples as programs, without a key, in a new home and a folder with two files.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -8,7 +8,7 @@ use ostler_mcp::{CallOptions, Client, ClientOptions, Endpoint};
 use serde_json::json;
 use tokio::process::Command;
 
-/// Generous: it only keeps an example that hangs from hanging everything.
+/// Only an example that hangs exceeds it.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// What an example prints.
@@ -30,11 +30,11 @@ async fn run(name: &str) -> String {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}\n{stdout}\n{stderr}", output.status);
-    assert_eq!(stderr, "", "an example has nothing to say there\n{stdout}");
+    assert_eq!(stderr, "", "an example must not write to stderr\n{stdout}");
     stdout
 }
 
-/// Cargo puts examples beside the folder of the tests.
+/// The built program of an example. Cargo puts examples next to the folder of the tests.
 fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let built = test.ancestors().nth(2).unwrap();
@@ -47,26 +47,27 @@ fn program(name: &str) -> PathBuf {
     program
 }
 
-/// Fails unless these words come in this order.
+/// Fails unless `text` contains these parts in this order.
 #[track_caller]
-fn in_order(text: &str, words: &[&str]) {
+fn in_order(text: &str, parts: &[&str]) {
     let mut rest = text;
-    for word in words {
-        let found = rest.find(word);
-        let at = found.unwrap_or_else(|| panic!("no {word:?} where it should be in:\n{text}"));
-        rest = &rest[at + word.len()..];
+    for part in parts {
+        let found = rest.find(part);
+        let at = found
+            .unwrap_or_else(|| panic!("{part:?} is missing or in the wrong place in:\n{text}"));
+        rest = &rest[at + part.len()..];
     }
 }
 
 #[tokio::test]
 async fn quick_start_says_what_is_in_the_folder() {
-    let said = run("quick_start").await;
-    in_order(&said, &["I list the files", "apple.txt"]);
-    assert!(said.contains("pear.txt"), "{said}");
+    let printed = run("quick_start").await;
+    in_order(&printed, &["I list the files", "apple.txt"]);
+    assert!(printed.contains("pear.txt"), "{printed}");
 }
 
 #[test]
-fn the_quick_start_stays_quick_and_is_what_the_documents_show() {
+fn the_quick_start_has_at_most_12_lines_and_the_documents_show_the_same_code() {
     let manifest = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| std::fs::read_to_string(manifest.join(path)).unwrap();
     let example = read("examples/quick_start.rs");
@@ -84,37 +85,37 @@ fn the_quick_start_stays_quick_and_is_what_the_documents_show() {
 }
 
 #[test]
-fn no_example_is_forgotten() {
+fn every_example_is_run_by_a_test() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let run_here = include_str!("examples.rs");
     for entry in std::fs::read_dir(folder).unwrap() {
         let name = entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned();
         let is_run =
             ["run", "program"].iter().any(|it| run_here.contains(&format!("{it}(\"{name}\")")));
-        assert!(is_run, "nothing runs the example {name}");
+        assert!(is_run, "no test runs the example {name}");
     }
 }
 
 #[tokio::test]
 async fn streaming_shows_text_as_it_comes_and_the_calls_between() {
-    let said = run("streaming").await;
+    let printed = run("streaming").await;
     in_order(
-        &said,
+        &printed,
         &["I list the files", "[Glob {", "apple.txt", "[Glob {", "2 files", "turns, 0 $]"],
     );
 }
 
 #[tokio::test]
 async fn conversation_remembers_between_prompts() {
-    let said = run("conversation").await;
-    in_order(&said, &["agent: I wrote notes.txt.", "agent: I read notes.txt.", "good morning"]);
+    let printed = run("conversation").await;
+    in_order(&printed, &["agent: I wrote notes.txt.", "agent: I read notes.txt.", "good morning"]);
 }
 
 #[tokio::test]
-async fn permissions_are_asked_for_once_changed_and_denied() {
-    let said = run("permissions").await;
+async fn permissions_are_asked_for_once_and_calls_are_changed_and_denied() {
+    let printed = run("permissions").await;
     in_order(
-        &said,
+        &printed,
         &[
             "> write one to a.txt\n? Write ",
             "I wrote a.txt.",
@@ -130,15 +131,15 @@ async fn permissions_are_asked_for_once_changed_and_denied() {
 
 #[tokio::test]
 async fn questions_are_answered() {
-    let said = run("questions").await;
-    in_order(&said, &["Which colour do you like? (red, green, blue)\n", "You chose blue."]);
+    let printed = run("questions").await;
+    in_order(&printed, &["Which colour do you like? (red, green, blue)\n", "You chose blue."]);
 }
 
 #[tokio::test]
 async fn hooks_guard_and_log() {
-    let said = run("hooks").await;
+    let printed = run("hooks").await;
     in_order(
-        &said,
+        &printed,
         &[
             "> run `echo hello`\nlog: Bash {\"command\":\"echo hello\"",
             "hello\n",
@@ -146,14 +147,14 @@ async fn hooks_guard_and_log() {
             "secrets stay where they are",
         ],
     );
-    assert_eq!(said.matches("log: ").count(), 1, "{said}");
+    assert_eq!(printed.matches("log: ").count(), 1, "{printed}");
 }
 
 #[tokio::test]
 async fn custom_tools_are_functions_of_the_program() {
-    let said = run("custom_tools").await;
+    let printed = run("custom_tools").await;
     in_order(
-        &said,
+        &printed,
         &[
             "celsius=21.5\nto_fahrenheit says: 70.7 °F",
             "celsius=-300\nThat did not work: nothing is that cold",
@@ -163,10 +164,10 @@ async fn custom_tools_are_functions_of_the_program() {
 }
 
 #[tokio::test]
-async fn subagents_are_watched_and_asked_about() {
-    let said = run("subagents").await;
+async fn calls_of_subagents_are_shown_and_require_approval() {
+    let printed = run("subagents").await;
     in_order(
-        &said,
+        &printed,
         &[
             "agent calls Agent",
             "? a subagent wants Bash {\"command\":\"touch a.txt\"",
@@ -174,11 +175,11 @@ async fn subagents_are_watched_and_asked_about() {
             "turns]",
         ],
     );
-    assert!(said.contains("  subagent calls Bash"), "{said}");
+    assert!(printed.contains("  subagent calls Bash"), "{printed}");
 }
 
 #[tokio::test]
-async fn an_mcp_server_is_a_program_for_any_client() {
+async fn the_mcp_server_example_works_with_our_client() {
     let server = Endpoint::program(program("mcp_server").to_str().unwrap(), [""; 0]);
     let connected = Client::connect("calc", server, ClientOptions::default());
     let client = tokio::time::timeout(LIMIT, connected).await.unwrap().unwrap();
@@ -192,7 +193,7 @@ async fn an_mcp_server_is_a_program_for_any_client() {
     client.close().await;
 }
 
-/// The official client, given the official way to start a program, and nothing of ours.
+/// The official client with its own stdio transport.
 const OFFICIAL_CLIENT: &str = r#"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
@@ -215,50 +216,50 @@ async fn the_official_mcp_client_uses_the_server() {
     node.args(["--input-type=module", "--eval", OFFICIAL_CLIENT]).current_dir(peers);
     node.env("SERVER", program("mcp_server")).stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(LIMIT, node.output()).await.unwrap().unwrap();
-    let (said, trouble) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}{trouble}");
-    let facts: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(facts, json!([["add"], "5", "3.14159", "Explain rain to a child."]));
+    assert!(output.status.success(), "{stdout}{stderr}");
+    let answers: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(answers, json!([["add"], "5", "3.14159", "Explain rain to a child."]));
 }
 
 #[tokio::test]
 async fn structured_output_is_a_value() {
-    let said = run("structured_output").await;
-    in_order(&said, &["- ", ".txt\n- ", ".txt\n", "apple.txt"]);
-    assert!(said.starts_with("- "), "{said}");
+    let printed = run("structured_output").await;
+    in_order(&printed, &["- ", ".txt\n- ", ".txt\n", "apple.txt"]);
+    assert!(printed.starts_with("- "), "{printed}");
 }
 
 #[tokio::test]
 async fn sessions_are_resumed_and_forked() {
-    let said = run("sessions").await;
+    let printed = run("sessions").await;
     let expected = "a new session\nthe same session: true\nanother session: true\nthe copy again: true\nits title: Files\n";
-    assert_eq!(said, expected);
+    assert_eq!(printed, expected);
 }
 
 #[tokio::test]
-async fn interrupt_stops_a_turn_and_leaves_the_session() {
-    let said = run("interrupt").await;
+async fn interrupt_stops_a_turn_and_the_session_continues() {
+    let printed = run("interrupt").await;
     in_order(
-        &said,
+        &printed,
         &["stopping it\n", "stopped: error_during_execution\n", "I found 2 files here."],
     );
 }
 
 #[tokio::test]
-async fn background_work_is_started_and_its_end_is_heard() {
-    let said = run("background").await;
+async fn background_work_is_started_and_its_end_is_reported() {
+    let printed = run("background").await;
     in_order(
-        &said,
+        &printed,
         &["started: ", "runs in the background now.", "ended: ", "agent: Something ended"],
     );
 }
 
 #[tokio::test]
-async fn offline_tests_come_from_a_recording() {
-    let said = run("offline_test").await;
+async fn offline_tests_are_answered_from_a_recording() {
+    let printed = run("offline_test").await;
     in_order(
-        &said,
+        &printed,
         &[
             "recorded: Here is apple.txt:",
             "red",
@@ -273,10 +274,10 @@ async fn offline_tests_come_from_a_recording() {
 }
 
 #[tokio::test]
-async fn errors_tell_what_to_do() {
-    let said = run("errors").await;
+async fn errors_come_with_advice() {
+    let printed = run("errors").await;
     in_order(
-        &said,
+        &printed,
         &[
             "no engine: ",
             "-> install an engine",

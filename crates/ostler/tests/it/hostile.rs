@@ -1,4 +1,4 @@
-//! Hostile commands and a hostile project through the Rust SDK, with the engine in this process.
+//! Hostile commands and a hostile project, through the Rust SDK with the embedded engine.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use ostler::{Decision, Message, Options, PermissionMode, query};
 use ostler_testkit::{Script, ScriptedApi, hostile, reply, when};
 use serde_json::json;
 
-/// A folder for the project, one for what lies outside, and the API of a model that makes one call.
+/// A folder for the project, a folder outside it, and the API of a model that makes one call.
 struct Stage {
     project: tempfile::TempDir,
     outside: tempfile::TempDir,
@@ -23,7 +23,7 @@ impl Stage {
         Self { project: folder(), outside: folder(), api: ScriptedApi::start(script).await }
     }
 
-    /// As a host would write them that knows nothing of settings: none of the project's files count.
+    /// The options of a host that does not mention settings, so that the project's files must not count.
     fn options(&self) -> Options {
         let mut options = ostler::options()
             .cwd(self.project.path())
@@ -36,7 +36,7 @@ impl Stage {
         options
     }
 
-    /// Whether the call was refused, as the model was told.
+    /// Whether the model received an error as the result of its call.
     fn refused(&self) -> bool {
         self.api.requests().last().unwrap().tool_results().last().unwrap().is_error
     }
@@ -51,20 +51,20 @@ async fn run(prompt: &str, options: Options) {
     assert!(is_over, "a run ends with a result");
 }
 
-/// Denies every call and keeps what was asked about.
+/// Options with a callback that denies every call, and the list of the commands that it was asked about.
 fn asking(options: Options) -> (Options, Arc<Mutex<Vec<String>>>) {
     let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-    let kept = Arc::clone(&asked);
+    let commands = Arc::clone(&asked);
     let options = options.on_permission(move |request| {
         let command = request.input["command"].as_str().unwrap_or_default().to_owned();
-        kept.lock().unwrap().push(command);
+        commands.lock().unwrap().push(command);
         async { Decision::deny("no") }
     });
     (options, asked)
 }
 
 fn absent(canary: &Path, command: &str) {
-    assert!(!canary.exists(), "{command} left the canary");
+    assert!(!canary.exists(), "{command} created the canary file");
 }
 
 // Seen to fail with an engine that allows commands that require approval.

@@ -1,4 +1,4 @@
-//! The facade: the SDK with the engine inside this process, against the scripted Messages API.
+//! The facade: the SDK with the embedded engine, against the scripted Messages API.
 
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 

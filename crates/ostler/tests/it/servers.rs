@@ -1,4 +1,4 @@
-//! MCP servers: functions of this program, and somebody else's program.
+//! MCP servers made of functions of this program, and a server that is another program.
 
 use ostler::mcp::{Server, tool};
 use ostler::{Message, Options, query};
@@ -94,13 +94,13 @@ async fn a_tool_of_a_server_requires_approval_and_its_errors_are_reported() {
     ] {
         let api = ScriptedApi::start(script(input)).await;
         let options = options(&api, home.path()).server(calc()).allow(["mcp__calc__add"]);
-        let told = last(&answer(&api, options).await);
-        assert!(told.contains(expected), "{told}");
+        let text = last(&answer(&api, options).await);
+        assert!(text.contains(expected), "{text}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_is_reported_and_the_rest_works() {
+async fn a_server_that_does_not_start_is_reported_and_the_session_works_without_it() {
     let home = tempfile::tempdir().unwrap();
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Fine."))).await;
     let broken = json!({"command": "/no/such/server", "args": []});

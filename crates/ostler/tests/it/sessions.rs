@@ -1,4 +1,4 @@
-//! Stored sessions: listed, read, renamed, tagged, deleted and forked, and the same by the official Python SDK.
+//! Stored sessions: list, read, rename, tag, delete and fork them; also compared with the official Python SDK.
 
 mod folder;
 mod peers;
@@ -14,15 +14,15 @@ use self::folder::{BUSY, COMPACTED, Folder, LONG, OTHER, SIDECHAIN, TITLED, WORK
 
 fn texts(messages: &[Message]) -> Vec<String> {
     let text = |message: &Message| match message {
-        Message::User(said) => {
-            said.message.content.as_ref().map(|it| it.text()).unwrap_or_default()
+        Message::User(user) => {
+            user.message.content.as_ref().map(|it| it.text()).unwrap_or_default()
         }
-        Message::Assistant(said) => {
+        Message::Assistant(assistant) => {
             let calls = message.tool_uses().map(|call| call.name.clone());
-            let text = said.message.content.iter().filter_map(|block| block.as_text());
+            let text = assistant.message.content.iter().filter_map(|block| block.as_text());
             text.map(str::to_owned).chain(calls).collect()
         }
-        _ => panic!("neither the user nor the model says {message:?}"),
+        _ => panic!("not a message of the user or the model: {message:?}"),
     };
     messages.iter().map(text).collect()
 }
@@ -53,7 +53,7 @@ async fn a_listing_shows_title_tag_branch_and_times() {
     assert_eq!(info.git_branch.as_deref(), Some("main"));
     assert_eq!(info.tag.as_deref(), Some("kept"));
     assert_eq!(info.cwd.as_deref(), Some(folder.cwd()));
-    assert!(info.created_at.unwrap() > info.last_modified, "files of the test are dated back");
+    assert!(info.created_at.unwrap() > info.last_modified, "the test sets the files' times back");
     for missing in ["550e8400-e29b-41d4-a716-446655440000", "not-an-id", SIDECHAIN] {
         assert_eq!(folder.sessions().info(missing).await.unwrap(), None, "{missing}");
     }
@@ -62,12 +62,12 @@ async fn a_listing_shows_title_tag_branch_and_times() {
 }
 
 #[tokio::test]
-async fn the_conversation_is_read_without_what_only_the_model_saw() {
+async fn the_conversation_is_read_without_messages_that_only_the_model_saw() {
     let folder = Folder::new();
-    let said = folder.sessions().messages(BUSY).await.unwrap();
-    assert_eq!(texts(&said), ["two things", "Bash", "Read", "", "", "both done"]);
-    let said = folder.sessions().messages(COMPACTED).await.unwrap();
-    assert_eq!(texts(&said), ["the summary", "after it"]);
+    let messages = folder.sessions().messages(BUSY).await.unwrap();
+    assert_eq!(texts(&messages), ["two things", "Bash", "Read", "", "", "both done"]);
+    let messages = folder.sessions().messages(COMPACTED).await.unwrap();
+    assert_eq!(texts(&messages), ["the summary", "after it"]);
 }
 
 #[tokio::test]
@@ -103,11 +103,11 @@ async fn a_fork_has_the_conversation_up_to_a_message_and_new_uuids() {
     let half = sessions.fork_with(TITLED, options).await.unwrap();
     assert_eq!(texts(&sessions.messages(half.clone()).await.unwrap()), ["hello", "hi"]);
     assert_eq!(sessions.info(half).await.unwrap().unwrap().summary, "Half");
-    assert_eq!(sessions.messages(TITLED).await.unwrap(), original, "the original is as it was");
+    assert_eq!(sessions.messages(TITLED).await.unwrap(), original, "the original has not changed");
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_says_why() {
+async fn an_operation_that_fails_names_the_reason() {
     let folder = Folder::new();
     let sessions = folder.sessions();
     let unknown = "550e8400-e29b-41d4-a716-446655440000";
@@ -127,14 +127,14 @@ async fn what_cannot_be_done_says_why() {
 
 fn uuid(message: &Message) -> String {
     let uuid = match message {
-        Message::User(said) => said.uuid.clone().unwrap(),
-        Message::Assistant(said) => said.uuid.clone(),
+        Message::User(user) => user.uuid.clone().unwrap(),
+        Message::Assistant(assistant) => assistant.uuid.clone(),
         _ => panic!("{message:?}"),
     };
     uuid.to_string()
 }
 
-/// The store of a program that has the sessions of the folder.
+/// A store with copies of the folder's sessions.
 async fn store_of(folder: &Folder) -> Arc<InMemorySessionStore> {
     let store = Arc::new(InMemorySessionStore::new());
     let project = project_key(folder.cwd());
@@ -148,7 +148,7 @@ async fn store_of(folder: &Folder) -> Arc<InMemorySessionStore> {
 }
 
 #[tokio::test]
-async fn sessions_of_a_store_are_listed_and_read_as_those_on_disk() {
+async fn sessions_of_a_store_are_listed_and_read_like_those_on_disk() {
     let folder = Folder::new();
     let on_disk = folder.sessions().folder(folder.cwd());
     let stored = Sessions::new().folder(folder.cwd()).store(store_of(&folder).await);

@@ -1,4 +1,4 @@
-//! Answers as values, one-shot and in a conversation, and the engine that runs if none is named.
+//! Typed answers, of single prompts and in a conversation, and the engine that runs if the options name none.
 
 use ostler::{Client, ErrorKind, Options};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
@@ -25,9 +25,9 @@ async fn api(script: Script) -> (ScriptedApi, Options, tempfile::TempDir) {
 }
 
 #[tokio::test]
-async fn options_without_an_engine_run_the_one_inside() {
+async fn options_without_an_engine_use_the_embedded_one() {
     let (_api, options, _home) = api(Script::new().rule(when(), reply().text("from inside"))).await;
-    // There is no program anywhere.
+    // No engine program can be found.
     let options = options.env("PATH", "").env("OSTLER_ENGINE", "");
     let result = ostler::prompt("hello", options.clone()).await.unwrap();
     assert_eq!(result.result.as_deref(), Some("from inside"));
@@ -39,7 +39,7 @@ async fn options_without_an_engine_run_the_one_inside() {
 }
 
 #[tokio::test]
-async fn an_enum_is_an_answer() {
+async fn an_answer_can_be_an_enum() {
     let answer = json!({"value": {"Broken": {"line": 3}}});
     let script = Script::new().rule(when(), reply().tool_use("StructuredOutput", answer));
     let (_api, options, _home) = api(script).await;

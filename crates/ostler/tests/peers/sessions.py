@@ -1,4 +1,4 @@
-"""What the official SDK says about the sessions of a folder, as one JSON value per command on standard input."""
+"""Runs commands of standard input on stored sessions with the official SDK; prints one JSON value for each."""
 
 import json
 import sys
@@ -21,8 +21,8 @@ def info(session):
     }
 
 
-def message(said):
-    return {"type": said.type, "uuid": said.uuid, "session": said.session_id, "message": said.message}
+def message(entry):
+    return {"type": entry.type, "uuid": entry.uuid, "session": entry.session_id, "message": entry.message}
 
 
 def run(name, args):
@@ -32,7 +32,7 @@ def run(name, args):
         found = sdk.get_session_info(**args)
         return found and info(found)
     if name == "messages":
-        return [message(said) for said in sdk.get_session_messages(**args)]
+        return [message(entry) for entry in sdk.get_session_messages(**args)]
     if name == "rename":
         return sdk.rename_session(**args)
     if name == "tag":

@@ -1,4 +1,4 @@
-//! A second store, over a folder, to show that the contract can be kept by another kind of store.
+//! A second store, in a folder, to show that another kind of store can fulfil the contract.
 
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
@@ -11,8 +11,8 @@ use ostler_sdk::session_store::{SessionKey, SessionStoreError, StoreFuture, Stor
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// One file per transcript: `<project>/<session>/main` for the conversation, `<project>/<session>/sub/<subpath>` for others.
-/// `/` of a subpath is written `%`.
+/// One file per transcript: `<project>/<session>/main` for the conversation, `<project>/<session>/sub/<subpath>` for
+/// others. `/` of a subpath is written `%`.
 pub(super) struct FolderStore(TempDir);
 
 impl FolderStore {

@@ -48,8 +48,8 @@ async fn what_cannot_be_understood_is_refused_before_the_stream() {
             assert_eq!(said["error"]["message"], words, "{said}");
         }
     };
-    refused(json!({"runId": "r", "messages": []}), "`threadId` must be there").await;
-    refused(json!({"threadId": "t", "runId": "r"}), "`messages` must be there").await;
+    refused(json!({"runId": "r", "messages": []}), "`threadId` must be present").await;
+    refused(json!({"threadId": "t", "runId": "r"}), "`messages` must be present").await;
     refused(json!([]), "`the body` must be a JSON object").await;
     let newer = with(input("r", &[]), "protocolVersion", json!("2.0"));
     refused(newer, "this server speaks AG-UI 1.x, not 2.x").await;

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 /// Has a title, a tag and two prompts.
 pub(crate) const TITLED: &str = "00000000-0000-4000-8000-000000000001";
-/// Ran two tools at once; also has lines for the model alone, of a subagent and of nobody.
+/// Ran two tools at once; also has a line for the model alone, one of a subagent and one of an unknown type.
 pub(crate) const BUSY: &str = "00000000-0000-4000-8000-000000000002";
 /// Was compacted.
 pub(crate) const COMPACTED: &str = "00000000-0000-4000-8000-000000000003";
-/// Is longer than the parts that a listing reads.
+/// Is longer than the beginning and the end that a listing reads.
 pub(crate) const LONG: &str = "00000000-0000-4000-8000-000000000004";
-/// Is a subagent's, and not listed.
+/// Belongs to a subagent and is not listed.
 pub(crate) const SIDECHAIN: &str = "00000000-0000-4000-8000-000000000005";
 /// Belongs to another git worktree of the same repository.
 pub(crate) const WORKTREE: &str = "00000000-0000-4000-8000-000000000006";
@@ -37,7 +37,7 @@ impl Folder {
         for path in [&entry, &linked, &other, &folder.cwd.join(".git/refs")] {
             fs::create_dir_all(path).unwrap();
         }
-        // As much of a repository as git itself wants to see.
+        // The minimum that git accepts as a repository.
         fs::create_dir_all(folder.cwd.join(".git/objects")).unwrap();
         fs::write(folder.cwd.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         fs::write(entry.join("HEAD"), "ref: refs/heads/side\n").unwrap();
@@ -82,7 +82,7 @@ impl Folder {
         self.config().join("projects").join(name)
     }
 
-    /// Writes a session, a minute newer than the one with the id before.
+    /// Writes a session. Its file is a minute newer than that of the session with the preceding id.
     fn put(&self, cwd: &Path, id: &str, lines: &[Value]) {
         let folder = self.project(cwd);
         fs::create_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! The official Python SDK on the same folder: it lists, reads and changes sessions as this crate does.
+//! Compares this crate with the official Python SDK on the same folder: listing, reading and changing sessions.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // A test that failed leaves it waiting for commands; it may have ended already.
+        // After a failed test it still waits for commands; otherwise it may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -54,8 +54,8 @@ fn millis(time: SystemTime) -> u128 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis()
 }
 
-/// In the form of the driver.
-fn shown(info: &SessionInfo) -> Value {
+/// As the Python driver prints it.
+fn info_json(info: &SessionInfo) -> Value {
     json!({
         "id": info.id, "summary": info.summary, "last_modified": millis(info.last_modified),
         "file_size": info.file_size, "custom_title": info.custom_title, "first_prompt": info.first_prompt,
@@ -63,7 +63,7 @@ fn shown(info: &SessionInfo) -> Value {
     })
 }
 
-fn said(message: &Message) -> Value {
+fn message_json(message: &Message) -> Value {
     let (kind, uuid, session, message) = match message {
         Message::User(it) => ("user", json!(it.uuid), json!(it.session_id), json!(it.message)),
         Message::Assistant(it) => {
@@ -81,7 +81,7 @@ async fn the_official_sdk_lists_and_reads_the_same() {
     let mut python = Python::start(&folder);
     let here = folder.sessions().folder(folder.cwd());
     let directory = json!({"directory": folder.cwd()});
-    let list = |listed: Vec<SessionInfo>| listed.iter().map(shown).collect::<Value>();
+    let list = |listed: Vec<SessionInfo>| listed.iter().map(info_json).collect::<Value>();
     assert_eq!(list(here.list().await.unwrap()), python.ask("list", directory));
     let alone = json!({"directory": folder.cwd(), "include_worktrees": false});
     let ours = here.clone().without_worktrees().list().await.unwrap();
@@ -92,10 +92,10 @@ async fn the_official_sdk_lists_and_reads_the_same() {
     for id in [TITLED, BUSY, COMPACTED, LONG, SIDECHAIN, WORKTREE, OTHER, "nonsense"] {
         let info = folder.sessions().info(id).await.unwrap();
         let theirs = python.ask("info", json!({"session_id": id}));
-        assert_eq!(info.as_ref().map_or(Value::Null, shown), theirs);
+        assert_eq!(info.as_ref().map_or(Value::Null, info_json), theirs);
         let theirs = python.ask("messages", json!({"session_id": id}));
         let ours = folder.sessions().messages(id).await.unwrap_or_default();
-        assert_eq!(ours.iter().map(said).collect::<Value>(), theirs, "{id}");
+        assert_eq!(ours.iter().map(message_json).collect::<Value>(), theirs, "{id}");
     }
 }
 
@@ -106,7 +106,7 @@ async fn the_official_sdk_and_this_crate_see_each_others_changes() {
     let mut python = Python::start(&folder);
     let sessions = folder.sessions();
     let same = async |python: &mut Python, id: &str| {
-        let info = shown(&sessions.info(id).await.unwrap().unwrap());
+        let info = info_json(&sessions.info(id).await.unwrap().unwrap());
         assert_eq!(info, python.ask("info", json!({"session_id": id})));
         info
     };
@@ -129,7 +129,7 @@ async fn the_official_sdk_and_this_crate_see_each_others_changes() {
         let copy = sessions.messages(fork).await.unwrap();
         assert_eq!(texts(&copy), ["hello", "hi"]);
         let read = python.ask("messages", json!({"session_id": fork}));
-        assert_eq!(copy.iter().map(said).collect::<Value>(), read);
+        assert_eq!(copy.iter().map(message_json).collect::<Value>(), read);
     }
     sessions.delete(BUSY).await.unwrap();
     let gone = python.ask("delete", json!({"session_id": BUSY}));
