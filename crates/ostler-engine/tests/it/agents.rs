@@ -93,7 +93,7 @@ async fn a_subagent_works_in_its_own_conversation_and_reports() {
     host.prompt("delegate").await;
     host.result().await;
     let id = task_id(&host);
-    let report = format!("Report.\n[agent {id}; to go on with it, give its id as `resume`]");
+    let report = format!("Report.\n[agent {id}; to continue it, pass its id as `resume`]");
     assert_eq!(
         host.story()[2..],
         [

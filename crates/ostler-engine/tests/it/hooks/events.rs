@@ -349,7 +349,9 @@ async fn hooks_that_nothing_sets_off_are_reported_once() {
         .collect();
     assert_eq!(
         remarks,
-        ["hooks for TeammateIdle, WorktreeCreate never run: nothing sets them off yet"]
+        [
+            "hooks for TeammateIdle, WorktreeCreate never run: these events do not happen in this version"
+        ]
     );
     assert_eq!(names(&ledger.entries()), ["Stop"]);
 }
