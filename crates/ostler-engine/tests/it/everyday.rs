@@ -1,4 +1,4 @@
-//! What the permission judge costs: everyday commands, and which of them require approval.
+//! How often users are asked: everyday commands, and which of them require approval.
 //!
 //! `cargo test -p ostler-engine --test it everyday -- --nocapture` prints a table.
 
@@ -35,7 +35,7 @@ fn list() -> Vec<Everyday> {
     list
 }
 
-/// A project as they are: a repository with some files.
+/// A typical project: a repository with some files.
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for file in [
@@ -88,7 +88,7 @@ fn runs(policy: &Policy, command: &str) -> bool {
     policy.decide(&facts).outcome == Outcome::Allow
 }
 
-// Seen to fail when `git status` asks in a trusted folder, and when a word with `$` is taken for a literal one.
+// Fails when `git status` asks in a trusted folder, and when a word with `$` is taken for a literal one.
 #[test]
 fn everyday_commands_need_approval_only_where_the_list_says_so() {
     let folder = project();
