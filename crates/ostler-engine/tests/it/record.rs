@@ -81,7 +81,7 @@ async fn a_damaged_file_is_reported_with_its_line() {
     check(whole.replace("\"ostler_recording\":1", "\"ostler_recording\":2"), "cannot read it");
     check(String::new(), "is not a recording");
     let second = whole.lines().nth(1).unwrap().to_owned();
-    check(second, "does not begin as a recording does");
+    check(second, "does not begin with the header of a recording");
     check(
         whole.replacen("\"messages\":[", "\"goes_on_from\":7,\"messages\":[", 1),
         "no exchange 7",
