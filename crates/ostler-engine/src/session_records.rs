@@ -44,7 +44,7 @@ impl SessionRecords {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        let text = format!("{path} has no checkpoint and will not be put back by a rewind: {why}");
+        let text = format!("{path} has no checkpoint and a rewind will not restore it: {why}");
         outbox.inform(text, "warning", Some("checkpoint_failed")).await;
     }
 

@@ -1,4 +1,4 @@
-//! Opens, reads and replaces files without surprises: no reader waits for a pipe, and no crash leaves half a file.
+//! Opens, reads and replaces files safely: no reader waits for a pipe, and no crash leaves half a file.
 
 mod passed_pipe;
 mod regular;
