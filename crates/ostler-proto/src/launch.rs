@@ -44,7 +44,7 @@ pub use self::set::OddArgument;
 pub struct Launch {
     /// Which model answers, and how.
     pub model: ModelOptions,
-    /// What ends a turn that the model would not end.
+    /// The limits of a turn.
     pub limits: LimitOptions,
 
     /// The permission mode.
@@ -87,7 +87,7 @@ pub struct Launch {
     /// Folders of plugins whose MCP servers are left alone.
     pub plugin_dirs_without_servers: Vec<String>,
 
-    /// What is reported to the host.
+    /// The options for reports to the host.
     pub output: OutputOptions,
 
     /// Setup hooks that run first.

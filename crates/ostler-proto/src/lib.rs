@@ -3,7 +3,7 @@
 //!
 //! This crate has no IO and no clock. It contains:
 //!
-//! - [`frame`]: everything that may stand on a line, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
+//! - [`frame`]: everything that a line may contain, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
 //! - [`message`], [`api`], [`control`], [`permission`], [`hook`], [`mcp`], [`agent`], [`sandbox`], [`tool`]: the
 //!   parts frames are made of;
 //! - [`codec`]: bytes to frames, or to server-sent events, in any portions;

@@ -52,7 +52,7 @@ pub fn progress_call(progress: &ToolProgress) -> &ToolUseId {
     progress.parent_tool_use_id.as_ref().unwrap_or(&progress.tool_use_id)
 }
 
-/// The calls a summary is about; when it does not say, the most recent pending one.
+/// The calls that a summary names; without names, the most recent pending one.
 pub fn summarised_calls(summary: &ToolUseSummary, calls: &Calls) -> Vec<ToolUseId> {
     match &summary.preceding_tool_use_ids {
         Some(ids) => ids.clone(),

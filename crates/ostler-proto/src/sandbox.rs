@@ -1,4 +1,4 @@
-//! Sandbox settings: what commands may touch, as it stands under `sandbox` in settings.
+//! Sandbox settings: what commands may touch, from `sandbox` in settings.
 
 use std::collections::BTreeMap;
 

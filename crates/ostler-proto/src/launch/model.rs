@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
     row!(One<Effort>, "effort", model.effort),
 ];
 
-/// Prices come behind the limits on a command line.
+/// Prices come after the limits on a command line.
 pub(super) const PRICE_ROWS: &[Row] = &[Row {
     names: &["model-price"],
     takes_value: true,

@@ -46,7 +46,7 @@ macro_rules! tools {
                 }
             }
 
-            /// The input as it stands on the wire.
+            /// The input as it is on the wire.
             pub fn to_value(&self) -> Value {
                 match self {
                     $(Self::$tool(input) => encode(input),)+
@@ -105,7 +105,7 @@ macro_rules! tools {
                 }
             }
 
-            /// The output as it stands on the wire.
+            /// The output as it is on the wire.
             pub fn to_value(&self) -> Value {
                 match self {
                     $(Self::$tool(output) => encode(output),)+
