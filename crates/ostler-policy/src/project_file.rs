@@ -289,8 +289,8 @@ mod tests {
         assert_eq!(anywhere.read_text(&root.join("folder/a.md"), 100).unwrap(), "secret");
     }
 
-    // Fails without `NOFOLLOW` in the flags of folders. That of files is for a swap between the check of the file and
-    // its opening, which this test cannot time.
+    // Seen to fail without `NOFOLLOW` in the flags of folders. That of files is for a swap between the check of the
+    // file and its opening, which this test cannot time.
     #[test]
     fn a_file_that_is_swapped_for_a_link_after_the_check_is_not_followed() {
         let (place, root) = stage();

@@ -233,7 +233,7 @@ fn guard(log: &str) -> Value {
     json!({"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]})
 }
 
-// Fails when PreToolUse hooks do not run again: the changed command runs without a check.
+// Seen to fail when PreToolUse hooks do not run again: the changed command runs without a check.
 #[tokio::test]
 async fn a_pre_tool_hook_sees_the_call_as_an_answer_changed_it() {
     for door in [Door::Frame, Door::PromptTool, Door::PermissionHook] {
@@ -269,7 +269,7 @@ async fn a_pre_tool_hook_sees_the_call_as_an_answer_changed_it() {
     }
 }
 
-// Fails when a call that the hook changed after the answer runs without another question.
+// Seen to fail when a call that the hook changed after the answer runs without another question.
 #[tokio::test]
 async fn a_call_that_a_hook_changes_after_the_answer_is_decided_again() {
     // Each time it sees `all`, it changes the call.

@@ -88,7 +88,7 @@ fn runs(policy: &Policy, command: &str) -> bool {
     policy.decide(&facts).outcome == Outcome::Allow
 }
 
-// Fails when `git status` asks in a trusted folder, and when a word with `$` is taken for a literal one.
+// Seen to fail when `git status` asks in a trusted folder, and when a word with `$` is taken for a literal one.
 #[test]
 fn everyday_commands_need_approval_only_where_the_list_says_so() {
     let folder = project();

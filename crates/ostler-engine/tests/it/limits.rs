@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::host::TestHost;
 
-/// Fails if a model that was overloaded once is never asked again in the session.
+/// Seen to fail if a model that was overloaded once is never asked again in the session.
 #[tokio::test]
 async fn the_first_model_is_asked_again_at_the_next_prompt() {
     let script = Script::new()
@@ -32,7 +32,7 @@ async fn the_first_model_is_asked_again_at_the_next_prompt() {
     }
 }
 
-/// Fails if every turn has a new counter, which the tool that starts subagents does not share.
+/// Seen to fail if every turn has a new counter, which the tool that starts subagents does not share.
 #[tokio::test]
 async fn the_token_limit_holds_for_a_turn_with_all_its_subagents() {
     let task =
@@ -99,7 +99,7 @@ async fn a_long_running_tool_sends_heartbeats_and_none_after_its_end() {
     assert!(last < result, "{:#?}", host.story());
 }
 
-/// Fails if the error only says that there is no answer.
+/// Seen to fail if the error only says that there is no answer.
 #[tokio::test]
 async fn a_missing_structured_answer_is_reported_with_the_reason() {
     let schema = json!({"type": "object", "properties": {"verdict": {"type": "object",
@@ -119,7 +119,7 @@ async fn a_missing_structured_answer_is_reported_with_the_reason() {
     }
 }
 
-/// Fails if only the model reads that the answer is invalid.
+/// Seen to fail if only the model reads that the answer is invalid.
 #[tokio::test]
 async fn an_invalid_permission_answer_is_reported_to_the_host() {
     for answer in [Ok(json!({"behavior": "deny"})), Err("callback failed".to_owned())] {

@@ -368,7 +368,7 @@ async fn the_host_can_choose_another_model_and_how_much_it_thinks() {
     assert_eq!(host.api.requests()[1].body["model"], "test-model");
 }
 
-// Fails if `opusplan` and `sonnet[1m]` are sent as written: no API knows these names.
+// Seen to fail if `opusplan` and `sonnet[1m]` are sent as written: no API knows these names.
 #[tokio::test]
 async fn short_names_of_models_mean_what_the_documentation_says() {
     let mut host = TestHost::start(Script::new().rule(when(), reply().text("Yes."))).await;

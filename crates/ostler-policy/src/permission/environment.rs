@@ -210,7 +210,7 @@ mod tests {
         Environment { replaces: true, variables: variables.iter().map(pair).collect() }
     }
 
-    // Fails when `is_needed` is true for every name.
+    // Seen to fail when `is_needed` is true for every name.
     #[test]
     fn a_harmless_command_gets_only_the_variables_that_it_needs() {
         let environment = only(&[

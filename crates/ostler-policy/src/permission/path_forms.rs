@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    // Fails when only the name counts, and not the target of a link.
+    // Seen to fail when only the name counts, and not the target of a link.
     #[test]
     fn a_path_is_decided_with_links_followed() {
         let cwd = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ mod tests {
         assert!(!PathForms::of(&beside).is_inside(cwd.path()));
     }
 
-    // Fails when upper and lower case are compared as different.
+    // Seen to fail when upper and lower case are compared as different.
     #[test]
     fn files_that_affect_later_runs_are_protected() {
         for (path, expected) in [

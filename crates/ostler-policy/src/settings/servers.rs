@@ -109,7 +109,7 @@ mod tests {
         lists.refusal("x", &serde_json::from_value(config).unwrap()).is_some()
     }
 
-    // Fails when `refusal` compares only names, and when a later list replaces an earlier one.
+    // Seen to fail when `refusal` compares only names, and when a later list replaces an earlier one.
     #[test]
     fn a_server_must_be_in_every_allow_list_and_in_no_deny_list() {
         let program = json!({"command": "run", "args": ["it"]});

@@ -117,7 +117,7 @@ fn an_invalid_allow_rule_is_left_out_with_a_warning() {
     assert_eq!(settings.warnings[0].pointer, "permissions.allow[0]");
 }
 
-// Fails when a trusted project may choose `bypassPermissions`.
+// Seen to fail when a trusted project may choose `bypassPermissions`.
 #[test]
 fn a_project_cannot_bypass_permissions_nor_send_keys_elsewhere() {
     let file = json!({
@@ -380,7 +380,7 @@ fn lists_of_servers_and_sandboxes_only_narrow() {
     }
 }
 
-// Fails when a field that the most private file leaves out is lost.
+// Seen to fail when a field that the most private file leaves out is lost.
 #[test]
 fn the_sandbox_settings_of_several_files_are_joined() {
     let user = json!({"sandbox": {"enabled": true, "allowUnsandboxedCommands": false}});

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(walk(folder.path(), Some(1), LOOKED_AT).names.len(), 4, "only the top");
     }
 
-    // Fails without the bound.
+    // Seen to fail without the bound.
     #[test]
     fn the_number_of_searched_files_is_bounded() {
         let folder = tempfile::tempdir().unwrap();

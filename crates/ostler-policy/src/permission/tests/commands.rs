@@ -56,7 +56,7 @@ fn accept_edits_covers_simple_changes_inside_only() {
     }
 }
 
-// The literal grammar has redirections to `/dev/null` and between descriptors only. Fails if acceptEdits allows
+// The literal grammar has redirections to `/dev/null` and between descriptors only. Seen to fail if acceptEdits allows
 // `echo hi > a`.
 #[test]
 fn only_a_rule_lets_the_shell_open_a_file() {
@@ -125,7 +125,7 @@ fn decide_in(policy: &Policy, folder: &Path, command: &str) -> Decision {
     policy.decide(&CallFacts { tool: "Bash", input: &input, effect: &effect })
 }
 
-// Fails when paths are resolved from the session's folder.
+// Seen to fail when paths are resolved from the session's folder.
 #[test]
 fn relative_paths_are_resolved_from_the_shells_folder() {
     let cwd = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn no_rule_is_suggested_that_would_allow_changing_a_protected_path() {
     }
 }
 
-// Fails when no folder counts as a bare repository.
+// Seen to fail when no folder counts as a bare repository.
 #[test]
 fn git_reads_without_approval_only_where_its_settings_are_protected() {
     let cwd = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn git_reads_without_approval_only_where_its_settings_are_protected() {
     assert_eq!(decide_in(&policy, &bare, "/usr/bin/git log").outcome, Outcome::Ask);
 }
 
-// Fails when only the readable parts of a command count.
+// Seen to fail when only the readable parts of a command count.
 #[test]
 fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
     let cwd = tempfile::tempdir().unwrap();

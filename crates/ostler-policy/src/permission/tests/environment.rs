@@ -13,7 +13,7 @@ fn with(cwd: &Path, variables: &[(&str, &str)], rules: &[&str]) -> Policy {
     policy
 }
 
-// Fails when `set_environment` does nothing.
+// Seen to fail when `set_environment` does nothing.
 #[test]
 fn decisions_on_commands_depend_on_their_environment() {
     let cwd = tempfile::tempdir().unwrap();
@@ -37,7 +37,7 @@ fn decisions_on_commands_depend_on_their_environment() {
     }
 }
 
-// Fails when `parts` ignores the environment.
+// Seen to fail when `parts` ignores the environment.
 #[test]
 fn if_a_rule_allows_a_part_the_whole_environment_must_be_harmless() {
     let cwd = tempfile::tempdir().unwrap();
