@@ -26,7 +26,7 @@ struct Shared {
     trouble: watch::Sender<Option<String>>,
     asked: mpsc::UnboundedSender<String>,
     questions: Mutex<Option<mpsc::UnboundedReceiver<String>>>,
-    /// When a session got its prompt, and how long it took until its command had run.
+    /// When each session got its prompt, and the time until its command had run.
     waiting: Mutex<HashMap<String, Instant>>,
     ran: Mutex<Vec<Duration>>,
 }
@@ -67,7 +67,7 @@ impl Audience {
         };
         let waited = tokio::time::timeout(PATIENCE, waited).await;
         waited
-            .with_context(|| format!("heard of {} ends of {count}", *self.0.completed.borrow()))?
+            .with_context(|| format!("received {} ends of {count}", *self.0.completed.borrow()))?
     }
 
     /// Allows all approvals from now on.
@@ -126,7 +126,7 @@ impl Listener {
         let mut socket = connect(desk, session).await?;
         let mut bytes = Vec::new();
         let head = loop {
-            ensure!(socket.read_buf(&mut bytes).await? > 0, "the server hung up");
+            ensure!(socket.read_buf(&mut bytes).await? > 0, "the server closed the connection");
             if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
                 break bytes.drain(..end + 4).collect::<Vec<u8>>();
             }
