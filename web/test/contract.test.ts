@@ -1,4 +1,4 @@
-// The official client makes the same of the same events: what it would send back is what this page sends back.
+// From the same events, the official client and this page build the same conversation to send back.
 
 import { HttpAgent } from "@ag-ui/client";
 import type { AGUIEvent } from "@ag-ui/core";
