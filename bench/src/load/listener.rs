@@ -121,7 +121,7 @@ impl Listener {
         desk: &Desk,
         session: &str,
         audience: &Audience,
-        tells: bool,
+        reports_approvals: bool,
     ) -> Result<Self> {
         let mut socket = connect(desk, session).await?;
         let mut bytes = Vec::new();
@@ -139,7 +139,7 @@ impl Listener {
             session: session.to_owned(),
             arrivals: Arc::clone(&arrivals),
             last: 0,
-            tells,
+            reports_approvals,
         };
         let task = tokio::spawn(async move {
             let mut stream = Vec::new();
@@ -187,7 +187,7 @@ struct Following {
     session: String,
     arrivals: Arc<Mutex<Vec<(u64, Duration)>>>,
     last: u64,
-    tells: bool,
+    reports_approvals: bool,
 }
 
 impl Following {
@@ -227,7 +227,7 @@ impl Following {
         if kind == "run" && data.contains(r#""state":"completed""#) {
             self.shared.completed.send_modify(|count| *count += 1);
         }
-        if self.tells {
+        if self.reports_approvals {
             self.tell(kind, data)?;
         }
         Ok(())

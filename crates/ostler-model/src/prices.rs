@@ -88,7 +88,7 @@ mod tests {
             ("ours-large-2026", Some((10.0, "managed"))),
             ("claude-opus-5-5", Some((1.0, "managed"))),
             ("claude-sonnet-5-5", Some((2.0, "list"))),
-            ("somebody-elses", None),
+            ("other-vendor", None),
         ] {
             assert_eq!(cost(&prices, model, &usage), expected, "{model}");
             assert_eq!(prices.is_priced(model), expected.is_some(), "{model}");

@@ -321,11 +321,11 @@ mod tests {
 
     #[test]
     fn an_unknown_model_has_no_price_and_the_cost_basis_says_so() {
-        assert_eq!(cost("somebody-elses", &usage(1, 1, 1, 1)), None);
+        assert_eq!(cost("other-vendor", &usage(1, 1, 1, 1)), None);
         let fast = Usage { speed: Some("fast".into()), ..usage(1, 1, 1, 1) };
         assert_eq!(cost("claude-opus-5-5", &fast), None);
         let mut total = ModelUsage::default();
-        add(&mut total, "somebody-elses", &usage(1, 2, 3, 4), &Prices::default());
+        add(&mut total, "other-vendor", &usage(1, 2, 3, 4), &Prices::default());
         assert_eq!((total.cost_usd.get(), total.cost_basis.as_deref()), (0.0, Some("unknown")));
         assert_eq!((total.input_tokens, total.context_window), (1, None));
     }
@@ -334,7 +334,7 @@ mod tests {
     fn the_window_is_that_of_the_family_or_the_large_one() {
         assert_eq!(context_window("claude-haiku-4-5"), Some(200_000));
         assert_eq!(context_window("claude-sonnet-4-5[1m]"), Some(1_000_000));
-        assert_eq!(context_window("somebody-elses"), None);
+        assert_eq!(context_window("other-vendor"), None);
     }
 
     #[test]

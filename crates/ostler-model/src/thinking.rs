@@ -119,10 +119,10 @@ mod tests {
             ("claude-sonnet-4-5-20250929", Some(Budget(99_000)), &budget(31_999)),
             ("claude-sonnet-4-5-20250929", Some(Disabled), "null null"),
             ("claude-3-5-haiku-20241022", Some(Adaptive), "null null"),
-            ("somebody-elses", Some(Adaptive), adaptive),
-            ("somebody-elses", Some(Budget(5000)), &budget(5000)),
-            ("somebody-elses", Some(Disabled), disabled),
-            ("somebody-elses", Some(Budget(0)), disabled),
+            ("other-vendor", Some(Adaptive), adaptive),
+            ("other-vendor", Some(Budget(5000)), &budget(5000)),
+            ("other-vendor", Some(Disabled), disabled),
+            ("other-vendor", Some(Budget(0)), disabled),
         ] {
             assert_eq!(fitted(model, wish, None), expected, "{model} {wish:?}");
         }
@@ -136,7 +136,7 @@ mod tests {
             ("claude-opus-4-6", Effort::Max, "null max"),
             ("claude-opus-4-5", Effort::Max, "null high"),
             ("claude-haiku-4-5", Effort::Low, "null null"),
-            ("somebody-elses", Effort::Max, "null max"),
+            ("other-vendor", Effort::Max, "null max"),
         ] {
             assert_eq!(fitted(model, None, Some(wish)), expected, "{model} {wish:?}");
         }

@@ -104,7 +104,7 @@ mod tests {
     fn compacted() -> Vec<Value> {
         vec![
             snapshot("a1"),
-            said("user", "a1", None, "old prompt that speaks of compact_boundary"),
+            said("user", "a1", None, "old prompt that mentions compact_boundary"),
             said("assistant", "a2", Some("a1"), "old answer"),
             boundary("b1"),
             said("user", "c1", Some("b1"), "older summary"),

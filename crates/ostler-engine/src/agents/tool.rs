@@ -179,7 +179,7 @@ struct SubagentRun {
 
 impl SubagentRun {
     fn subagent(&self) -> &SubagentIdentity {
-        self.context.outbox.subagent.as_ref().expect("a subagent speaks as one")
+        self.context.outbox.subagent.as_ref().expect("the outbox belongs to a subagent")
     }
 
     /// The tool result for a conversation that does not wait.
@@ -257,7 +257,7 @@ impl SubagentRun {
             false => Vec::new(),
         };
         blocks.push(ContentBlock::text(prompt.as_str()));
-        let subagent = outbox.subagent.clone().expect("a subagent speaks as one");
+        let subagent = outbox.subagent.clone().expect("the outbox belongs to a subagent");
         // A host that waits sees the prompt; for background tasks it is in `task_started`.
         match subagent.is_in_background() {
             true => outbox.record_prompt(blocks.clone()).await,

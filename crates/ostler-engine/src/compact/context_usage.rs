@@ -164,16 +164,16 @@ mod tests {
             |model: &str, window| Compaction { window, ..Compaction::default() }.threshold(model);
         assert_eq!(threshold("claude-opus-5-5", None), 850_000);
         assert_eq!(threshold("claude-opus-4-5", None), 168_000);
-        assert_eq!(threshold("somebody-elses", None), 168_000);
-        assert_eq!(threshold("somebody-elses", Some(1_000_000)), 850_000);
+        assert_eq!(threshold("other-vendor", None), 168_000);
+        assert_eq!(threshold("other-vendor", Some(1_000_000)), 850_000);
         assert_eq!(threshold("claude-opus-5-5", Some(400_000)), 340_000);
         assert_eq!(
             threshold("claude-opus-4-5", Some(400_000)),
             168_000,
             "its window is not larger"
         );
-        assert_eq!(threshold("somebody-elses", Some(1000)), 750);
-        assert_eq!(threshold("somebody-elses", Some(1)), 0);
+        assert_eq!(threshold("other-vendor", Some(1000)), 750);
+        assert_eq!(threshold("other-vendor", Some(1)), 0);
     }
 
     // Mutant: betas are ignored.

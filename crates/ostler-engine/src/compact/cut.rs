@@ -100,13 +100,13 @@ mod tests {
     fn conversation(rounds: &[(usize, bool)], ends_with_answer: bool) -> Vec<ChatMessage> {
         let mut messages =
             vec![ChatMessage { role: Role::User, content: vec![ContentBlock::text("go")] }];
-        for (round, (n_calls, speaks)) in rounds.iter().enumerate() {
+        for (round, (n_calls, has_prompt)) in rounds.iter().enumerate() {
             let ids = || (0..*n_calls).map(move |call| format!("t{round}-{call}"));
             let mut answer = vec![ContentBlock::text("so")];
             answer.extend(ids().map(call));
             messages.push(ChatMessage { role: Role::Assistant, content: answer });
             let mut back: Vec<_> = ids().map(result).collect();
-            if *speaks || back.is_empty() {
+            if *has_prompt || back.is_empty() {
                 back.push(ContentBlock::text("go on"));
             }
             messages.push(ChatMessage { role: Role::User, content: back });

@@ -98,7 +98,7 @@ pub fn load(lookup: &Lookup<'_>) -> Memory {
         for name in shared.chain(own) {
             let path = folder.join(name);
             // Every user can put instructions into a folder such as /tmp, above the projects of all users.
-            if !trusts_project && folder != *cwd && is_for_everybody(folder) && path.exists() {
+            if !trusts_project && folder != *cwd && is_world_writable(folder) && path.exists() {
                 loader.problem(&path, format!(
                     "the instructions are left out: every user can write to {}; pass --trust-project to use them",
                     folder.display()
@@ -112,7 +112,7 @@ pub fn load(lookup: &Lookup<'_>) -> Memory {
 }
 
 /// Whether every user of the machine can write to a folder.
-fn is_for_everybody(folder: &Path) -> bool {
+fn is_world_writable(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|folder| folder.permissions().mode() & 0o002 != 0)
 }
 
@@ -295,13 +295,16 @@ mod tests {
     fn instructions_in_a_folder_that_every_user_can_write_to_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let (shared, cwd) = (root.path().join("shared"), root.path().join("shared/mine"));
-        write(&shared, "CLAUDE.md", "from anybody");
+        write(&shared, "CLAUDE.md", "from another user");
         write(&cwd, "CLAUDE.md", "own");
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
         let memory = look(&cwd, None, None, MemorySources::ALL, false);
         assert_eq!(texts(&memory.files), ["own"]);
         assert!(memory.problems[0].reason.contains("every user can write"), "{memory:?}");
-        assert_eq!(texts(&load_all(&cwd, None, None, MemorySources::ALL)), ["from anybody", "own"]);
+        assert_eq!(
+            texts(&load_all(&cwd, None, None, MemorySources::ALL)),
+            ["from another user", "own"]
+        );
     }
 
     #[test]

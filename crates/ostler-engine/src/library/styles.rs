@@ -85,4 +85,4 @@ they are about; the work itself stays as it would be.";
 
 const LEARNING: &str = "The user wants to learn by doing. Where a piece of the work is small, instructive and not \
 urgent, leave it to them: prepare everything around it, mark the place with TODO(you), say in a few sentences what is \
-to be done and what to think about, and wait for them. Look at what they wrote with care before you go on.";
+to be done and what to think about, and wait for them. Look at what they wrote with care before you continue.";

@@ -56,7 +56,7 @@ fn story_of(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<Stri
                 Output::Feedback(words) => format!("feedback {words}"),
                 Output::MayStop { again } => format!("may stop? {again}"),
                 Output::Overruled => "overruled".to_owned(),
-                Output::MayGoOn => "may go on?".to_owned(),
+                Output::MayGoOn => "may continue?".to_owned(),
                 Output::Stopped(result) => format!("stopped {}", result.tool_use_id),
                 Output::Done(ending) => format!("done {ending:?}"),
             });
@@ -531,7 +531,7 @@ fn hooks_after_tools_may_add_to_the_results_or_end_the_turn() {
     };
     let go_on = Input::GoOnVerdict { context: vec!["careful".into()], stop: false };
     let lines = story_of(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
-    assert!(lines.contains(&"may go on?".to_owned()), "{lines:#?}");
+    assert!(lines.contains(&"may continue?".to_owned()), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("ask") && line.contains("careful")));
     let stop = Input::GoOnVerdict { context: Vec::new(), stop: true };
     let lines = story_of(turn(), ran().into_iter().chain([stop]));

@@ -168,8 +168,8 @@ async fn the_caller_may_choose_the_model_and_an_unknown_kind_is_refused() {
     host.result().await;
     assert_eq!(below(&host).model(), "claude-opus-5-5");
 
-    let nobody = script(json!({"subagent_type": "nobody"}), look());
-    let mut host = host_with(nobody, &[("worker", worker())], |_| {}).await;
+    let unknown = script(json!({"subagent_type": "nobody"}), look());
+    let mut host = host_with(unknown, &[("worker", worker())], |_| {}).await;
     host.prompt("delegate").await;
     host.result().await;
     let words = "there is no subagent of type nobody; there are: general-purpose, worker";
@@ -269,8 +269,8 @@ async fn a_subagent_in_the_background_reports_in_a_separate_turn() {
         })
         .collect();
     assert_eq!(states, ["running", "idle"], "{story:#?}");
-    let told = host.api.requests().last().unwrap().last_user_text();
-    assert!(told.contains("(look around) is done") && told.ends_with("\nReport."), "{told}");
+    let notice = host.api.requests().last().unwrap().last_user_text();
+    assert!(notice.contains("(look around) is done") && notice.ends_with("\nReport."), "{notice}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Input that an answer or a hook changed is decided again, whoever answered.
+//! Input that an answer or a hook changed is decided again, for every kind of answer.
 
 use ostler_engine::session::SessionOptions;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
@@ -218,8 +218,8 @@ async fn a_rule_that_comes_with_a_refused_answer_is_not_granted() {
         host.prompt("go").await;
         host.result().await;
         host.ask("s", ostler_proto::control::AskEngine::GetSettings(Default::default())).await;
-        let told = serde_json::to_value(host.until("control_response").await).unwrap();
-        assert_eq!(!told.to_string().contains(RULE), asks, "{door:?}: {told}");
+        let response = serde_json::to_value(host.until("control_response").await).unwrap();
+        assert_eq!(!response.to_string().contains(RULE), asks, "{door:?}: {response}");
         let file = std::path::PathBuf::from(room.path("work/.claude/settings.local.json"));
         assert!(!file.exists(), "{door:?}: nothing is written");
     }

@@ -42,7 +42,7 @@ impl Failed {
             _ => None,
         });
         let frame = frames.next().expect("an error frame");
-        assert!(frames.next().is_none(), "told once");
+        assert!(frames.next().is_none(), "sent once");
         assert_eq!(frame.message.model, "<synthetic>");
         let stop_reason = frame.message.stop_reason.as_ref().unwrap().as_str();
         assert!(["stop_sequence", "refusal"].contains(&stop_reason), "{stop_reason}");
@@ -118,8 +118,8 @@ async fn each_failure_has_its_kind_its_text_and_its_number_of_attempts() {
         ),
     ] {
         let failed = fail(failure).await;
-        let (told, text) = failed.error_frame();
-        assert_eq!(told, kind, "{row}");
+        let (error_kind, text) = failed.error_frame();
+        assert_eq!(error_kind, kind, "{row}");
         assert!(text.starts_with(&words), "{row}: {text}");
         let result = &failed.result;
         assert_eq!(result.subtype.as_str(), "success", "{row}");

@@ -85,11 +85,13 @@ async fn a_long_running_tool_sends_heartbeats_and_none_after_its_end() {
     .await;
     host.prompt("go").await;
     for (n, seconds) in [(0, 0.5), (1, 1.0)] {
-        let ToHost::ToolProgress(told) = host.until("tool_progress").await else { unreachable!() };
-        let call = told.parent_tool_use_id.clone().unwrap();
-        assert_eq!(told.tool_use_id.as_str(), format!("{call}-heartbeat-{n}"));
-        assert_eq!((told.tool_name.as_str(), told.heartbeat), ("Hang", Some(true)));
-        assert!((told.elapsed_time_seconds.get() - seconds).abs() < 1e-9);
+        let ToHost::ToolProgress(progress) = host.until("tool_progress").await else {
+            unreachable!()
+        };
+        let call = progress.parent_tool_use_id.clone().unwrap();
+        assert_eq!(progress.tool_use_id.as_str(), format!("{call}-heartbeat-{n}"));
+        assert_eq!((progress.tool_name.as_str(), progress.heartbeat), ("Hang", Some(true)));
+        assert!((progress.elapsed_time_seconds.get() - seconds).abs() < 1e-9);
     }
     host.interrupt().await;
     host.result().await;
@@ -130,16 +132,16 @@ async fn an_invalid_permission_answer_is_reported_to_the_host() {
         host.answer = Some(answer);
         host.prompt("change").await;
         host.result().await;
-        let told = host.seen.iter().find_map(|frame| match frame {
-            ToHost::System(System::Informational(told)) => Some(told),
+        let notice = host.seen.iter().find_map(|frame| match frame {
+            ToHost::System(System::Informational(notice)) => Some(notice),
             _ => None,
         });
-        let told = told.unwrap();
-        assert_eq!(told.tag.as_deref(), Some("permission_request_failed"));
+        let notice = notice.unwrap();
+        assert_eq!(notice.tag.as_deref(), Some("permission_request_failed"));
         assert!(
-            told.content.starts_with("The permission request for Change (toolu"),
+            notice.content.starts_with("The permission request for Change (toolu"),
             "{}",
-            told.content
+            notice.content
         );
     }
 }

@@ -194,13 +194,13 @@ async fn a_server_that_settings_deny_is_not_connected_however_it_is_added() {
     .await;
     let set = McpSetServers { servers: [("late".to_owned(), evil())].into(), ..Default::default() };
     host.ask("set", AskEngine::McpSetServers(set)).await;
-    let told = serde_json::to_value(host.until("control_response").await).unwrap();
-    assert!(told.to_string().contains("deniedMcpServers"), "{told}");
+    let response = serde_json::to_value(host.until("control_response").await).unwrap();
+    assert!(response.to_string().contains("deniedMcpServers"), "{response}");
     let reconnect =
         serde_json::from_value(json!({"subtype": "mcp_reconnect", "serverName": "calc"}));
     host.ask("again", reconnect.unwrap()).await;
-    let told = serde_json::to_value(host.until("control_response").await).unwrap();
-    assert!(told.to_string().contains("deniedMcpServers"), "{told}");
+    let response = serde_json::to_value(host.until("control_response").await).unwrap();
+    assert!(response.to_string().contains("deniedMcpServers"), "{response}");
     let (fate, host) = fate(host).await;
     assert_eq!(fate, "refused");
     let offered = offered(&host);

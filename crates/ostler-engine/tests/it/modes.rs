@@ -246,26 +246,26 @@ async fn a_denial_without_asking_is_reported_with_its_reason() {
     let mut host = room.host(calling(calls), PermissionMode::Plan, &["deny Bash(rm:*)"]).await;
     host.prompt("go").await;
     host.result().await;
-    let told: Vec<_> = host
+    let denials: Vec<_> = host
         .seen
         .iter()
         .filter(|frame| matches!(frame, ToHost::System(System::PermissionDenied(_))))
         .map(|frame| serde_json::to_value(frame).unwrap())
         .collect();
-    assert_eq!(told.len(), 2);
+    assert_eq!(denials.len(), 2);
     assert_eq!(
-        (&told[0]["tool_name"], &told[0]["decision_reason_type"]),
+        (&denials[0]["tool_name"], &denials[0]["decision_reason_type"]),
         (&json!("Bash"), &json!("rule"))
     );
-    assert_eq!(told[0]["message"], "deny rule Bash(rm:*) from local settings forbids it");
-    assert_eq!(told[0]["decision_reason"], told[0]["message"]);
-    assert_eq!(told[1]["decision_reason_type"], "mode");
-    assert!(told[1]["message"].as_str().unwrap().starts_with("plan mode changes nothing"));
-    assert!(told[0].get("agent_id").is_none());
+    assert_eq!(denials[0]["message"], "deny rule Bash(rm:*) from local settings forbids it");
+    assert_eq!(denials[0]["decision_reason"], denials[0]["message"]);
+    assert_eq!(denials[1]["decision_reason_type"], "mode");
+    assert!(denials[1]["message"].as_str().unwrap().starts_with("plan mode changes nothing"));
+    assert!(denials[0].get("agent_id").is_none());
     // Before the result of the call, and with the text that the model reads.
     let story = host.story();
     let at = story.iter().position(|line| line == "system permission_denied").unwrap();
-    let words = format!("user: failed: {}", told[0]["message"].as_str().unwrap());
+    let words = format!("user: failed: {}", denials[0]["message"].as_str().unwrap());
     assert_eq!(story.iter().skip(at).find(|line| line.starts_with("user:")), Some(&words));
 }
 

@@ -74,9 +74,13 @@ async fn a_thousand_calls_and_arguments_of_any_kind_end_in_a_valid_conversation(
         let call = ToolUse::new("Look", json!({})).raw_input(input);
         let unknown = json!({"type": "never_seen", "payload": {"a": [1, 2]}});
         let host = survives(reply().block(Block::Raw { block: unknown }).block(call.into())).await;
-        let told = host.story().into_iter().find(|line| line.starts_with("user: failed"));
-        let told = told.unwrap_or_else(|| panic!("{input:.40}: {:#?}", host.story()));
-        assert!(told.len() < 4_000, "{} bytes of malformed arguments are repeated", told.len());
+        let failure = host.story().into_iter().find(|line| line.starts_with("user: failed"));
+        let failure = failure.unwrap_or_else(|| panic!("{input:.40}: {:#?}", host.story()));
+        assert!(
+            failure.len() < 4_000,
+            "{} bytes of malformed arguments are repeated",
+            failure.len()
+        );
         host.api.finish();
     }
 }

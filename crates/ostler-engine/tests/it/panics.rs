@@ -100,9 +100,9 @@ async fn with_panicking_tool(at: Where) -> TestHost {
 async fn a_panic_anywhere_in_a_call_becomes_the_result_of_the_call() {
     for at in [Where::SecondPrepare, Where::Filter, Where::Run] {
         let host = with_panicking_tool(at).await;
-        let told = host.story().into_iter().find(|line| line.starts_with("user: failed"));
-        let told = told.unwrap_or_else(|| panic!("{at:?}: {:#?}", host.story()));
-        assert!(told.contains("Panics") && told.contains("boom"), "{at:?}: {told}");
+        let failure = host.story().into_iter().find(|line| line.starts_with("user: failed"));
+        let failure = failure.unwrap_or_else(|| panic!("{at:?}: {:#?}", host.story()));
+        assert!(failure.contains("Panics") && failure.contains("boom"), "{at:?}: {failure}");
         host.api.finish();
     }
     // The driver only checks whether the call may run in parallel with others; it then runs alone.

@@ -81,8 +81,9 @@ async fn everything_but_a_clear_yes_is_a_no() {
         host.answer = Some(answer);
         host.prompt("change").await;
         let result = host.result().await;
-        let told = host.story().into_iter().find(|line| line.starts_with("user: failed")).unwrap();
-        assert!(told.contains(expected), "{told}");
+        let failure =
+            host.story().into_iter().find(|line| line.starts_with("user: failed")).unwrap();
+        assert!(failure.contains(expected), "{failure}");
         assert!(result.result.unwrap().contains(expected));
     }
 }

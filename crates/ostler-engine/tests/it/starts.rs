@@ -57,18 +57,18 @@ async fn notices_about_the_start_are_sent_once_after_init() {
         host.prompt("go").await;
         host.result().await;
     }
-    let told: Vec<usize> = host
+    let positions: Vec<usize> = host
         .seen
         .iter()
         .enumerate()
         .filter(|(_, frame)| match frame {
-            ToHost::System(System::Informational(told)) => told.content == "take care",
+            ToHost::System(System::Informational(notice)) => notice.content == "take care",
             _ => false,
         })
         .map(|(at, _)| at)
         .collect();
     let init = host.story().iter().position(|line| line == "system init").unwrap();
-    assert_eq!(told, [init + 1]);
+    assert_eq!(positions, [init + 1]);
 }
 
 async fn set_model(host: &mut TestHost, model: &str) -> Value {
@@ -98,8 +98,8 @@ async fn short_names_of_models_are_resolved_wherever_they_are_given() {
         [("haiku", "claude-haiku-"), ("sonnet", "claude-sonnet-"), ("opus", "claude-opus-")]
     {
         let mut host = TestHost::start(hi()).await;
-        let told = set_model(&mut host, short).await;
-        assert!(told["response"]["model"].as_str().unwrap().starts_with(full), "{told}");
+        let response = set_model(&mut host, short).await;
+        assert!(response["response"]["model"].as_str().unwrap().starts_with(full), "{response}");
         assert!(answering_model(&mut host).await.starts_with(full), "set_model {short}");
         let mut host = TestHost::start(hi()).await;
         apply(&mut host, json!({ "model": short })).await;
@@ -153,8 +153,8 @@ async fn settings_with_one_invalid_part_change_nothing() {
         assert_eq!(refused["subtype"], "error", "{wrong}: {refused}");
         assert_eq!(answering_model(&mut host).await, "test-model", "{wrong}");
         host.ask("s", AskEngine::GetSettings(Default::default())).await;
-        let told = serde_json::to_value(host.until("control_response").await).unwrap();
-        assert!(!told.to_string().contains("OSTLER_TEST_APPLIED"), "{told}");
+        let response = serde_json::to_value(host.until("control_response").await).unwrap();
+        assert!(!response.to_string().contains("OSTLER_TEST_APPLIED"), "{response}");
     }
 }
 
@@ -227,8 +227,8 @@ async fn settings_with_a_model_that_cannot_be_used_change_nothing() {
         options.launch.limits.max_budget_usd = Some(1.0);
     })
     .await;
-    let told = apply(&mut host, json!({"env": {"MINE": "x"}, "model": "nobody-knows-it"})).await;
-    assert_eq!(told["subtype"], "error", "{told}");
+    let response = apply(&mut host, json!({"env": {"MINE": "x"}, "model": "unknown-model"})).await;
+    assert_eq!(response["subtype"], "error", "{response}");
     host.prompt("go").await;
     host.result().await;
     let sent = host.api.requests()[0].body.to_string();
@@ -253,7 +253,7 @@ async fn the_user_is_warned_of_a_session_that_is_open_elsewhere() {
     second.prompt("go").await;
     second.result().await;
     let is_warning = |frame: &ToHost| match frame {
-        ToHost::System(System::Informational(told)) => told.content.contains("--fork-session"),
+        ToHost::System(System::Informational(notice)) => notice.content.contains("--fork-session"),
         _ => false,
     };
     assert!(second.seen.iter().any(is_warning) && !first.seen.iter().any(is_warning));

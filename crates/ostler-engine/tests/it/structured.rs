@@ -40,11 +40,11 @@ async fn an_answer_that_does_not_fit_goes_back_with_the_errors() {
     let mut host = host(script).await;
     host.prompt("rate it").await;
     assert_eq!(host.result().await.structured_output, Some(json!({"answer": "yes", "score": 1})));
-    let told = host.api.requests()[1].tool_results()[0].text.clone();
+    let result_text = host.api.requests()[1].tool_results()[0].text.clone();
     assert!(
-        told.contains("/answer: 7 is not of type")
-            && told.contains("\"score\" is a required property"),
-        "{told}"
+        result_text.contains("/answer: 7 is not of type")
+            && result_text.contains("\"score\" is a required property"),
+        "{result_text}"
     );
 }
 

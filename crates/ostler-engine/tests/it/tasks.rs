@@ -72,13 +72,13 @@ async fn the_end_of_a_task_is_reported_to_the_host_and_in_a_turn_to_the_model() 
             "result success: I see."
         ]
     );
-    let told = it.host.api.requests()[2].last_user_text();
+    let notice = it.host.api.requests()[2].last_user_text();
     let id = it.task();
     assert!(
-        told.starts_with(&format!(
+        notice.starts_with(&format!(
             "[Background task {id}: \"Wait for it\" is done. Its output is in"
         )),
-        "{told}"
+        "{notice}"
     );
 }
 

@@ -74,9 +74,9 @@ struct PlannedCall {
 
 /// The answer to the engine's notice about a background task.
 fn notice(turn: &TurnProgress) -> Option<String> {
-    let told = turn.text.strip_prefix(TASK_NOTICE);
-    let told = told.or_else(|| turn.text.strip_prefix(AGENT_NOTICE))?;
-    Some(format!("Something ended in the background: {}", told.trim_end_matches(']')))
+    let text = turn.text.strip_prefix(TASK_NOTICE);
+    let text = text.or_else(|| turn.text.strip_prefix(AGENT_NOTICE))?;
+    Some(format!("Something ended in the background: {}", text.trim_end_matches(']')))
 }
 
 /// The answer to texts that the demo does not understand. No step starts unless the whole text is understood.

@@ -153,8 +153,8 @@ mod tests {
                 "{path}"
             );
         }
-        let beside = PathBuf::from(format!("{}-evil/x", cwd.path().display()));
-        assert!(!PathForms::of(&beside).is_inside(cwd.path()));
+        let sibling = PathBuf::from(format!("{}-evil/x", cwd.path().display()));
+        assert!(!PathForms::of(&sibling).is_inside(cwd.path()));
     }
 
     // Seen to fail when upper and lower case are compared as different.

@@ -214,7 +214,7 @@ fn lines_and_names_are_those_of_the_vendor() {
 fn the_folder_of_a_file_has_no_slash_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let told = |file: &str| backup::real_parent(&root.join(file)).unwrap();
-    assert_eq!(told("a.txt").to_str(), root.to_str());
-    assert_eq!(told("new/deep/a.txt").to_str(), root.join("new/deep").to_str());
+    let parent = |file: &str| backup::real_parent(&root.join(file)).unwrap();
+    assert_eq!(parent("a.txt").to_str(), root.to_str());
+    assert_eq!(parent("new/deep/a.txt").to_str(), root.join("new/deep").to_str());
 }

@@ -106,8 +106,8 @@ async fn answer_callback(host: &mut TestHost, answer: Value) -> (String, PathBuf
 
 fn remarks(host: &TestHost, tag: &str) -> Vec<String> {
     let tagged = |frame: &ToHost| match frame {
-        ToHost::System(System::Informational(told)) if told.tag.as_deref() == Some(tag) => {
-            Some(told.content.clone())
+        ToHost::System(System::Informational(notice)) if notice.tag.as_deref() == Some(tag) => {
+            Some(notice.content.clone())
         }
         _ => None,
     };

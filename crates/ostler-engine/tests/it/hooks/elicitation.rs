@@ -133,7 +133,7 @@ async fn if_hooks_give_no_answer_the_user_answers() {
 
 #[tokio::test]
 async fn a_hook_answers_in_the_users_place() {
-    for (fields, told) in [
+    for (fields, received) in [
         (accept("Grace"), "accept Grace"),
         (json!({"action": "decline"}), "decline"),
         (json!({"action": "cancel"}), "cancel"),
@@ -141,7 +141,7 @@ async fn a_hook_answers_in_the_users_place() {
     ] {
         let command = says(&specific("Elicitation", fields));
         let host = session(hook("Elicitation", command)).await;
-        assert_eq!(answered(host, accept("Ada")).await, (told.to_owned(), false));
+        assert_eq!(answered(host, accept("Ada")).await, (received.to_owned(), false));
     }
 }
 
@@ -157,7 +157,7 @@ async fn a_hook_that_objects_or_fails_declines() {
 
 #[tokio::test]
 async fn a_hook_may_change_the_users_answer() {
-    for (fields, told) in [
+    for (fields, received) in [
         (accept("somebody"), "accept somebody"),
         (json!({"action": "accept"}), "accept Ada"),
         (json!({"action": "decline"}), "decline"),
@@ -165,7 +165,7 @@ async fn a_hook_may_change_the_users_answer() {
     ] {
         let command = says(&specific("ElicitationResult", fields.clone()));
         let host = session(hook("ElicitationResult", command)).await;
-        assert_eq!(answered(host, accept("Ada")).await, (told.to_owned(), true), "{fields}");
+        assert_eq!(answered(host, accept("Ada")).await, (received.to_owned(), true), "{fields}");
     }
 }
 

@@ -82,13 +82,13 @@ async fn a_server_that_fails_or_is_missing_denies_unless_it_may_fail() {
     let hooks = hook("PreToolUse", json!({"type": "http", "url": url}));
     assert!(text(hooks, calls("Look")).await.contains("status 500"));
     // The listener of this address is closed.
-    let nobody = {
+    let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}/", listener.local_addr().unwrap())
     };
-    let hooks = hook("PreToolUse", json!({"type": "http", "url": nobody}));
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": closed}));
     assert!(text(hooks, calls("Look")).await.contains("cannot reach its server"));
-    let hooks = hook("PreToolUse", json!({"type": "http", "url": nobody, "onFailure": "continue"}));
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": closed, "onFailure": "continue"}));
     assert_eq!(text(hooks, calls("Look")).await, "Done: saw it");
 }
 

@@ -166,7 +166,7 @@ async fn a_matcher_fits_a_model_in_all_spellings_and_an_unknown_model_fits_every
         ("claude-opus-4-6", true),
         ("us.anthropic.claude-opus-4-6-20260101-v1:0", true),
         ("claude-haiku-4-5", false),
-        ("nobody-knows-it", true),
+        ("unknown-model", true),
     ] {
         let mut host = TestHost::with(script(), |options| options.hooks = vec![hook.clone()]).await;
         want(&host, Some(model)).await;
