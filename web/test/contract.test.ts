@@ -20,7 +20,7 @@ const STREAMS: Record<string, unknown[]> = {
     { type: "TOOL_CALL_END", toolCallId: "c" },
     { type: "TOOL_CALL_RESULT", messageId: "c-result", toolCallId: "c", content: "none", role: "tool" },
   ],
-  "calls without text, side by side": [
+  "parallel calls without text": [
     { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "Glob", parentMessageId: "m" },
     { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{}" },
     { type: "TOOL_CALL_END", toolCallId: "c" },

@@ -500,7 +500,7 @@ impl Session {
 
     async fn begin(&mut self, mut prompts: Vec<User>, is_host_there: bool) {
         self.idle_since = None;
-        // The next turn has a result of its own.
+        // The next turn has its own result.
         self.held = None;
         self.reported_state.tell(&self.context.outbox, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;

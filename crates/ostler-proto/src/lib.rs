@@ -31,7 +31,7 @@
 //! let prompt = ToEngine::User(Box::new(User::prompt("list the files"))).to_line();
 //! assert!(prompt.ends_with("\n"));
 //!
-//! // And what comes from its stdout, in whatever portions:
+//! // And the bytes from its stdout, in any chunks:
 //! let mut decoder = FrameDecoder::<ToHost>::new();
 //! decoder.push(br#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","#);
 //! decoder.push(b"\"tool_name\":\"Bash\",\"input\":{\"command\":\"rm -rf /\"}}}\n");

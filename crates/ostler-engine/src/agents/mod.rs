@@ -1,4 +1,4 @@
-//! Subagents: pieces of work, each handed to a conversation of its own.
+//! Subagents: pieces of work, each handed to a separate conversation.
 //!
 //! A subagent is a turn in a conversation that begins with its task. Its kind says which model, tools and system prompt
 //! it has; its permissions are its parent's or less (`narrow.rs` of `permission/`), and it has no tool to make further

@@ -102,7 +102,7 @@ pub(super) async fn ask_until_settled(
             let outcome = Outcome::Ask;
             again = Decision { outcome, reason: reason.clone(), reason_type, suggestions, ..again };
         }
-        // The mode may have changed while the question was open; a yes to exactly this call counts all the same.
+        // The mode may have changed while the question was open; a yes to exactly this call still counts.
         let is_refused = is_changed || again.reason_type == DecisionReasonType::Rule;
         match again.outcome {
             Outcome::Deny if is_refused => {

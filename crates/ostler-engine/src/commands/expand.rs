@@ -134,7 +134,7 @@ pub(super) async fn text(
 #[derive(Debug, PartialEq, Eq)]
 enum TextPart<'a> {
     Text(&'a str),
-    /// A command line whose output stands in its place.
+    /// A command line, which its output replaces.
     Line(&'a str),
 }
 
@@ -264,7 +264,7 @@ mod tests {
                 .collect();
             assert_eq!(again, none);
         }
-        // Arguments are filled in afterwards, so they cannot bring lines of their own.
+        // Arguments are filled in afterwards, so they cannot add command lines.
         assert_eq!(pieces("say $ARGUMENTS").len(), 1);
     }
 }

@@ -4,7 +4,7 @@ use ostler_proto::api::{ContentBlock, Role};
 
 use crate::model::ChatMessage;
 
-/// A place in a conversation: after so many messages, and so many blocks of the last of them.
+/// A place in a conversation: a number of messages, and a number of blocks of the last of them.
 pub(crate) type CutPoint = (usize, usize);
 
 /// The end of a conversation.

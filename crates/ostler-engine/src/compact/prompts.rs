@@ -57,7 +57,7 @@ pub(super) fn beginning(
 ) -> String {
     let mut words = format!("{INTRODUCTION}\n\n{}", summary.trim());
     if let Some(request) = request.filter(|request| !request.trim().is_empty()) {
-        words.push_str("\n\n[The request that is being worked on, word by word.]\n\n");
+        words.push_str("\n\n[The request that is being worked on, word for word.]\n\n");
         words.push_str(&shortened(request, LONGEST_REQUEST));
     }
     let from = covered.min(messages.len().saturating_sub(LAST_MESSAGES));
@@ -174,7 +174,7 @@ mod tests {
         let expected = "Assistant: yes\nUser: look\nAssistant calls Read: {\"file\":\"a\"}\n\
             Read answers: text of a\n\n[End";
         assert!(end.starts_with(expected), "{words}");
-        assert!(words.contains("word by word.]\n\nlook\n"), "{words}");
+        assert!(words.contains("word for word.]\n\nlook\n"), "{words}");
     }
 
     #[test]

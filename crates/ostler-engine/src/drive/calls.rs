@@ -1,4 +1,4 @@
-//! The tool calls of a turn: each runs in a task of its own, and has one result.
+//! The tool calls of a turn: each runs in a separate task, and has one result.
 
 use std::sync::Arc;
 

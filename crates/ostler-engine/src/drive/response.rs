@@ -170,7 +170,8 @@ impl Driver<'_> {
         turn.handle(Input::Failed(error));
     }
 
-    /// The response will not be finished: a host that follows its events sees an end of them all the same.
+    /// Closes the stream of a response that will not be finished, so that a host that follows its events sees their
+    /// end.
     pub(super) async fn close_stream(&mut self, kept: bool) {
         for (event, abandoned) in self.shown.close(kept) {
             let about = StreamEventMeta {

@@ -30,7 +30,7 @@ use crate::tool::ToolCx;
 /// Enough for long files; all current models allow it.
 pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
-/// Everything a turn runs with. A subagent gets a copy of its own.
+/// Everything a turn runs with. A subagent gets its own copy.
 #[derive(Clone)]
 pub(crate) struct TurnContext {
     /// What the session was started with; the host may have changed some of it since.
@@ -38,7 +38,7 @@ pub(crate) struct TurnContext {
     pub(crate) model: Arc<dyn Model>,
     /// The model's name as it was requested; the host may choose another one.
     pub(crate) model_name: Arc<str>,
-    /// What short names of models stand for.
+    /// The full names for short names of models.
     pub(crate) aliases: Arc<Aliases>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
@@ -52,8 +52,8 @@ pub(crate) struct TurnContext {
     pub(crate) records: SessionRecords,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
-    /// When the time of the prompt is up. Subagents have none: those that are waited for end with their parent, the
-    /// others have a time of their own.
+    /// The deadline of the prompt. Subagents have none: those that the turn waits for end with their parent, the others
+    /// have their own time limit.
     pub(crate) deadline: Option<Instant>,
     pub(crate) sampling: Sampling,
     pub(crate) compaction: Compaction,
@@ -65,7 +65,7 @@ pub(crate) struct TurnContext {
     pub(crate) key_source: Option<Arc<str>>,
     /// Agents, commands, skills, styles and plugins of files and the host.
     pub(crate) library: Arc<Library>,
-    /// Standing instructions, for agents that have a system prompt of their own.
+    /// Standing instructions, for agents with their own system prompt.
     pub(crate) memory: Arc<Vec<MemoryFile>>,
     /// The instructions for plan mode.
     pub(crate) planning: Arc<str>,

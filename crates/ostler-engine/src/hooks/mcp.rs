@@ -18,7 +18,7 @@ use crate::tool::ToolCx;
 pub(crate) struct McpHook {
     pub(super) server: String,
     pub(super) tool: String,
-    /// Its input; `${tool_input.file_path}` in a text stands for a field of the hook's input.
+    /// Its input; `${tool_input.file_path}` in a text is replaced by a field of the hook's input.
     pub(super) input: Map<String, Value>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct HookModel {
     pub(crate) model: Arc<dyn Model>,
     /// The name of the model that is asked where a hook names none.
     pub(crate) name: String,
-    /// What short names of models stand for.
+    /// The full names for short names of models.
     pub(crate) aliases: Arc<Aliases>,
 }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_no_means_depends_on_the_event() {
+    fn the_effect_of_a_no_depends_on_the_event() {
         let no = |event: &HookEvent, continues, impossible| {
             let judgement = Judgement { ok: false, reason: Some("no".to_owned()), impossible };
             output(event, continues, judgement)

@@ -19,7 +19,7 @@ pub struct AgentKind {
     pub definition: AgentDefinition,
     /// Where it comes from.
     pub origin: Origin,
-    /// Hooks that run while it works, as they stand in settings.
+    /// Hooks that run while it works, in the format of settings.
     pub hooks: Option<Value>,
 }
 

@@ -9,7 +9,7 @@ use super::{Library, Origin, head, is_name, read, stem};
 use crate::project_file::Boundary;
 use ostler_skill::Head;
 
-/// The most characters of the first line, which stands in for a missing description.
+/// The most characters of the first line, which replaces a missing description.
 const FIRST_LINE: usize = 100;
 
 /// A prompt that can be called by name.
@@ -99,7 +99,7 @@ impl Command {
         }
     }
 
-    /// Its text, as it stands in the file.
+    /// Its text, as it is in the file.
     ///
     /// # Errors
     /// When the file cannot be read.

@@ -26,7 +26,7 @@ pub struct Plugin {
     pub folder: PathBuf,
     /// Its version.
     pub version: Option<String>,
-    /// Its hooks, as they stand in settings.
+    /// Its hooks, in the format of settings.
     pub hooks: Option<Value>,
     /// Its MCP servers, by the names they have in the session.
     pub servers: BTreeMap<String, McpServerConfig>,

@@ -22,7 +22,7 @@ use crate::host_calls::Calls;
 use crate::ids::fresh_uuid;
 use crate::store::{SharedTranscript, StoreError, TranscriptWriter};
 
-/// Sends frames of one conversation to the host, and asks it. Cheap to clone; a subagent has one of its own.
+/// Sends frames of one conversation to the host, and asks it. Cheap to clone; a subagent has its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     pub(crate) session_id: SessionId,

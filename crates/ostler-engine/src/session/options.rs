@@ -33,7 +33,7 @@ pub struct SessionOptions {
     pub tools: Vec<Arc<dyn AnyTool>>,
     /// Tools of the engine itself that are not offered: `Agent`, `Skill`.
     pub withheld: Vec<String>,
-    /// What short names of models stand for.
+    /// The full names for short names of models.
     pub aliases: Aliases,
     /// Agents, commands, skills, styles and plugins from files.
     pub library: Library,
@@ -65,7 +65,7 @@ pub struct SessionOptions {
     pub memory: Vec<MemoryFile>,
     /// The session's file and its contents, see [`crate::store::Projects::open`]; `None` stores nothing.
     pub opened: Option<OpenedSession>,
-    /// Hooks, as they stand under `hooks` in each settings file.
+    /// Hooks: the value of `hooks` in each settings file.
     pub hooks: Vec<Value>,
     /// Settings whose hooks also hold, and that are watched for changes while the session runs.
     pub live: Option<WatchedSettings>,

@@ -36,7 +36,7 @@ pub const EMPTY_PROMPT: &str = "(The user sent an empty message.)";
 /// Sent to the model when it has not given the structured answer that the host asked for.
 pub const USE_SCHEMA: &str = "Give your final answer now by calling StructuredOutput.";
 
-/// After so many answers that do not fit the schema the turn ends.
+/// After this many answers that do not fit the schema, the turn ends.
 const MAX_MISSES: u32 = 5;
 /// How often in a row hooks may refuse the end of a turn before it ends anyway.
 pub const MAX_REFUSALS: u32 = 8;
@@ -214,7 +214,7 @@ impl Ending {
 /// One turn of a conversation.
 #[derive(Debug)]
 pub struct Turn {
-    /// Where this turn began: after so many messages, and so many blocks of the last of them.
+    /// Where this turn began: a number of messages, and a number of blocks of the last of them.
     before: (usize, usize),
     conversation: Arc<Vec<ChatMessage>>,
     /// The response under way.

@@ -505,7 +505,7 @@ proptest::proptest! {
         let mut n_calls = 0;
         let mut n_done = 0;
         for mut input in inputs.into_iter().chain([Input::Interrupt]) {
-            // The API gives every call an id of its own.
+            // The API gives every call a unique id.
             if let Input::Called { call, .. } = &mut input {
                 call.id = format!("call{n_calls}").as_str().into();
                 n_calls += 1;

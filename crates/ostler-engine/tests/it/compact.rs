@@ -258,7 +258,7 @@ async fn during_a_turn_results_are_summarised_and_the_work_continues() {
     assert_eq!(story, expected);
     assert_eq!(sitting.requests()[1].tool_results().len(), 1, "the summary covers the result");
     let sent = sitting.last_request().body["messages"].to_string();
-    assert!(sent.contains("word by word.]") && sent.contains("look at x"), "{sent}");
+    assert!(sent.contains("word for word.]") && sent.contains("look at x"), "{sent}");
     assert!(sent.contains("Look answers: saw x"), "{sent}");
     assert_eq!(result.num_turns, 2);
     sitting.check_resumed_session().await;
@@ -556,7 +556,11 @@ async fn an_interruption_leaves_the_conversation_as_it_was() {
     let result = sitting.host.result().await;
     assert_eq!((result.subtype.as_str(), result.num_turns), ("error_during_execution", 0));
     assert!(sitting.boundaries().is_empty());
-    sitting.host.api.wait_for("the engine to hang up", |requests| requests[2].client_left()).await;
+    sitting
+        .host
+        .api
+        .wait_for("the engine to close the connection", |requests| requests[2].client_left())
+        .await;
     let opened = sitting.open();
     assert_eq!(opened.conversation.len(), 3, "{:#?}", opened.conversation);
 }

@@ -154,7 +154,11 @@ async fn before_the_first_byte() {
     sitting.host.api.gate("never").reached().await;
     let result = sitting.interrupt(&[OK, &marker(), RESULT]).await;
     assert_eq!(result.num_turns, 2, "the prompt and the marker");
-    sitting.host.api.wait_for("the engine to hang up", |requests| requests[0].client_left()).await;
+    sitting
+        .host
+        .api
+        .wait_for("the engine to close the connection", |requests| requests[0].client_left())
+        .await;
     let next_request = sitting.continue_session().await;
     assert!(next_request.contains("first") && next_request.contains(INTERRUPTED), "{next_request}");
 }

@@ -17,12 +17,12 @@ const ROUNDS: u64 = 4000;
 /// Enough for a handful of futures, not for one frame per round.
 const STACK: usize = 512 * 1024;
 
-/// With this variable, the process runs one turn of so many rounds and prints its peak memory.
+/// With this variable, the process runs one turn of this many rounds and prints its peak memory.
 const CHILD: &str = "OSTLER_LONG_ROUNDS";
 const NAME: &str = "long::thousands_of_rounds_on_a_small_stack_and_in_little_memory";
 
-/// A model that calls a tool so many times, then answers with text. It runs in the process: over HTTP the test would
-/// take minutes.
+/// A model that calls a tool a number of times, then answers with text. It runs in the process: over HTTP the test
+/// would take minutes.
 struct Busy {
     rounds: u64,
     n_asked: AtomicU64,
@@ -79,7 +79,7 @@ fn on_small_stack(rounds: u64) {
     thread.join().unwrap();
 }
 
-/// The peak memory of a separate process for so many rounds, in KiB.
+/// The peak memory of a separate process for this many rounds, in KiB.
 fn memory_for(rounds: u64) -> u64 {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])

@@ -460,7 +460,7 @@ async fn when_the_host_no_longer_reads_the_turn_is_stopped() {
     host.until("stream_event content_block_delta").await;
     let TestHost { api, connection, .. } = host;
     drop(connection);
-    api.wait_for("the engine to hang up", |requests| {
+    api.wait_for("the engine to close the connection", |requests| {
         requests.iter().any(|request| request.client_left())
     })
     .await;

@@ -121,7 +121,7 @@ fn accepts(kind: &str, words: &[PromptWord]) -> bool {
     }
 }
 
-/// Words that stand for something else and so are never the name of a file.
+/// Words that refer to something else, so they are never the name of a file.
 const POINTERS: [&str; 18] = [
     "it", "this", "that", "these", "those", "them", "me", "you", "us", "the", "a", "an", "and",
     "or", "to", "in", "with", "what",
