@@ -17,7 +17,7 @@
 //! 4. [`crate::control`]: requests and answers in both directions.
 //! 5. [`host`]: permissions, hooks, in-process MCP, structured output.
 //! 6. [`disk`]: session files, checkpoints, slash commands.
-//! 7. [`peers`]: what the SDKs insist on, and the traps.
+//! 7. [`peers`]: what the SDKs require, and the traps.
 
 #[doc = include_str!("../docs/process.md")]
 pub mod process {}

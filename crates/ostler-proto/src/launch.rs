@@ -84,7 +84,7 @@ pub struct Launch {
     pub strict_mcp_config: bool,
     /// Folders of plugins.
     pub plugin_dirs: Vec<String>,
-    /// Folders of plugins whose MCP servers are left alone.
+    /// Folders of plugins whose MCP servers are not started.
     pub plugin_dirs_without_servers: Vec<String>,
 
     /// The options for reports to the host.

@@ -8,10 +8,10 @@
 //!   parts frames are made of;
 //! - [`codec`]: bytes to frames, or to server-sent events, in any portions;
 //! - [`peer`]: which request waits for which answer, on either side;
-//! - [`quirks`]: where peers differ from what one would expect;
+//! - [`quirks`]: unexpected behaviour of peers;
 //! - [`launch`]: how an engine is started;
 //! - [`transcript`], [`project`]: the lines of session files, and the folders of these;
-//! - [`version`]: which versions of the other side were tried;
+//! - [`version`]: which versions of the other side were tested;
 //! - [`guide`]: the protocol in prose. Start there to implement it.
 //!
 //! Two rules hold for every type. **Unknown is kept**: unknown message types, subtypes, fields and values survive

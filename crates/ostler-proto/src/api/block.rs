@@ -80,7 +80,7 @@ pub struct TextBlock {
 pub struct ThinkingBlock {
     /// The reasoning; empty when its display is disabled.
     pub thinking: String,
-    /// Proves to the API that the block is its own. The Python SDK insists on it in `assistant` frames.
+    /// Proves to the API that the block is its own. The Python SDK requires it in `assistant` frames.
     pub signature: Option<String>,
     /// Unknown fields.
     pub extra: Extra,

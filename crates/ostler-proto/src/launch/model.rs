@@ -50,7 +50,7 @@ keywords! {
 }
 
 keywords! {
-    /// How much trouble a model takes. A model that does not know a level uses the next lower one.
+    /// The effort of a model. A model that does not know a level uses the next lower one.
     #[non_exhaustive]
     pub enum Effort {
         /// The least.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a model costs, in dollars per million tokens.
+/// The price of a model, in dollars per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelPrice {
     /// Input outside the cache.

@@ -66,7 +66,7 @@ macro_rules! tools {
         #[non_exhaustive]
         pub enum ToolOutput {
             $($(#[doc = $doc])+ $tool($output),)+
-            /// A plain string. So are failures reported (`Error: …`), and the results of a few tools.
+            /// A plain string: a failure (`Error: …`), or the result of one of a few tools.
             Text {
                 /// The tool.
                 name: Box<str>,

@@ -39,7 +39,7 @@ pub enum TaskStatus {
     InProgress,
     /// Done.
     Completed,
-    /// To be taken off the list; only in [`TaskUpdateInput`].
+    /// Removes it from the list; only in [`TaskUpdateInput`].
     Deleted,
     /// A value this version does not know.
     #[wire(other)]

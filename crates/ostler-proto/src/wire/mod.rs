@@ -79,7 +79,7 @@ pub(crate) fn in_variant<E: de::Error>(name: &str, error: E) -> E {
     located(name, error)
 }
 
-/// Puts one more step in front of the path that an error message starts with: `at assistant.message: …`.
+/// Adds one more step to the beginning of the path that an error message starts with: `at assistant.message: …`.
 #[cold]
 fn located<E: de::Error>(step: &str, error: E) -> E {
     let text = error.to_string();
