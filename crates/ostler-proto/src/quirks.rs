@@ -2,7 +2,7 @@
 //!
 //! | quirk | here |
 //! |---|---|
-//! | old engines require `updatedInput` in an allow | [`complete_answer`] fills it in, [`input_to_run`] works without it |
+//! | old engines require `updatedInput` in an allow | [`complete_answer`] adds it, [`input_to_run`] works without it |
 //! | `toolUseID` in an answer is whatever a callback returned | [`complete_answer`] overwrites it |
 //! | `systemPrompt` is a string or a list of strings | [`system_prompt_text`] |
 //! | new engines write `result` frames with `type` in the middle | any key order is read; nothing to call |
