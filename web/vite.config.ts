@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-// Everything is a file of ours: the server's policy allows no script or style inside the page, so nothing is inlined.
+// Everything is a separate file: the server's policy allows no inline scripts or styles.
 export default defineConfig({
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {

@@ -83,7 +83,7 @@ async fn measure(count: usize) -> Result<Taken> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn twelve_times_as_long_is_kept_and_more_is_broken() {
+    fn twelve_times_as_long_is_within_the_limit_and_more_is_not() {
         assert_eq!(super::broken(12.0), None);
         assert!(super::broken(12.1).is_some_and(|promise| promise.contains("12.1 times")));
     }

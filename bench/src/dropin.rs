@@ -1,8 +1,9 @@
 //! `dropin`: how long a user of the official SDKs waits, with `ostler` and with the vendor's own program.
 //!
-//! The same host program calls the public `query` of its SDK with the one and the other as executable, in turns, against
-//! a scripted API that answers at once. Counted is the time from that call to the first message (`system`/`init`), to the
-//! result, and to the end of the stream. A run whose answer is not the scripted one is an error.
+//! The same host program calls the public `query` of its SDK with each of the two programs as executable, alternately,
+//! against a scripted API that answers at once. Measured is the time from that call to the first message
+//! (`system`/`init`), to the result, and to the end of the stream. A run with another answer than the scripted one is
+//! an error.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +25,7 @@ const LIMIT: f64 = 1.0 / 10.0;
 
 const ANSWER: &str = "Hello from the script.";
 
-/// What is timed: the hosts' name and the display name.
+/// The measured times: the name in the hosts' output and the display name.
 const SPANS: [(&str, &str); 3] =
     [("init_us", "to init"), ("result_us", "to result"), ("end_us", "to the end")];
 
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_message_and_the_result_are_judged() {
+    fn the_first_message_and_the_result_have_limits() {
         let times = |init, result, end| [init, result, end].map(Duration::from_millis);
         let theirs = times(1000, 2000, 3000);
         assert_eq!(judge("X", times(100, 200, 3000), theirs), [""; 0]);

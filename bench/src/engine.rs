@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn both_promises_are_judged() {
+    fn wall_time_and_peak_memory_have_limits() {
         let theirs = figures(2000, 1000);
         assert_eq!(broken(&figures(100, 100), &theirs), [""; 0]);
         assert_eq!(broken(&figures(101, 101), &theirs).len(), 2);

@@ -173,7 +173,7 @@ async fn begin_all(
         }
     };
     let all = tokio::time::timeout(Duration::from_secs(120), all).await;
-    ensure!(all.is_ok(), "only {} of {} runs came to their model", gate.arrivals(), sessions.len());
+    ensure!(all.is_ok(), "only {} of {} runs reached their model", gate.arrivals(), sessions.len());
     gate.release();
     Ok(Instant::now())
 }
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_promises_are_judged() {
+    fn both_ratios_have_limits() {
         let few = |ms: u64, mib: f64| Few { wall: Duration::from_millis(ms), resident_mib: mib };
         assert_eq!(broken(&few(100, 10.0), &few(1_000, 100.0)), [""; 0]);
         assert_eq!(broken(&few(101, 10.1), &few(1_000, 100.0)).len(), 2);

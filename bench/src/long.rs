@@ -122,7 +122,7 @@ async fn hold(model: Arc<Caller>) -> Result<u64> {
             return Ok(result.num_turns);
         }
     }
-    bail!("the engine has gone")
+    bail!("the engine is gone")
 }
 
 /// A model that keeps calling a tool. It serializes every request, as if to send it.

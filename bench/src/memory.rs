@@ -16,13 +16,13 @@ use crate::load::desk::Desk;
 use crate::load::raise_file_limit;
 use crate::table;
 
-/// The option that says how many sessions; the promise is about 5,000.
+/// The option for the number of sessions; the promise is about 5,000.
 pub(crate) const SESSIONS: &str = "--sessions";
 const DEFAULT: usize = 300;
-/// How many runs are at work at the same time.
+/// How many runs are active at the same time.
 const AT_ONCE: usize = 32;
 const IDLE: &str = "5s";
-/// From the end of the last run: the idle time, and two rounds in which memory is given back, with some reserve.
+/// From the end of the last run: the idle time, and two rounds in which memory is returned, with some reserve.
 const WAIT: Duration = Duration::from_secs(75);
 /// The promise, in MB.
 const LIMIT: f64 = 120.0;
@@ -39,7 +39,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
         ["before the first".to_owned(), format!("{empty:.0}")],
         ["after the last".to_owned(), format!("{ended:.0}")],
         [
-            format!("{} s later: engines have ended, memory was given back", WAIT.as_secs()),
+            format!("{} s later: engines have ended, memory was returned", WAIT.as_secs()),
             format!("{later:.0}"),
         ],
     ];
@@ -49,7 +49,7 @@ pub(crate) fn run() -> Result<Vec<String>> {
 
 fn broken(count: usize, megabytes: f64) -> Option<String> {
     (megabytes > LIMIT).then(|| {
-        format!("memory: a server holds {megabytes:.0} MB after {count} sessions; the promise is {LIMIT} MB")
+        format!("memory: a server uses {megabytes:.0} MB after {count} sessions; the promise is {LIMIT} MB")
     })
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_120_megabytes_is_broken() {
+    fn more_than_120_megabytes_exceeds_the_limit() {
         assert_eq!(broken(5_000, 120.0), None);
         assert!(broken(5_000, 121.0).is_some());
     }

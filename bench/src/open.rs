@@ -79,7 +79,7 @@ impl Place {
         Ok(Self { store, http, base, token: token.to_string() })
     }
 
-    /// A session with so many runs, each as the server would have written it.
+    /// A session with this many runs, each as the server would have written it.
     async fn session(&self, runs: usize) -> Result<String> {
         let url = format!("{}/api/sessions", self.base);
         let made = self.http.post(url).bearer_auth(&self.token).json(&json!({})).send().await?;

@@ -20,11 +20,11 @@ pub(crate) struct Ran {
     pub(crate) wall: Duration,
     /// Of all its threads and of the children it waited for.
     pub(crate) cpu: Duration,
-    /// The most that one process held resident: the program itself, or a child it waited for.
+    /// The peak resident memory of one process: the program itself, or a child it waited for.
     pub(crate) peak_bytes: u64,
 }
 
-/// Runs a program to its end. It inherits nothing of the environment but what is given.
+/// Runs a program to its end, with only the given environment.
 pub(crate) fn run(
     program: &Path,
     args: &[&str],
@@ -105,7 +105,7 @@ fn used(whose: Whose) -> Result<(Duration, u64)> {
         Whose::Own => UsageWho::RUSAGE_SELF,
         Whose::Children => UsageWho::RUSAGE_CHILDREN,
     })
-    .context("asking what was used")?;
+    .context("reading the resource usage")?;
     let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
     // All systems except Apple's count in kilobytes.
     let unit = if cfg!(target_vendor = "apple") { 1 } else { 1024 };
@@ -114,5 +114,5 @@ fn used(whose: Whose) -> Result<(Duration, u64)> {
 
 #[cfg(not(unix))]
 fn used(_: Whose) -> Result<(Duration, u64)> {
-    anyhow::bail!("this system does not tell what a program used")
+    anyhow::bail!("this system does not report the resource usage of a program")
 }

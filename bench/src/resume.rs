@@ -1,8 +1,8 @@
 //! `resume`: a session of 300 MB that was compacted is resumed within 100 MB, as shipped.
 //!
-//! The file is made from a real session: its lines follow the boundary that a compaction writes, and 300 MB of
-//! earlier messages precede it, which the conversation does not need any more. A run counts only if the model gets
-//! what follows the boundary and nothing before it.
+//! The file is made from a real session: its lines follow the boundary that a compaction writes, and 300 MB of earlier
+//! messages precede it, which the conversation does not need any more. A run counts only if the model gets the messages
+//! after the boundary and none before it.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -69,7 +69,7 @@ impl Place {
         process::run(&size::program()?, &args, &self.home.path().join("work"), &variables)
     }
 
-    /// Makes a session of one prompt; its id.
+    /// Makes a session of one prompt and returns its id.
     fn begin(&self) -> Result<String> {
         let result: Value = serde_json::from_str(&self.start(&[KEPT])?.stdout)?;
         Ok(result["session_id"].as_str().context("a result names its session")?.to_owned())
@@ -79,8 +79,11 @@ impl Place {
         let ran = self.start(&["--resume", session, "Which word was it?"])?;
         let requests = self.api.all_requests();
         let request = requests.last().context("the model is asked")?.body.to_string();
-        ensure!(request.contains(KEPT), "what follows the boundary is resumed: {request:.2000}");
-        ensure!(!request.contains(EARLIER), "what stands before the boundary is not resumed");
+        ensure!(
+            request.contains(KEPT),
+            "the messages after the boundary are resumed: {request:.2000}"
+        );
+        ensure!(!request.contains(EARLIER), "the messages before the boundary are not resumed");
         Ok(ran)
     }
 
@@ -130,7 +133,7 @@ impl Earlier {
         Ok(Self { pair: [find("user")?, find("assistant")?] })
     }
 
-    /// Writes a new file of them; the id of the last.
+    /// Writes a new file of them and returns the id of the last.
     fn write(&self, path: &Path, session: &str) -> Result<Value> {
         let mut file = BufWriter::new(File::create(path)?);
         let (mut written, mut parent) = (0, Value::Null);
@@ -157,7 +160,7 @@ impl Earlier {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_hundred_megabytes_are_kept_and_more_is_broken() {
+    fn a_hundred_megabytes_are_within_the_limit_and_more_is_not() {
         assert_eq!(super::broken(100_000_000), None);
         assert!(super::broken(101_000_000).is_some_and(|promise| promise.contains("101 MB")));
     }

@@ -2,8 +2,8 @@
 //! SDKs.
 //!
 //! All three read the same stream from the same fake engine through their public `query`, add up the text, and take
-//! turns. Counted is the processor time of the host alone, from the call of `query` to the end of its stream: not
-//! the engine, nor the start of an interpreter.
+//! turns. Measured is the processor time of the host alone, from the call of `query` to the end of its stream, without
+//! the engine and the start of an interpreter.
 
 mod fake_engine;
 
@@ -124,7 +124,7 @@ pub(crate) fn speak(n_deltas: &str) -> ExitCode {
     ended(n_deltas.and_then(fake_engine::speak))
 }
 
-/// Reads the stream once with our SDK, as the scripts do with theirs, and prints what that cost.
+/// Reads the stream once with our SDK, as the scripts do with theirs, and prints the cost.
 pub(crate) fn consume() -> ExitCode {
     // The same runtime as `#[tokio::main]`.
     let runtime = tokio::runtime::Runtime::new().context("starting a runtime");
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_faster_one_is_what_counts() {
+    fn the_faster_sdk_is_compared() {
         let times = |ours, python, typescript| {
             broken([ours, python, typescript].map(Duration::from_millis))
         };

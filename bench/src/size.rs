@@ -1,4 +1,4 @@
-//! `size`: what is shipped is one program of at most 30 MB.
+//! `size`: the shipped program has at most 30 MB.
 
 use std::path::PathBuf;
 

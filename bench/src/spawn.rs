@@ -16,7 +16,7 @@ use crate::{measure, table};
 const CALLS: usize = 20;
 /// Runs of each kind, taking turns.
 const RUNS: usize = 9;
-/// What the large process holds in addition.
+/// The additional memory of the large process.
 const MEMORY: usize = 1 << 30;
 /// The promise: a call in the large process divided by one in the small process.
 const LIMIT: f64 = 1.3;
@@ -56,7 +56,7 @@ async fn measure() -> Result<(Duration, Duration)> {
         // Every page is written, otherwise there would be no memory behind it.
         let memory = vec![1_u8; MEMORY];
         large.push(converse(options.clone()).await?);
-        ensure!(memory.last().context("there is memory")? == &1, "the memory is held to the end");
+        ensure!(memory.last().context("there is memory")? == &1, "the memory is in use to the end");
     }
     Ok((measure::median(small), measure::median(large)))
 }

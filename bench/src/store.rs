@@ -1,4 +1,4 @@
-//! `store`: what the server's log adds to bare SQLite, and how many events go through it.
+//! `store`: the cost of the server's log compared with bare SQLite, and its throughput of events.
 //!
 //! Disks differ in speed, so the limit compares the store with the same rows written by SQLite alone, in transactions
 //! of 32, in the same folder and alternately.
@@ -134,7 +134,7 @@ async fn append_all(
     let mut times = Vec::with_capacity(count);
     for number in 0..count {
         let mut event = NewEvent::new("message", json!({ "text": text() }));
-        // Waits for the last one, and so for all before it.
+        // Waits for the last one, and thus for all before it.
         event.durable = !fleeting || number + 1 == count;
         let start = Instant::now();
         let added = store.append(&lease, vec![event], vec![]).await?;
@@ -144,7 +144,7 @@ async fn append_all(
     Ok(times)
 }
 
-/// Reads back what many have appended.
+/// Reads the events of all appenders.
 async fn read(store: &Sqlite, name: &str) -> Result<Figure> {
     let (mut times, mut count) = (Vec::new(), 0);
     let start = Instant::now();
@@ -229,7 +229,7 @@ impl Bare {
             let transaction = self.0.unchecked_transaction()?;
             for number in first..(first + group).min(events) {
                 let body = json!({ "text": text() }).to_string();
-                // To as many streams in turn as the store has.
+                // To as many streams as the store has, in turn.
                 let (stream, seq) = ((number % APPENDERS) as i64, before + number as i64 + 1);
                 transaction
                     .prepare_cached("INSERT INTO event VALUES (?, ?, 'message', ?)")?

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-/// One line and who reads it.
+/// One line and its reader.
 pub(crate) struct Line {
     pub(crate) reader: Reader,
     pub(crate) text: String,
@@ -17,7 +17,7 @@ pub(crate) enum Reader {
     Engine,
 }
 
-/// `count` lines: all recorded ones, over and over, both directions mixed as the file names fall.
+/// `count` lines: all recorded ones, repeated, both directions mixed in the order of the file names.
 pub(crate) fn lines(count: usize) -> Result<Vec<Line>> {
     let folder = folder();
     let mut files = fs::read_dir(&folder)
@@ -57,7 +57,7 @@ mod tests {
     use super::Reader;
 
     #[test]
-    fn both_directions_are_there_in_the_number_asked_for() {
+    fn the_requested_number_of_lines_has_both_directions() {
         let lines = super::lines(10_000).unwrap();
         assert_eq!(lines.len(), 10_000);
         for reader in [Reader::Host, Reader::Engine] {

@@ -1,6 +1,7 @@
 //! `turns`: a prompt that takes 50 Bash calls, one per turn, next to the vendor's native program.
 //!
-//! As `engine`, with the same environment, permission and check of the work: what a turn costs, rather than a start.
+//! Like `engine`, with the same environment, permission and check of the work, but for the cost of a turn rather than
+//! of a start.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,14 +110,14 @@ fn check(stdout: &str, requests: &[RecordedRequest]) -> Result<()> {
         ensure!(ran, "the output of command {turn} did not reach the model\n{stdout}");
     }
     let last = format!("The last one is turn-{}", TURNS - 1);
-    ensure!(stdout.contains(&last), "the result does not say {last:?}:\n{stdout}");
+    ensure!(stdout.contains(&last), "the result does not contain {last:?}:\n{stdout}");
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_fifteenth_is_kept_and_more_is_broken() {
+    fn a_fifteenth_is_within_the_limit_and_more_is_not() {
         assert_eq!(super::broken(1.0 / 15.0), None);
         assert!(super::broken(1.0 / 14.0).is_some());
     }

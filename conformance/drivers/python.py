@@ -18,7 +18,7 @@ BLOCKS = {
     sdk.ToolResultBlock: "tool_result",
 }
 TYPES = {"number": float, "string": str, "boolean": bool}
-# What the two SDKs call differently beyond the spelling, and what this one has no option for.
+# Options with other names than in TypeScript, and options that this SDK does not have.
 OPTIONS = {"continue": "continue_conversation", "additionalDirectories": "add_dirs"}
 ABSENT = {"allowDangerouslySkipPermissions"}
 METHODS = {"mcpServerStatus": "get_mcp_status", "initializationResult": "get_server_info"}

@@ -1,4 +1,4 @@
-// Drives the official TypeScript SDK as the runner says: see README.md, "The driver protocol".
+// Drives the official TypeScript SDK for the runner: see README.md, "The driver protocol".
 // SDK_MODULE and ZOD_MODULE name the files to import.
 
 import { createInterface } from 'node:readline';
@@ -18,7 +18,7 @@ const named = (error) => ({
   message: String(error?.message ?? error),
 });
 
-/** What the SDK is given as an iterable prompt: filled by `send`, ended by `end`. */
+/** The iterable prompt for the SDK: filled by `send`, ended by `end`. */
 class Input {
   waiting = [];
   wake = () => {};
@@ -132,7 +132,7 @@ class Run {
   }
 }
 
-// An SDK that fails outside of any call would take all other runs with it.
+// An SDK that fails outside of any call would end all other runs too.
 for (const trouble of ['unhandledRejection', 'uncaughtException']) {
   process.on(trouble, (error) => process.stderr.write(`${trouble}: ${error?.stack ?? error}\n`));
 }

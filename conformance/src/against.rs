@@ -14,7 +14,7 @@ use crate::sdk::Sdk;
 /// A scenario, the SDK that played it, and what happened.
 pub(crate) type Played<'a> = (&'a Scenario, Sdk, Log);
 
-/// What is printed of one unlisted difference: where it occurs, and an example.
+/// An unlisted difference: where it occurs, and an example.
 #[derive(Default)]
 struct Unlisted {
     places: Vec<String>,

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use crate::sdk::Sdk;
 
-/// Where the events of each run go; nothing once the driver is gone.
+/// The receivers of each run's events; `None` once the driver is gone.
 type Routes = Option<HashMap<u64, mpsc::UnboundedSender<Value>>>;
 type Runs = Arc<Mutex<Routes>>;
 
@@ -57,7 +57,7 @@ impl Driver {
         Ok(Self { commands, runs, next: AtomicU64::new(1), _child: child })
     }
 
-    /// Starts a session; the events of the run come through what is returned.
+    /// Starts a session and returns the run, which receives its events.
     pub(crate) fn run(&self, session: Value) -> Run<'_> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::unbounded_channel();
@@ -70,7 +70,7 @@ impl Driver {
     }
 }
 
-/// One session of an SDK. Dropped, it is aborted.
+/// One session of an SDK. Dropping it aborts the session.
 pub(crate) struct Run<'a> {
     driver: &'a Driver,
     id: u64,
@@ -81,7 +81,7 @@ impl Run<'_> {
     /// Sends a command to the driver.
     pub(crate) fn tell(&self, mut command: Value) {
         command["run"] = self.id.into();
-        // A driver that is gone shows as the end of the events.
+        // If the driver is gone, the events end.
         let _ = self.driver.commands.send(command);
     }
 
@@ -107,7 +107,7 @@ fn route(runs: &Runs, line: &str) {
     };
     let id = event.remove("run").and_then(|run| run.as_u64()).unwrap_or_default();
     if let Some(run) = lock(runs).as_ref().and_then(|routes| routes.get(&id)) {
-        // The receiver is gone, which is fine.
+        // The receiver may be gone.
         let _ = run.send(Value::Object(event));
     }
 }

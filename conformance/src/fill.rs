@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// What the placeholders of a run stand for.
+/// The values of a run's placeholders.
 pub(crate) type Saved = BTreeMap<String, Value>;
 
 /// Replaces the placeholders in a value. A placeholder that is a whole string becomes its value, of any type; one
@@ -51,7 +51,7 @@ mod tests {
     use super::{Saved, fill};
 
     #[test]
-    fn placeholders_become_what_they_stand_for() {
+    fn placeholders_are_replaced_by_their_values() {
         let saved = Saved::from([("session".to_owned(), json!("s-1")), ("n".to_owned(), json!(3))]);
         let event = json!({"arguments": {"a": 2}});
         let check = |given, expected| assert_eq!(fill(&given, &saved, &event), expected);

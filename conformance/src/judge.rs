@@ -16,7 +16,7 @@ pub(crate) fn first_difference(scenario: &Scenario, sdk: Sdk, log: &Log) -> Opti
 }
 
 fn unmet(scenario: &Scenario, sdk: Sdk, log: &Log) -> Option<String> {
-    // For each kind, how many of its events lie before the last that was found.
+    // For each kind, how many of its events precede the last match.
     let mut passed = std::collections::BTreeMap::<String, usize>::new();
     let filled = |pattern: &Value| fill(pattern, &log.saved, &Value::Null);
     for fact in scenario.expect.iter().filter(|fact| fact.concerns(sdk)) {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_the_run_fails_it_in_any_case() {
+    fn a_fault_of_the_run_always_fails_it() {
         let scenario = json!({"about": "", "script": {}, "sessions": [], "expect": []});
         let scenario: Scenario = serde_json::from_value(scenario).unwrap();
         let log = Log { faults: vec!["left running: sleep".to_owned()], ..Log::default() };

@@ -1,4 +1,4 @@
-//! `DIFFERENCES.md`: the differences that are meant, each with its reason. The file is for people; its table is read here.
+//! Reads the table in `DIFFERENCES.md`: the intended differences, each with its reason.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn rows(text: &str) -> Result<Vec<Known>> {
 }
 
 impl Known {
-    /// Whether this row explains the difference; it is marked as one that occurs.
+    /// Whether this row explains the difference. If so, the row is marked as used.
     pub(crate) fn explains(&self, sdk: Sdk, scenario: &str, what: &str) -> bool {
         let one_of = |patterns: &str, text: &str| {
             patterns.split(',').any(|pattern| is_like(pattern.trim(), text))
@@ -58,7 +58,7 @@ impl Known {
     }
 }
 
-/// Whether a text is like a pattern in which `*` stands for any text.
+/// Whether a text matches a pattern in which `*` matches any text.
 fn is_like(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(text) = text.strip_prefix(start) else { return false };
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_explains_what_it_names_and_nothing_else() {
+    fn a_row_explains_only_the_differences_that_it_names() {
         let table = "\
 | SDKs | scenarios | difference | why |
 |---|---|---|---|

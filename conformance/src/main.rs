@@ -26,7 +26,7 @@ use crate::sdk::Sdk;
 /// Runs scenarios with the official SDKs on a program with their protocol.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The program to examine: a path, `vendor` for the vendor's own at the level of each SDK, or a folder of kept runs.
+    /// The program to test: a path, `vendor` for the vendor's own at the level of each SDK, or a folder of saved runs.
     #[arg(long, required_unless_present = "list")]
     cli: Option<PathBuf>,
     /// Only scenarios whose name contains this; may be repeated.
@@ -35,19 +35,19 @@ struct Args {
     /// Only with this SDK; may be repeated.
     #[arg(long)]
     sdk: Vec<Sdk>,
-    /// Only say which scenarios there are.
+    /// Only list the scenarios.
     #[arg(long)]
     list: bool,
-    /// How many runs are concurrent.
+    /// The number of concurrent runs.
     #[arg(long, default_value_t = 4)]
     jobs: usize,
-    /// Also write every run as one line of a test program, for counting.
+    /// Also print every run as a line of a test program, for counting.
     #[arg(long)]
     as_tests: bool,
-    /// Compare message by message with this one, named as for `--cli`.
+    /// Compare message by message with this program, named as for `--cli`.
     #[arg(long)]
     against: Option<PathBuf>,
-    /// Write every run into this folder, to be compared with later.
+    /// Save every run in this folder, for later comparisons.
     #[arg(long)]
     save: Option<PathBuf>,
     /// Print all events of the runs.

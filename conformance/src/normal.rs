@@ -8,12 +8,12 @@ use crate::play::Log;
 /// An event in a comparable form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Frame {
-    /// What kind of thing it is, such as `system/init` or `assistant:text`.
+    /// Its kind, such as `system/init` or `assistant:text`.
     pub(crate) label: String,
     pub(crate) value: Value,
 }
 
-/// The kinds of events that are compared, each kind by itself: nothing orders a callback and a message.
+/// The compared kinds of events, each separately: callbacks and messages have no order among each other.
 pub(crate) const COMPARED: [&str; 9] =
     ["message", "ask", "hook", "tool", "elicitation", "withdrawn", "returned", "thrown", "exit"];
 
@@ -55,7 +55,7 @@ fn message_label(message: &Value) -> String {
     label
 }
 
-/// The value under a key with everything replaced that no two runs share.
+/// The value under a key, with everything replaced that differs from run to run.
 fn normal(key: &str, value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,19 +1,19 @@
 //! Patterns: how a scenario describes an expected value.
 //!
-//! | pattern | fits |
+//! | pattern | matches |
 //! |---|---|
-//! | an object | an object whose fields fit those given; others may be there |
-//! | a list | a list in which elements that fit those given occur in this order; others may lie between |
-//! | `null` | `null`, and a field that is not there |
+//! | an object | an object whose fields match those given; it may have others |
+//! | a list | a list with elements that match those given, in this order; others may be between them |
+//! | `null` | `null`, and a missing field |
 //! | `"*"` | anything but `null` |
 //! | `"~text"` | a text that contains this; of a list or an object, its JSON |
-//! | `{"$any": [...]}` | what fits one of these |
-//! | `{"$count": N}` | a list of so many elements |
-//! | anything else | the same |
+//! | `{"$any": [...]}` | a value that matches one of these |
+//! | `{"$count": N}` | a list of this many elements |
+//! | anything else | an equal value |
 
 use serde_json::Value;
 
-/// Where and how a value does not fit a pattern; `None` when it does.
+/// Where and how a value does not match a pattern; `None` when it does.
 pub(crate) fn mismatch(pattern: &Value, value: &Value) -> Option<String> {
     at("", pattern, value)
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::{fits, mismatch};
 
     #[test]
-    fn objects_and_lists_may_hold_more() {
+    fn objects_and_lists_may_have_more_elements() {
         let value = json!({"a": [1, {"b": 2, "c": 3}, 4], "d": null});
         assert!(fits(&json!({"a": [{"c": 3}, 4]}), &value));
         assert!(!fits(&json!({"a": [4, 1]}), &value));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_equal_or_contain_or_are_anything() {
+    fn text_patterns_match_equal_text_contained_text_or_anything() {
         assert!(fits(&json!("~ell"), &json!("Hello")));
         assert!(fits(&json!("~\"a\":1"), &json!({"a": 1})));
         assert!(!fits(&json!("ell"), &json!("Hello")));

@@ -74,7 +74,7 @@ struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     async fn set(scenario: &'a Scenario, sdk: Sdk, program: &'a Path) -> Result<Self> {
-        // Some programs also ask a small model; no scenario is about that.
+        // Some programs also ask a small model; no scenario tests that.
         let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
         let api = ScriptedApi::start(aside).await;
         let (home, folder) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -160,7 +160,7 @@ impl<'a> Stage<'a> {
         played
     }
 
-    /// Learns how the program ended.
+    /// Reads how the program ended.
     async fn read_report(
         &mut self,
         session: &Session,
@@ -319,7 +319,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Takes one more event.
+    /// Receives one more event.
     async fn advance(&mut self, scene: &mut Scene<'_>, awaited: &str) -> Result<()> {
         let Ok(event) = tokio::time::timeout(self.limit(), scene.run.next()).await else {
             let open: Vec<String> = scene.open.iter().map(short).collect();
@@ -396,9 +396,9 @@ impl<'a> Stage<'a> {
 /// A session in progress.
 struct Scene<'a> {
     run: Run<'a>,
-    /// The events of earlier sessions lie before.
+    /// The first event of this session; earlier ones belong to earlier sessions.
     start: usize,
-    /// What was waited for lies before.
+    /// The events before this were waited for already.
     cursor: usize,
     /// Unanswered questions.
     open: Vec<Value>,

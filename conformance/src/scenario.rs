@@ -19,7 +19,7 @@ use crate::sdk::Sdk;
 pub(crate) struct Scenario {
     #[serde(skip)]
     pub(crate) name: String,
-    /// What the scenario shows, in a sentence.
+    /// What the scenario tests, in a sentence.
     pub(crate) about: String,
     /// The SDKs that run it; all three by default.
     #[serde(default = "Sdk::official")]
@@ -30,9 +30,9 @@ pub(crate) struct Scenario {
     /// Environment variables for the program, in addition to the usual ones.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
-    /// What the model says: a script of `ostler-testkit`.
+    /// The model's answers: a script of `ostler-testkit`.
     pub(crate) script: Value,
-    /// What the host answers when it is asked.
+    /// The host's answers to questions.
     #[serde(default)]
     pub(crate) answers: Vec<Answer>,
     /// One after another.
@@ -83,7 +83,7 @@ pub(crate) struct Session {
     pub(crate) exit: Exit,
 }
 
-/// What the program must exit with.
+/// The expected exit code of the program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(
     untagged,
@@ -119,14 +119,14 @@ pub(crate) struct Step {
     pub(crate) send: Option<Value>,
     /// A prompt of one character, repeated this many times.
     pub(crate) send_letters: Option<usize>,
-    /// A line as it is, for the driver without an SDK.
+    /// A raw line, for the driver without an SDK.
     pub(crate) line: Option<String>,
     /// Waits for an event like this, after the last one that was waited for.
     pub(crate) wait: Option<Value>,
-    /// With `wait`: what to remember of it, by name, as JSON pointers.
+    /// With `wait`: the values to save from it, by name, as JSON pointers.
     #[serde(default)]
     pub(crate) save: BTreeMap<String, String>,
-    /// Waits until a response of the model has come to this gate.
+    /// Waits until a response of the model has reached this gate.
     pub(crate) reached: Option<String>,
     /// Lets responses pass this gate.
     pub(crate) release: Option<String>,
@@ -136,11 +136,11 @@ pub(crate) struct Step {
     pub(crate) args: Vec<Value>,
     /// Answers the oldest open question like this one, once there is one.
     pub(crate) answer: Option<Value>,
-    /// With `answer`: what.
+    /// With `answer`: its value.
     pub(crate) value: Option<Value>,
-    /// Notes a file of the working folder as it is now.
+    /// Records a file of the working folder as it is now.
     pub(crate) file: Option<String>,
-    /// Waits until a file is in the working folder.
+    /// Waits until a file exists in the working folder.
     pub(crate) wait_file: Option<String>,
     /// Writes files in the working folder.
     pub(crate) write: Option<BTreeMap<String, String>>,
@@ -201,13 +201,13 @@ pub(crate) struct Answer {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fact {
-    /// A pattern for an event. Facts about events of one kind hold in the order they are written in.
+    /// A pattern for an event. Facts about events of one kind must hold in their order.
     pub(crate) event: Option<Value>,
-    /// A pattern that no event fits.
+    /// A pattern that no event may match.
     pub(crate) never: Option<Value>,
     /// A pattern for an exception that may be thrown, or not.
     pub(crate) may: Option<Value>,
-    /// A pattern, and how many events fit it.
+    /// A pattern, and how many events match it.
     pub(crate) count: Option<(usize, Value)>,
     /// For these SDKs only.
     #[serde(default)]

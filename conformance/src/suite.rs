@@ -21,7 +21,7 @@ pub(crate) struct Outcome {
     pub(crate) scenario: String,
     pub(crate) about: String,
     pub(crate) sdk: Sdk,
-    /// The first difference from what is expected.
+    /// The first difference from the expectation.
     pub(crate) difference: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Args) -> Result<bool> {
     Ok(good)
 }
 
-/// Prints the table; whether all passed.
+/// Prints the table. Returns whether all passed.
 fn judge(args: &Args, played: &[Played<'_>]) -> bool {
     let outcome = |(scenario, sdk, log): &Played<'_>| Outcome {
         scenario: scenario.name.clone(),
@@ -82,7 +82,7 @@ async fn play_all<'a>(
     kept_in: Option<&Path>,
 ) -> Result<Vec<Played<'a>>> {
     let chosen = |sdk: &Sdk| args.sdk.is_empty() || args.sdk.contains(sdk);
-    // Even where a folder has that name.
+    // Even if a folder has that name.
     let is_vendor = program.as_os_str() == "vendor";
     if program.is_dir() && !is_vendor {
         let pairs = scenarios.iter().flat_map(|scenario| {

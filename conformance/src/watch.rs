@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(crate) struct Report {
     /// Its exit code; of one ended by a signal, 128 and the signal's number.
     pub(crate) code: Option<i32>,
-    /// The processes that were still there.
+    /// The processes that were still running.
     pub(crate) left: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ fn left_over() -> Vec<String> {
 /// Reads a watcher's messages: the program's process id, and the report unless the watcher was killed.
 pub(crate) fn hear(mut watcher: TcpStream) -> (Option<i32>, Option<Report>) {
     let mut said = String::new();
-    // What came before an error is all there is.
+    // An error ends the report; the part before it counts.
     let _ = watcher.read_to_string(&mut said);
     let mut lines = said.lines();
     let pid = lines.next().and_then(|line| line.parse().ok());

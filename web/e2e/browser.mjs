@@ -1,16 +1,16 @@
-// Browsers that look at a server: every one notes what must never happen, and is asked for it in the end.
+// Browsers for the tests. Each records errors that must never happen, and the test checks them at the end.
 
 import { existsSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { chromium } from "playwright-core";
 
 const EXECUTABLE = process.env.OSTLER_CHROMIUM ?? "/usr/bin/chromium";
-/** While the page is worked on: its files from a folder instead of from the program. */
+/** For work on the page: its files come from a folder instead of from the program. */
 const FOLDER = process.env.OSTLER_PAGE;
-/** Longer than anything takes on a slow machine; reached only when something is wrong. */
+/** Longer than any step takes on a slow machine; reached only when something is wrong. */
 export const PATIENCE = 30_000;
 
-// Files that do not come from the server make the browser take the server for another network.
+// With files that do not come from the server, the browser treats the server as another network.
 const ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", ...(FOLDER ? ["--disable-features=LocalNetworkAccessChecks"] : [])];
 export const launch = () => chromium.launch({ executablePath: EXECUTABLE, args: ARGS });
 
@@ -60,13 +60,13 @@ export class Visitor {
     return this;
   }
 
-  /** Says something in what is open. */
+  /** Sends a prompt in the open session. */
   async say(text) {
     await this.page.getByLabel("Prompt for the agent").fill(text);
     await this.page.keyboard.press("Enter");
   }
 
-  /** Says something and waits for the end of it. What is said and that it is worked on are drawn at once. */
+  /** Sends a prompt and waits for the end of its run. The prompt and the running state are drawn at once. */
   async ask(text) {
     const said = this.page.getByRole("article", { name: "You" });
     const next = await said.count();
@@ -79,7 +79,7 @@ export class Visitor {
     return this.page.getByRole("group", { name });
   }
 
-  /** Waits until the session that is open has come to rest. */
+  /** Waits until the open session is idle. */
   async rest(phase = "idle") {
     await this.page.locator(`.status[data-phase="${phase}"]`).waitFor();
   }

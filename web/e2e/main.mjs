@@ -1,5 +1,5 @@
-// Runs the tests in a real browser against a real server, each with both for itself. Prints what `cargo test` prints, so
-// that the test runner can count these.
+// Runs the tests in a real browser against a real server; each test has its own browser and server. Prints what `cargo test`
+// prints, so that the test runner can count them.
 //
 //     OSTLER_PROGRAM=target/debug/ostler node e2e/main.mjs [WORDS OF A NAME]
 
@@ -10,7 +10,7 @@ import { Model } from "./model.mjs";
 import { Server } from "./server.mjs";
 
 if (!process.env.OSTLER_PROGRAM) throw new Error("set OSTLER_PROGRAM to the program to test");
-/** What is measured has the machine for itself. */
+/** Measurements run alone on the machine. */
 const ALONE = "page::long::";
 const wanted = process.argv.slice(2).join(" ").replaceAll(" ", "_");
 const tests = (await collected()).filter(([name]) => name.includes(wanted));
@@ -68,7 +68,7 @@ async function attempt(name, test) {
   }
 }
 
-/** What was wrong, and what was to be seen then. */
+/** The error, and what the page showed at that time. */
 async function explain(name, error, server, visitors) {
   console.error(`${name}: ${error.stack ?? error}\nserver: ${server.errors?.slice(-2000)}`);
   mkdirSync("test-results", { recursive: true });

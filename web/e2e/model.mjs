@@ -1,4 +1,4 @@
-// A model that says what a test wants: the Messages API over HTTP on this machine, streamed in pieces.
+// A scripted model: the Messages API over HTTP on this machine, with streamed answers.
 
 import { createServer } from "node:http";
 import { setImmediate as breath } from "node:timers/promises";
@@ -7,8 +7,8 @@ const USAGE = { input_tokens: 1200, output_tokens: 1, cache_read_input_tokens: 1
 
 export class Model {
   /**
-   * `script` is given what was asked, and says what is answered: a text, or `{thinking, text, calls: [{name, input}],
-   * between}`, or several `{parts: [{thinking, text}, …]}`; `between` is awaited before each piece of the text.
+   * `script` receives the request and returns the answer: a text, or `{thinking, text, calls: [{name, input}],
+   * between}`, or several `{parts: [{thinking, text}, …]}`; `between` is awaited before each delta of the text.
    */
   constructor(script) {
     this.script = script;
@@ -43,7 +43,7 @@ export class Model {
     const block = async function* (start, deltas) {
       yield { type: "content_block_start", index, content_block: start };
       for (const delta of deltas) {
-        // Between pieces others have a turn, as they have with a real model.
+        // Other tasks run between deltas, as with a real model.
         await (between?.() ?? breath());
         yield { type: "content_block_delta", index, delta };
       }
@@ -71,7 +71,7 @@ export class Model {
 /** Word by word, unless there are very many texts. */
 const pieces = (text, count) => (count > 100 ? [text] : text.match(/\s*\S+\s*/g));
 
-/** The texts of the last message that was said to the model. */
+/** The texts of the last message to the model. */
 export function lastSaid({ messages }) {
   const { content } = messages.at(-1);
   if (typeof content === "string") return content;

@@ -1,4 +1,4 @@
-// The pictures in the README, made from real conversations with a model that has a script: `cargo xtask web --pictures`
+// The screenshots in the README, made from real conversations with a scripted model: `cargo xtask web --pictures`
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// A real `ostler serve` with folders of its own.
+// A real `ostler serve` with its own folders.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** Commands with which tests hold a run until they let it pass. They need a rule: loops require approval. */
+/** Commands with which tests hold a run until they release it. They need a rule: loops require approval. */
 const WAIT = "until [ -e go ]; do sleep 0.05; done";
 const SETTINGS = JSON.stringify({ permissions: { allow: [`Bash(${WAIT})`, `Bash(${WAIT}; echo passed)`] } });
 
@@ -28,7 +28,7 @@ Greet {{ who }}.
 `;
 
 export class Server {
-  /** With a `model` that a test scripts; otherwise the offline one answers. */
+  /** With the scripted `model` of a test; otherwise the offline model answers. */
   constructor({ model } = {}) {
     this.model = model;
     this.folder = mkdtempSync(join(tmpdir(), "ostler-page-"));

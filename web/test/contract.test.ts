@@ -1,4 +1,4 @@
-// The official client makes the same of the same events: what it would send back is what this page sends back.
+// From the same events, the official client and this page build the same conversation to send back.
 
 import { HttpAgent } from "@ag-ui/client";
 import type { AGUIEvent } from "@ag-ui/core";
@@ -20,7 +20,7 @@ const STREAMS: Record<string, unknown[]> = {
     { type: "TOOL_CALL_END", toolCallId: "c" },
     { type: "TOOL_CALL_RESULT", messageId: "c-result", toolCallId: "c", content: "none", role: "tool" },
   ],
-  "calls without text, side by side": [
+  "parallel calls without text": [
     { type: "TOOL_CALL_START", toolCallId: "c", toolCallName: "Glob", parentMessageId: "m" },
     { type: "TOOL_CALL_ARGS", toolCallId: "c", delta: "{}" },
     { type: "TOOL_CALL_END", toolCallId: "c" },

@@ -1,4 +1,4 @@
-// The page key goes with every request, and away with the sign-in.
+// The page key is sent with every request, and removed when the user signs out.
 
 import { afterEach, expect, test, vi } from "vitest";
 
@@ -23,7 +23,7 @@ function answering(body: unknown) {
   return sent;
 }
 
-test("the key of a sign-in goes with every request and every WebSocket", async () => {
+test("the key of a sign-in is sent with every request and every WebSocket", async () => {
   const sent = answering({ user: "ada", role: "member", pageKey: "ostler_k" });
   expect(await api.enter("code")).toEqual({ user: "ada", role: "member" });
   expect(hasEntered()).toBe(true);

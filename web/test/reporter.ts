@@ -14,7 +14,7 @@ export default class Reporter {
   onTestCaseResult(test: Case): void {
     const { state, errors } = test.result();
     const name = `web::${test.module.relativeModuleId.replace(/^test\/|\.test\.tsx?$/g, "")}::${test.fullName.replaceAll(" ", "_")}`;
-    // A test that was skipped has shown nothing.
+    // A skipped test has proved nothing.
     if (state === "passed") this.passed += 1;
     else this.failed += 1;
     console.log(`test ${name} ... ${state === "passed" ? "ok" : "FAILED"}`);

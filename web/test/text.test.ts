@@ -11,7 +11,7 @@ import { ago, days, dollars, lasted, tokens } from "../src/text/say";
 import { pieces } from "../src/text/pieces";
 import { summary } from "../src/text/summary";
 
-test("events are found however they are cut", () => {
+test("events are decoded however they are split", () => {
   expect(frames('data: {"a":1}\n\n: keep-alive\n\ndata: {"b"')).toEqual({ data: ['{"a":1}'], rest: 'data: {"b"' });
 });
 
@@ -23,7 +23,7 @@ test("a call in one line hides nothing", () => {
 });
 
 // Mutant: a range of HIDDEN left out; `visible` that goes by halves of characters, which misses the tag block.
-test("every character that hides or turns text is shown by its number", () => {
+test("every character that hides or reverses text is shown by its number", () => {
   for (const hidden of ["\u0000", "\u001b", "\r", "\u00a0", "\u00ad", "\u200b", "\u202e", "\u2066", "\ufeff", "\u{e0041}", "\ud800"]) {
     const code = hidden.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
     expect(visible(`a${hidden}b`)).toBe(`a⟨U+${code}⟩b`);
@@ -38,17 +38,17 @@ test("every argument of a call is drawn or listed", () => {
   expect(JSON.parse(listed("Bash", bash))).toEqual({ timeout: 5, dangerouslyDisableSandbox: true, unknown: "a⟨U+202E⟩b" });
   expect(listed("Write", { file_path: "a", content: "x" })).toBe("");
   expect(listed("Edit", { file_path: "a", old_string: "x", new_string: "y", replace_all: true })).toContain("replace_all");
-  // What is not text is not drawn, and so it is listed.
+  // A value that is not text is not drawn, so it is listed.
   expect(isDrawn("Bash", { command: ["ls"] })).toBe(false);
   expect(listed("Bash", { command: ["ls"] })).toContain("ls");
   expect(listed("mcp__x__y", { a: 1 })).toContain("\"a\": 1");
 });
 
-test("a text that is cut says so", () => {
+test("a shortened text says so", () => {
   expect([isLong("short"), isLong("x\n".repeat(40)), isLong("x".repeat(7_000))]).toEqual([false, true, true]);
 });
 
-test("times and sums as text", () => {
+test("times and sums are formatted", () => {
   expect([ago(0, 30_000), ago(0, 120_000), ago(0, 3 * 3_600_000), ago(0, 3 * 86_400_000)]).toEqual(["just now", "2 min ago", "3 h ago", "3 d ago"]);
   expect([lasted(20), lasted(1500), lasted(61_000)]).toEqual(["20 ms", "1.5 s", "1 min 1 s"]);
   expect([dollars(0), dollars(0.001), dollars(1.5)]).toEqual(["$0", "< $0.01", "$1.50"]);
@@ -65,7 +65,7 @@ test("parameters are converted as declared, or reported at their fields", () => 
   expect(Object.keys(read(inputs, { times: "2.5" }).wrong)).toEqual(["who", "times"]);
 });
 
-test("heights of ten thousand rows add up, measured or guessed", () => {
+test("heights of ten thousand rows add up, measured or estimated", () => {
   const heights = new Heights();
   heights.list(Array.from({ length: 10_000 }, (_, index) => String(index)));
   expect(heights.before(10_000)).toBe(900_000);
@@ -86,17 +86,17 @@ test("the word at the cursor is completed, and nothing else changes", () => {
   const now = typed("read @src/ma please", 12)!;
   expect(now).toEqual({ kind: "file", word: "src/ma", from: 5 });
   expect(taken("read @src/ma please", now, { text: "@src/main.rs" })).toEqual({ text: "read @src/main.rs please", cursor: 18 });
-  // Looking on in a folder, nothing stands between.
+  // No space after a folder, so that its contents can be completed.
   expect(taken("@sr", typed("@sr", 3)!, { text: "@src/" })).toEqual({ text: "@src/", cursor: 5 });
 });
 
-test("texts are known by what is in them", () => {
+test("text files are recognised by their content", () => {
   expect(isText(new TextEncoder().encode("fn main() { // ü }"))).toBe(true);
   expect(isText(new Uint8Array([0x80, 0x81]))).toBe(false);
   expect(isText(new Uint8Array([65, 0]))).toBe(false);
 });
 
-test("many tokens are said shortly", () => {
+test("large numbers of tokens are abbreviated", () => {
   expect([999, 1_200, 99_950, 250_000, 1_000_000, 1_250_000].map(tokens)).toEqual(["999", "1.2k", "100.0k", "250k", "1M", "1.3M"]);
 });
 
@@ -104,10 +104,10 @@ test("days are counted across months", () => {
   expect(days("2026-02-27", "2026-03-01")).toEqual(["2026-02-27", "2026-02-28", "2026-03-01"]);
 });
 
-test("a growing text is cut where nothing belongs together", () => {
+test("a growing text is split between independent parts", () => {
   const parts = ["# Title\n\n", "One\ntwo\n\n", "1. a\n\n2. b\n\n   more of b\n\n", "```rust\nfn a() {}\n\nfn b() {}\n```\n\n", "~~~~\n```\n\nx\n~~~~\n\n", "last"];
   expect(pieces(parts.join(""))).toEqual(parts);
-  // However far it has come, nothing is lost, and what is complete stays as it is; that a list continues is seen a little later.
+  // At every length nothing is lost and complete parts stay unchanged; that a list continues is known a little later.
   const text = parts.join("");
   for (let end = 0; end <= text.length; end += 1) {
     const now = pieces(text.slice(0, end));

@@ -42,7 +42,7 @@ describe("a page of a long conversation", () => {
     again.apply(snapshot([marker, said("d"), said("e")]), 0);
     expect(again.items.map((it) => it.id)).toEqual(["a", "b", "c", "d", "e"]);
     expect(again.earlier).toBeUndefined();
-    // Where nothing is missing, nothing is added.
+    // Without missing messages, nothing is added.
     const all = new Thread(thread);
     all.apply(snapshot([said("d")]), 0);
     expect(all.items.map((it) => it.id)).toEqual(["d"]);
@@ -50,7 +50,7 @@ describe("a page of a long conversation", () => {
 });
 
 describe("a thread", () => {
-  test("puts pieces together", () => {
+  test("joins deltas", () => {
     const thread = heard(SPOKEN);
     expect(thread.phase).toBe("running");
     expect(thread.items).toMatchObject([
@@ -60,7 +60,7 @@ describe("a thread", () => {
     ]);
   });
 
-  test("is the same from a snapshot as from its events, and is sent back as it came", () => {
+  test("is the same from a snapshot as from its events, and is sent back unchanged", () => {
     const call = { id: "c", type: "function", function: { name: "Read", arguments: '{"file_path":"x"}' } };
     const messages = [
       { id: "r1", role: "reasoning", content: "Hm" },
@@ -73,7 +73,7 @@ describe("a thread", () => {
     expect(toMessages(heard(SPOKEN).items)).toEqual(messages);
   });
 
-  test("replaces what changes and keeps the rest as it is", () => {
+  test("replaces changed items and keeps the others", () => {
     const thread = heard(SPOKEN.slice(0, 6));
     const [thought, text] = thread.items;
     thread.apply(SPOKEN[6] as AGUIEvent, 0);
@@ -81,7 +81,7 @@ describe("a thread", () => {
     expect(thread.items[1]).not.toBe(text);
   });
 
-  test("says how a run ended", () => {
+  test("records how a run ended", () => {
     const end = (outcome: unknown) => heard([START, { type: "RUN_FINISHED", threadId: "t", runId: "r", outcome }]);
     expect(end({ type: "success" })).toMatchObject({ phase: "idle", wasCancelled: false });
     expect(end({ type: "cancelled" })).toMatchObject({ phase: "idle", wasCancelled: true });
@@ -92,12 +92,12 @@ describe("a thread", () => {
     });
   });
 
-  test("puts what subagents do below their call", () => {
+  test("puts the work of subagents below their call", () => {
     const events = [{ type: "TEXT_MESSAGE_START", messageId: "s", role: "assistant", subagentRunId: "agent-c" }];
     expect(heard(events).items[0]).toMatchObject({ kind: "text", lane: "c" });
   });
 
-  test("keeps the list of things to do", () => {
+  test("keeps the to-do list", () => {
     const activityType = "todos";
     const content = { todos: [{ content: "One", status: "pending" }] };
     const patch = [
@@ -113,7 +113,7 @@ describe("a thread", () => {
     ]);
   });
 
-  test("shows once what was said here into the work and comes back", () => {
+  test("shows a prompt that was sent into a running turn only once", () => {
     const thread = heard(SPOKEN.slice(0, 1));
     const received = (id: string, text: string) => [
       { type: "TEXT_MESSAGE_START", messageId: id, role: "user" },

@@ -1,4 +1,4 @@
-//! `bench`: builds the benchmarks and what they measure, fetches what they compare with, and runs them.
+//! `bench`: builds the benchmarks and the programs that they measure, fetches those to compare with, and runs them.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -26,11 +26,13 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
         ensure!(status.success(), "cargo build ended with {status}");
     }
     if concerns(names, WITH_PEERS) {
-        eprintln!("installing the vendor's program, unless it is there (some hundred megabytes)…");
+        eprintln!(
+            "installing the vendor's program, unless it is installed (some hundred megabytes)…"
+        );
         command.env("OSTLER_PEERS", peers::install(peers::NATIVE)?);
     }
     if concerns(names, WITH_PYTHON) {
-        eprintln!("installing the vendor's Python SDK, unless it is there…");
+        eprintln!("installing the vendor's Python SDK, unless it is installed…");
         command.env("OSTLER_PYTHON", python::install(python::SDK)?);
     }
     Ok(cargo::exit_code(cargo::status(&mut command)?))

@@ -42,7 +42,7 @@ pub(crate) fn runner() -> Result<Command> {
     Ok(runner)
 }
 
-/// A program of this workspace, as it was built last: it is next to this one.
+/// A program of this workspace from the last build: it is next to this one.
 pub(crate) fn built(name: &str) -> Result<PathBuf> {
     let path = std::env::current_exe().context("finding this program")?.with_file_name(name);
     ensure!(path.is_file(), "{} was not built", path.display());

@@ -29,12 +29,12 @@ usage: cargo xtask <command>
   run chat [ARGS…]                  the same with a conversation in this folder
   run ARGS…                         the same with these arguments
   test [--no-peers] [--full] [--nightly] [-- FILTER…]
-                                    run all tests; with a filter, only tests of that name; in full, also what is
-                                    otherwise compared with what the vendor's programs did earlier; nightly, with kills,
-                                    faults and measurements of full size, which takes hours
+                                    run all tests; with a filter, only tests of that name. --full: start the vendor's
+                                    programs for every scenario, instead of comparing with their recorded results.
+                                    --nightly: kills, faults and measurements of full size, which takes hours
   web [--pictures]                  build the page that the server shows, for the next build of ostler; or take the
                                     README's pictures of it again
-  tidy [--quick]                    check format, lints, house rules, and licences and vulnerabilities of packages; quickly:
+  tidy [--quick]                    check format, lints, house rules, and licences and vulnerabilities of packages; --quick:
                                     only what needs no compilation
   advisories FOLDER                 take the known vulnerabilities from a clone of rustsec/advisory-db
   bench [NAME…]                     run the benchmarks
@@ -43,7 +43,7 @@ usage: cargo xtask <command>
   fuzz [--seconds N] [--seed S]     run the fuzz targets on damaged traffic
   fuzz FILE…                        run the fuzz targets on these inputs
   fuzz judge [--count N] [--seed S] [--show N] [--stop]
-                                    make shell commands, and run in a sandbox those that need no approval
+                                    generate shell commands, and run in a sandbox those that need no approval
   fuzz judge COMMAND… | --matrix    the same with these commands, or with every program, option and form of a path
 ";
 

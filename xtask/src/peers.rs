@@ -52,7 +52,7 @@ fn provide(pins: &[Pin]) -> Result<PathBuf> {
     }
     if !setup::works("npm", &["--version"]) {
         bail!(
-            "npm is missing, with which the vendor's programs are installed; install Node.js 20 or later \
+            "npm is missing, which installs the vendor's programs; install Node.js 20 or later \
                (or leave out the tests against them with --no-peers)"
         );
     }

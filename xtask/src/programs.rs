@@ -83,7 +83,7 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
     let mut child = cargo.stdout(Stdio::piped()).spawn().context("starting cargo")?;
     let mut build = Build::default();
     for line in BufReader::new(child.stdout.take().context("the output is a pipe")?).split(b'\n') {
-        if let Some(diagnostic) = build.line(&line.context("reading what cargo says")?) {
+        if let Some(diagnostic) = build.line(&line.context("reading cargo's output")?) {
             eprintln!("{diagnostic}");
         }
     }
@@ -95,8 +95,8 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
     Ok(build)
 }
 
-/// Runs the programs. Each one's output is printed as a whole when it has ended. Returns the tests that failed, if they were
-/// few enough to run them again.
+/// Runs the programs. Each one's output is printed as a whole when it has ended. Returns the tests that failed, if they
+/// were few enough to run them again.
 pub(crate) fn run(
     programs: Vec<Program>,
     args: &[std::ffi::OsString],
@@ -155,7 +155,7 @@ impl Failed {
         let passed = output.is_ok_and(|output| {
             let text = String::from_utf8_lossy(&output.stdout);
             eprint!("{text}");
-            // A program without a test of that name succeeds, too.
+            // A program without a test of that name also succeeds.
             output.status.success() && text.contains("1 passed; 0 failed")
         });
         tally.ran_again(&self.test, passed);

@@ -29,11 +29,11 @@ pub(crate) fn install(pins: &[&str]) -> Result<PathBuf> {
     }
     if !setup::works("python3", &["-c", "import venv, ensurepip"]) {
         bail!(
-            "python3 with venv is missing, with which Python packages are installed; \
+            "python3 with venv is missing, which installs Python packages; \
              on Debian or Ubuntu: sudo apt-get install python3-venv"
         );
     }
-    // Removes what an interrupted installation left behind.
+    // Removes an incomplete installation.
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }

@@ -28,7 +28,7 @@ fn provide(probe: &[&str], package: &str, what: &str) -> Result<()> {
         return Ok(());
     }
     if let Some(apt) = Apt::find() {
-        eprintln!("installing {package}: there is no {}…", probe[0]);
+        eprintln!("installing {package}: {} is missing…", probe[0]);
         let installed =
             apt.run(&["update"]) && apt.run(&["install", "--no-install-recommends", package]);
         if installed && is_there() {

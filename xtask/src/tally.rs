@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-/// A test may take this long on a machine that nothing else uses; see [`ALLOWED`]. The aim is 20 seconds; the rest is for slower
-/// machines.
+/// A test may take this long on a machine that nothing else uses; see [`ALLOWED`]. The aim is 20 seconds; the rest is
+/// for slower machines.
 const LIMIT: Duration = Duration::from_secs(60);
 /// The limit on a shared machine.
 const LIMIT_WHEN_SHARED: Duration = Duration::from_secs(120);
 /// The share of other programs' work above which a machine counts as shared.
 const SHARED: f64 = 0.15;
 
-/// How many tests may fail among others and pass when they run again, alone. More than that has one cause, which is not load.
+/// How many tests may fail among others and pass when they run again, alone. More than that has one cause, which is not
+/// load.
 pub(crate) const MOST_FLAKY: usize = 3;
 
 /// How many of the slowest tests are listed.
@@ -61,7 +62,7 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<String>,
     /// Tests that failed once and passed when they ran again, alone.
     pub(crate) flaky: Vec<String>,
-    /// How long tests took that say so.
+    /// The times of tests that report them.
     times: Vec<(Duration, String)>,
 }
 
@@ -85,7 +86,8 @@ impl Tally {
         }
     }
 
-    /// The slowest tests, slowest first, one line each. One that takes longer than the limit without a reason is a failure.
+    /// The slowest tests, slowest first, one line each. One that takes longer than the limit without a reason is a
+    /// failure.
     pub(crate) fn judge_times(&mut self, limit: Option<Duration>) -> Vec<String> {
         let limit = limit.unwrap_or(Duration::MAX);
         let mut times = std::mem::take(&mut self.times);
@@ -126,14 +128,15 @@ impl Tally {
         self.failures.push(name.into());
     }
 
-    /// A failed test has run again, alone. If it passed, it counts as passed and is listed as flaky, unless too many are.
+    /// A failed test has run again, alone. If it passed, it counts as passed and is listed as flaky, unless too many
+    /// are.
     pub(crate) fn ran_again(&mut self, name: &str, passed: bool) {
         let Some(place) = self.failures.iter().position(|failure| failure == name) else { return };
         if passed && self.flaky.len() < MOST_FLAKY {
             self.failures.remove(place);
             self.failed = self.failed.saturating_sub(1);
             self.passed += 1;
-            // How long it took when it failed says nothing: it may have waited for what it lost.
+            // The time of the failed run means nothing: it may have waited for something that never came.
             self.times.retain(|(_, timed)| timed != name);
             self.flaky.push(name.to_owned());
         }

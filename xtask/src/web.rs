@@ -19,7 +19,7 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
         }
     }
     build()?;
-    eprintln!("built web/dist/page; build ostler again to have it in the program");
+    eprintln!("built web/dist/page; build ostler again to include it in the program");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn build() -> Result<()> {
     run(npm(&["run", "build"]))
 }
 
-/// Takes the pictures of the README again, with the program as it was built last.
+/// Takes the README's screenshots again, with the program of the last build.
 fn pictures() -> Result<ExitCode> {
     install()?;
     let status = cargo::status(browser("e2e/pictures.mjs")?.arg("../docs/pictures"))?;
@@ -43,7 +43,7 @@ pub(crate) fn build_if_missing() {
     }
     eprintln!("building the page (once; later by cargo xtask web)…");
     if let Err(error) = build() {
-        eprintln!("the server will be without its page: {error:#}");
+        eprintln!("the server will not have its page: {error:#}");
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn unit_tests() -> Command {
     npm(&["test", "--silent"])
 }
 
-/// The tests in a browser, with the program as it was built last; or one of them.
+/// The tests in a browser, or one of them, with the program of the last build.
 pub(crate) fn browser_tests(only: Option<&str>) -> Result<Command> {
     let mut tests = browser("e2e/main.mjs")?;
     tests.args(only);
@@ -75,7 +75,7 @@ fn folder() -> PathBuf {
 fn install() -> Result<()> {
     ensure!(
         setup::works("npm", &["--version"]),
-        "npm is missing, with which the page is built; install Node.js 20 or later"
+        "npm is missing, which builds the page; install Node.js 20 or later"
     );
     let lock = fs::read_to_string(folder().join("package-lock.json"))
         .context("reading web/package-lock.json")?;
@@ -84,8 +84,8 @@ fn install() -> Result<()> {
     if fs::read_to_string(&mark).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    // Not `npm ci`: it wants the packages of all other systems in the lock file too, and not every registry has them.
-    // This takes the locked versions as well, checks them, and leaves the lock file alone.
+    // Not `npm ci`: it also needs the packages of all other systems in the lock file, and not every registry has them.
+    // This also installs the locked versions, checks them, and does not change the lock file.
     run(npm(&[
         "install",
         "--no-save",

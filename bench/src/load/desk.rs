@@ -83,7 +83,7 @@ impl Desk {
                     return Ok(rest.trim().to_owned());
                 }
             }
-            bail!("the server did not say {what:?}")
+            bail!("the server did not print {what:?}")
         };
         let address = said("listening on http://")?.parse()?;
         let token = said("token: ")?;

@@ -26,7 +26,7 @@ struct Shared {
     trouble: watch::Sender<Option<String>>,
     asked: mpsc::UnboundedSender<String>,
     questions: Mutex<Option<mpsc::UnboundedReceiver<String>>>,
-    /// When a session got its prompt, and how long it took until its command had run.
+    /// When each session got its prompt, and the time until its command had run.
     waiting: Mutex<HashMap<String, Instant>>,
     ran: Mutex<Vec<Duration>>,
 }
@@ -67,7 +67,7 @@ impl Audience {
         };
         let waited = tokio::time::timeout(PATIENCE, waited).await;
         waited
-            .with_context(|| format!("heard of {} ends of {count}", *self.0.completed.borrow()))?
+            .with_context(|| format!("received {} ends of {count}", *self.0.completed.borrow()))?
     }
 
     /// Allows all approvals from now on.
@@ -121,12 +121,12 @@ impl Listener {
         desk: &Desk,
         session: &str,
         audience: &Audience,
-        tells: bool,
+        reports_approvals: bool,
     ) -> Result<Self> {
         let mut socket = connect(desk, session).await?;
         let mut bytes = Vec::new();
         let head = loop {
-            ensure!(socket.read_buf(&mut bytes).await? > 0, "the server hung up");
+            ensure!(socket.read_buf(&mut bytes).await? > 0, "the server closed the connection");
             if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
                 break bytes.drain(..end + 4).collect::<Vec<u8>>();
             }
@@ -139,7 +139,7 @@ impl Listener {
             session: session.to_owned(),
             arrivals: Arc::clone(&arrivals),
             last: 0,
-            tells,
+            reports_approvals,
         };
         let task = tokio::spawn(async move {
             let mut stream = Vec::new();
@@ -187,7 +187,7 @@ struct Following {
     session: String,
     arrivals: Arc<Mutex<Vec<(u64, Duration)>>>,
     last: u64,
-    tells: bool,
+    reports_approvals: bool,
 }
 
 impl Following {
@@ -227,7 +227,7 @@ impl Following {
         if kind == "run" && data.contains(r#""state":"completed""#) {
             self.shared.completed.send_modify(|count| *count += 1);
         }
-        if self.tells {
+        if self.reports_approvals {
             self.tell(kind, data)?;
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! An engine that answers every prompt with a recording whose text deltas are repeated, as fast as the pipe takes it.
+//! An engine that answers every prompt with a recording whose text deltas are repeated, as fast as the pipe allows.
 //!
 //! SDKs start it with their own arguments, so an environment variable makes this program the fake engine.
 
@@ -21,7 +21,7 @@ pub(crate) fn speak(n_deltas: usize) -> Result<()> {
     let recording = Recording::read(RECORDED)?;
     let mut output = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
-        let asked: Value = serde_json::from_str(&line?).context("reading what the host says")?;
+        let asked: Value = serde_json::from_str(&line?).context("reading the host's message")?;
         match asked["type"].as_str() {
             Some("control_request") => {
                 writeln!(output, "{}", recording.answer(&asked["request_id"]))?;
@@ -33,7 +33,7 @@ pub(crate) fn speak(n_deltas: usize) -> Result<()> {
     Ok(())
 }
 
-/// The recording, cut where the text deltas are.
+/// The recording, split at its text deltas.
 struct Recording {
     answer: Value,
     before: String,
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_deltas_come_in_the_number_asked_for_between_what_was_around_them() {
+    fn the_requested_number_of_deltas_is_sent_between_the_other_recorded_lines() {
         let recording = Recording::read(RECORDED).unwrap();
         for n_deltas in [1, 3, 600, 1_204] {
             let mut output = Vec::new();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_the_question() {
+    fn an_answer_has_the_id_of_its_request() {
         let recording = Recording::read(RECORDED).unwrap();
         assert_eq!(recording.answer(&"r7".into())["response"]["request_id"], "r7");
     }

@@ -1,4 +1,4 @@
-//! A question to a model outside of a turn.
+//! One request to a model outside of a turn.
 
 use futures::StreamExt;
 use ostler_proto::api::{Accumulator, Folded, Message};
@@ -7,7 +7,7 @@ use crate::model::ledger::Ledger;
 use crate::model::{Model, ModelError, ModelEvent, Request};
 use crate::outbox::Outbox;
 
-/// Asks a model and waits for the whole answer. It counts for the session's costs.
+/// Asks a model and waits for the whole answer. Its usage counts for the session's cost.
 pub(crate) async fn ask_model(
     model: &dyn Model,
     outbox: &Outbox,

@@ -1,9 +1,9 @@
 //! Disk work of async code, on the threads that may block.
 //!
 //! The runtime may have a single thread. A disk that is slow or gone (a network file system, a lock that another
-//! process holds, thousands of files) must not stop the session and all others on that thread. What stays on the
-//! runtime is one short `write` into the page cache and single looks at files that the engine made itself; each such
-//! place says so.
+//! process holds, thousands of files) must not stop the session and all others on that thread. Only single short
+//! writes into the page cache and single looks at files that the engine made itself stay on the runtime; a comment
+//! marks each such place.
 
 use std::panic::resume_unwind;
 

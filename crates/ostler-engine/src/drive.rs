@@ -1,7 +1,7 @@
-//! Drives a [`Turn`]: performs what it asks for, feeds back what happened. Carries, does not decide.
+//! Drives a [`Turn`]: performs its outputs and feeds back what happened. The turn decides, not the driver.
 //!
-//! `turn_context.rs` is everything a turn runs with. `request.rs`, `response.rs`, `calls.rs` and `ending.rs` perform the
-//! turn's outputs by subject; `outcome.rs` is what is left at the end.
+//! `turn_context.rs` is everything a turn runs with. `request.rs`, `response.rs`, `calls.rs` and `ending.rs` perform
+//! the turn's outputs by subject; `outcome.rs` is the result.
 
 mod calls;
 pub(crate) mod display;
@@ -104,7 +104,7 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
 
 struct Driver<'a> {
     context: &'a TurnContext,
-    /// Names the turn.
+    /// The turn's id.
     id: Uuid,
     stream: Option<EventStream>,
     /// When the model was asked for the response under way.
@@ -114,9 +114,9 @@ struct Driver<'a> {
     shown: OpenStream,
     /// What every `assistant` message of the response has.
     frame: Option<ResponseHeader>,
-    /// The API's name for the request under way.
+    /// The API's id of the request under way.
     request_id: Option<String>,
-    /// The prompts that no frame has been said to answer yet.
+    /// The answered prompts that no frame has named yet.
     answers: Vec<Uuid>,
     // Dropping the set aborts whatever still runs.
     jobs: JoinSet<(CallResult, Arc<ToolUseBlock>)>,
@@ -126,7 +126,7 @@ struct Driver<'a> {
     ids: CallIds,
     /// The calls of the response that are done, for the input of hooks. Empty unless there is a hook for it.
     batch: Vec<Value>,
-    /// Whether hooks are notified of the calls of a response.
+    /// Whether a hook is registered for the calls of a response.
     tells_of_batch: bool,
     /// When the time is up.
     deadline: Option<tokio::time::Instant>,

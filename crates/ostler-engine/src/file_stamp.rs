@@ -1,4 +1,4 @@
-//! What tells one state of a file from another, without reading it.
+//! Detects changes of a file without reading it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,5 +1,5 @@
-//! The way to the session's own task, for everything that runs next to it: questions to the host, changes of background
-//! tasks, questions of MCP servers. The session's task alone puts them on the wire.
+//! Calls to the session's own task from everything that runs next to it: questions to the host, changes of background
+//! tasks, questions of MCP servers. Only the session's task sends them on the wire.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ impl Calls {
         Self { sender, last_token: Arc::default() }
     }
 
-    /// Returns whether the session is still there to take it up.
+    /// Returns whether the session still exists.
     pub(crate) async fn send(&self, call: HostCall) -> bool {
         self.sender.send(call).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! Puts values in place of variables in texts, as settings, plugins, commands and hooks write them.
+//! Fills in variables in texts of settings, plugins, commands and hooks.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,8 @@ pub fn fill(text: &str, syntax: Syntax, mut value: impl FnMut(&str) -> Option<St
     })
 }
 
-/// Fills in what begins with `$`: `place` gets the text from there and returns the value and how many bytes it replaces.
+/// Fills in what begins with `$`: `place` gets the text from there and returns the value and how many bytes it
+/// replaces.
 pub fn fill_places<'v>(
     text: &str,
     mut place: impl FnMut(&str) -> Option<(Cow<'v, str>, usize)>,

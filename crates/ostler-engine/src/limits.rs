@@ -1,8 +1,8 @@
-//! What a host limits.
+//! The limits that a host sets.
 
 use std::time::Duration;
 
-/// What ends a turn that the model would not end.
+/// The limits of a turn or session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits {
     /// The most model calls.
@@ -13,6 +13,6 @@ pub(crate) struct Limits {
     pub(crate) max_tokens: Option<u64>,
     /// The longest time, from the prompt on.
     pub(crate) timeout: Option<Duration>,
-    /// Whether the model may continue after it gave the answer in the shape the host asked for; its last one counts.
+    /// Whether the model may continue after it gave a structured answer; its last one counts.
     pub(crate) goes_on_after_answer: bool,
 }

@@ -20,15 +20,15 @@ pub(crate) struct Permissions {
     policy: Arc<Mutex<Policy>>,
     /// What a subagent may not do that its parent may.
     pub(crate) narrowing: Arc<Narrowing>,
-    /// Rules that hold until the turn ends, because a command grants them.
+    /// Rules that a command grants; they hold until the turn ends.
     granted: Arc<Mutex<Vec<Rule>>>,
-    /// The mode that held before the model began to plan.
+    /// The mode before plan mode.
     before_planning: Arc<Mutex<Option<PermissionMode>>>,
-    /// Held while a change is written to a settings file, so that changes take effect in the order of the files.
+    /// Locked while a change is written to a settings file, so that changes take effect in the order of the writes.
     writing: Arc<tokio::sync::Mutex<()>>,
     /// Where changes are written.
     pub(crate) folders: Arc<Folders>,
-    /// The settings files that are read again; `None` where they are not.
+    /// The settings files that are read again when they change; `None` if they are not.
     pub(crate) settings_watcher: Option<Arc<SettingsWatcher>>,
     /// Who answers permission questions.
     pub(crate) answerer: Arc<Answerer>,
@@ -53,7 +53,7 @@ impl Permissions {
         }
     }
 
-    /// The policy that holds now, with what the turn was granted and without what the subagent may not do.
+    /// The current policy, with the rules granted for the turn and with the subagent's narrowing.
     pub(crate) fn policy(&self) -> Policy {
         let mut policy = self.lock().clone();
         for rule in self.granted.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -71,7 +71,7 @@ impl Permissions {
         self.policy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commands are judged by the environment that they get.
+    /// Sets the environment of commands, which decisions about them depend on.
     pub(crate) fn set_environment(&self, env: &Environment) {
         self.lock().set_environment(env);
     }
@@ -86,18 +86,18 @@ impl Permissions {
         self.granted.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// The same with one granted rule, in place of those of the turn.
+    /// A copy with one granted rule in place of those of the turn.
     pub(crate) fn granting_only(&self, rule: Rule) -> Self {
         Self { granted: Arc::new(Mutex::new(vec![rule])), ..self.clone() }
     }
 
-    /// The same for a subagent that may do less.
+    /// A copy for a subagent with a narrowing.
     pub(crate) fn with_narrowing(&self, narrowing: Narrowing) -> Self {
         Self { narrowing: Arc::new(narrowing), ..self.clone() }
     }
 
-    /// Changes the permissions, in settings files too if the update says so. Returns the directories that were added and
-    /// were not accessible before.
+    /// Changes the permissions, in settings files too if the update says so. Returns the directories that were added
+    /// and were not accessible before.
     ///
     /// A change is written before it holds. The policy is not locked meanwhile: another session may hold the file, and
     /// every call of this one needs the policy.
@@ -109,7 +109,7 @@ impl Permissions {
             return Ok(self.change_session(update)?);
         };
         let _alone = self.writing.lock().await;
-        // A change that makes no sense must not be written.
+        // An invalid change must not be written.
         self.lock().clone().apply(update)?;
         let (watcher, update_to_write) = (self.settings_watcher.clone(), update.clone());
         on_disk(move || {
@@ -123,8 +123,8 @@ impl Permissions {
         Ok(self.change_session(update)?)
     }
 
-    /// Changes the permissions of this session; nothing is written. Returns the directories that were added and were not
-    /// accessible before.
+    /// Changes the permissions of this session; nothing is written. Returns the directories that were added and were
+    /// not accessible before.
     pub(crate) fn change_session(
         &self,
         update: &PermissionUpdate,
@@ -144,7 +144,7 @@ impl Permissions {
     pub(crate) fn set_planning(&self, is_on: bool) -> bool {
         let mut policy = self.lock();
         let mut before = self.before_planning.lock().unwrap_or_else(PoisonError::into_inner);
-        // With its answer the host may have chosen a mode already.
+        // The host's answer may have set a mode already.
         if (policy.mode == PermissionMode::Plan) == is_on {
             return false;
         }

@@ -1,7 +1,7 @@
 //! Keeps the conversation when the turn that works on it panics.
 //!
-//! A turn owns the conversation while it runs, so that a long one is never copied. Were it dropped with a turn that
-//! panics, the model would answer the next prompt without any memory of what was said before.
+//! A turn owns the conversation while it runs, so that a long one is never copied. If it were dropped with a turn that
+//! panics, the model would answer the next prompt without the conversation.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ impl LentConversation {
         Self { conversation, rescue }
     }
 
-    /// The conversation, whose owner now answers for it.
+    /// Takes the conversation, which the caller must return by itself from now on.
     pub(crate) fn take(mut self) -> Vec<ChatMessage> {
         std::mem::take(&mut self.conversation)
     }
@@ -64,7 +64,7 @@ impl Drop for LentConversation {
     }
 }
 
-/// A turn that works on a lent conversation. What is in it goes to the rescue when it is dropped.
+/// A turn that works on a lent conversation. The conversation goes to the rescue when the turn is dropped.
 #[derive(Debug)]
 pub(crate) struct LentTurn {
     /// `None` once it is taken.

@@ -1,4 +1,4 @@
-//! What is known of a response in addition to its blocks, and how fast a turn's first one came.
+//! The metadata of a response, and the timing of a turn's first response.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -11,11 +11,11 @@ use ostler_proto::message::{AbandonedBlocks, ToolUseMeta};
 pub(crate) struct ResponseHeader {
     /// The response without its blocks.
     pub(crate) message: Message,
-    /// The API's name for the request.
+    /// The API's id of the request.
     pub(crate) request_id: Option<String>,
-    /// The prompts it answers, as far as the host has given them names; sent with the first frame of a turn.
+    /// The prompts it answers, if the host gave them ids; sent with the first frame of a turn.
     pub(crate) answers: Vec<Uuid>,
-    /// How the call in the next block is to be shown, if it is one of an MCP server's tool.
+    /// How the call in the next block is displayed, if it calls an MCP server's tool.
     pub(crate) call: Option<ToolUseMeta>,
 }
 
@@ -39,18 +39,18 @@ pub(crate) struct StreamEventMeta {
     pub(crate) abandoned_blocks: Option<AbandonedBlocks>,
 }
 
-/// How fast the first response of a turn came.
+/// The timing of a turn's first response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResponseTiming {
-    /// When the model was first asked, by the clock on the wall too.
+    /// When the model was first asked, as an instant and as wall-clock time.
     pub(crate) asked: Option<(Instant, SystemTime)>,
-    /// When anything of an answer came.
+    /// When the first event of the answer arrived.
     pub(crate) first_event: Option<Instant>,
-    /// When the first piece of a block came.
+    /// When the first delta of a block arrived.
     pub(crate) first_token: Option<Instant>,
-    /// When the host was shown the first block, or a piece of it.
+    /// When the first block or delta was sent to the host.
     pub(crate) first_frame: Option<Instant>,
-    /// What the first response used.
+    /// The usage of the first response.
     pub(crate) first_usage: Option<Usage>,
 }
 
@@ -59,7 +59,7 @@ impl ResponseTiming {
         self.asked.get_or_insert_with(|| (Instant::now(), SystemTime::now()));
     }
 
-    /// An event came, or the answer as a whole; whether it is the first thing that came.
+    /// Notes an event or a whole answer. Returns whether it is the first.
     pub(crate) fn hear(&mut self, has_token: bool) -> bool {
         let now = Instant::now();
         if has_token {

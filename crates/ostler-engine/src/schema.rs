@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_schema_is_refused() {
+    fn an_invalid_schema_is_refused() {
         assert!(
             Schema::new(&json!({"type": "no such type"}))
                 .unwrap_err()

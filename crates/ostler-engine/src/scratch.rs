@@ -1,4 +1,4 @@
-//! A session's private folder for what is too long for the conversation.
+//! A session's private folder for texts that are too long for the conversation.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use ostler_process::leftover::{self, Claim};
 
-/// The most that a session keeps. A loop that prints must not fill the disk.
+/// The most bytes that a session stores. A loop that prints must not fill the disk.
 const MOST_BYTES: u64 = 1024 * 1024 * 1024;
-/// How the names of these folders begin.
+/// The prefix of the names of these folders.
 const PREFIX: &str = "ostler-";
 
 /// A folder that only this user can enter, made when it is first needed and removed with its last owner.
 ///
-/// Its path is fixed from the beginning, so that permissions can speak of it.
+/// Its path is fixed from the beginning, so that permission rules can name it.
 #[derive(Clone, Debug)]
 pub struct Scratch(Arc<Folder>);
 
@@ -25,7 +25,7 @@ struct Folder {
     path: PathBuf,
     /// Set once the folder is made: shows other processes that it is in use.
     claim: Mutex<Option<Claim>>,
-    /// How many bytes may still be kept.
+    /// How many more bytes may be stored.
     room: AtomicU64,
 }
 
@@ -39,8 +39,7 @@ impl Default for Scratch {
     }
 }
 
-/// Removes the folders of processes that were killed, once per process. It is not waited for: there may be much to
-/// remove.
+/// Removes the folders of killed processes, once per process. Runs on its own thread: there may be much to remove.
 fn remove_leftovers() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -56,7 +55,7 @@ impl Scratch {
         &self.0.path
     }
 
-    /// The folder, which is there from now on.
+    /// The folder, which is created if needed.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -70,17 +69,17 @@ impl Scratch {
         Ok(&self.0.path)
     }
 
-    /// Takes room for so many bytes, or for as many as are left.
+    /// Reserves up to `wanted` bytes. Returns how many were reserved.
     pub fn take_room(&self, wanted: u64) -> u64 {
         let less = |room: u64| Some(room - room.min(wanted));
         let room = self.0.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         room.unwrap_or_default().min(wanted)
     }
 
-    /// Keeps bytes in a new file with a name of this kind (`page-….md`); says where. Touches the disk.
+    /// Writes bytes to a new file with a name like `page-….md` and returns its path. Touches the disk.
     ///
     /// # Errors
-    /// When it cannot be written, or the session has kept too much already.
+    /// When it cannot be written, or the session has stored too much already.
     pub fn keep_new(&self, kind: &str, ending: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         self.keep(&format!("{kind}-{}{ending}", uuid::Uuid::new_v4().simple()), bytes)
     }
@@ -91,7 +90,7 @@ impl Scratch {
         if taken < wanted {
             self.0.room.fetch_add(taken, Ordering::Relaxed);
             let most = MOST_BYTES / (1024 * 1024);
-            let error = format!("this session has kept {most} MiB, which is the most it may keep");
+            let error = format!("this session has stored {most} MiB, which is the limit");
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, error));
         }
         let path = self.folder()?.join(name);
@@ -103,7 +102,8 @@ impl Scratch {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.claim.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
-            // Here and not on another thread: the process may end right after it. What cannot be removed is left in the temporary folder.
+            // Not on another thread: the process may end right after it. Files that cannot be removed stay in the
+            // temporary folder.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
@@ -132,7 +132,7 @@ mod tests {
 
     // Mutant: without the subtraction in `take_room` the last assertions fail.
     #[test]
-    fn a_session_keeps_only_so_much_and_what_does_not_fit_takes_no_room() {
+    fn a_session_stores_only_a_limited_amount_and_a_refused_file_does_not_count() {
         let scratch = Scratch::default();
         let path = scratch.keep("a", b"text").unwrap();
         assert_eq!(fs::read(path).unwrap(), b"text");

@@ -1,6 +1,6 @@
 //! A session: one conversation with one host, from the first frame to the last.
 //!
-//! The front door of the engine is the wire protocol itself: frames in, frames out. The program at the other end
+//! The interface of the engine is the wire protocol itself: frames in, frames out. The program at the other end
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run next to it
 //! and reach the host through it.
 
@@ -91,8 +91,8 @@ pub struct Connection {
 /// Starts a session on the current runtime.
 ///
 /// # Errors
-/// When the hooks of the settings are malformed (a guard must not be left out quietly), or the answer's
-/// schema is not one.
+/// When the hooks of the settings are malformed (a guard must not be left out silently), or the schema for the answer
+/// is invalid.
 pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
@@ -154,7 +154,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     if let Some(live) = &options.live {
         hooks.add(registry::of_settings(&live.now.hooks)?);
     }
-    // Nothing runs yet that could wait for this look at the disk, and no change must be missed.
+    // Blocking is harmless here because nothing else runs yet; later, changes could be missed.
     hooks.note_watched();
     let answer = options.launch.output.schema.as_ref().map(StructuredOutput::new).transpose()?;
     let source = if resumed { "resume" } else { "startup" };
@@ -218,7 +218,8 @@ fn in_use(session: &SessionId) -> Notice {
     Notice { content, level: "warning" }
 }
 
-/// Backups are next to the sessions, in the vendor's scheme; those of a session that keeps nothing go with it.
+/// The checkpoints: backups next to the session files, in the vendor's layout. A session without a file removes its
+/// backups when it ends.
 fn checkpoints(options: &SessionOptions, scratch: &Scratch) -> Checkpoints {
     let Some(opened) = &options.opened else {
         let folder = scratch.folder().unwrap_or(scratch.path());
@@ -240,7 +241,7 @@ struct Session {
     setup: Setup,
     context: TurnContext,
     peer: Peer<oneshot::Sender<Result<ostler_proto::control::Success, CallError>>, ()>,
-    /// The ids that questions of turns were sent under.
+    /// The request ids of the questions of turns.
     asked: HashMap<u64, RequestId>,
     /// Those of them that only a person can answer.
     asked_person: HashMap<RequestId, ControlRequest<AskHost>>,
@@ -248,7 +249,7 @@ struct Session {
     asked_behind: HashSet<RequestId>,
     reported_state: ReportedState,
     queue: Queue,
-    /// The prompts that the running turn answers, as far as the host has given them names.
+    /// The prompts that the running turn answers, if the host gave them ids.
     answering: Vec<Uuid>,
     conversation: Vec<ChatMessage>,
     /// Where the turn that runs leaves the conversation if it panics.
@@ -256,40 +257,40 @@ struct Session {
     /// What is reported with the first prompt.
     start: Option<SessionStartInfo>,
     idle_notice: Option<Duration>,
-    /// When the last turn ended, unless hooks have heard that a prompt is awaited.
+    /// When the last turn ended, until hooks were notified that the session waits for a prompt.
     idle_since: Option<Instant>,
     /// Holds at most one: the turn that runs.
     turns: JoinSet<TurnOutcome>,
     interrupt: CancellationToken,
     totals: Totals,
     background_wait: Option<Duration>,
-    /// When the time for the last prompt of the host is up, with everything that follows from it.
+    /// The deadline of the host's last prompt and of everything that follows from it.
     deadline: Option<Instant>,
     /// A result that waits for subagents in the background.
     held: Option<ToHost>,
-    /// Looks at the files that hooks want to hear of.
+    /// Polls the files that hooks watch.
     watcher: AbortOnDropHandle<()>,
-    /// Hooks that hear of another model. No turn begins meanwhile.
+    /// Hooks that run for a change of the model. No turn begins meanwhile.
     switches: JoinSet<ModelHookResult>,
-    /// Requests for a model that wait for those.
+    /// Requests for a model that wait for these hooks.
     wanted_models: VecDeque<ModelRequest>,
     is_conversation: bool,
-    /// Answers to the host that take their time; given up with the session.
+    /// Answers to the host that may take long; cancelled with the session.
     asides: JoinSet<()>,
-    /// Answers to the host that come soon; the session does not end before.
+    /// Answers to the host that come soon; the session does not end before them.
     answers: JoinSet<()>,
     /// Requests of the host that work on files. No turn begins meanwhile.
     disk: DiskRequests,
-    /// The files it has looked at for file suggestions.
+    /// The file list for file suggestions.
     walks: FileListCache,
     begun: Instant,
-    /// The host wants no more of it.
+    /// The host ended the session.
     must_end: bool,
-    /// The host wants to know what the user might ask next.
+    /// The host wants suggestions for the next prompt.
     wants_suggestions: bool,
-    /// Holds at most one: the guess that is being made.
+    /// Holds at most one: the suggestion under way.
     suggesting: JoinSet<()>,
-    /// The conversation while a guess is made, with the question for it: shared, because it may be long.
+    /// The conversation with the request for a suggestion, while one is under way: shared, because it may be long.
     guessing: Option<Arc<Vec<ChatMessage>>>,
 }
 
@@ -301,11 +302,12 @@ impl Session {
             false => self.serve(&mut inbox, called).await,
         };
         self.watcher.abort();
-        // The host may wait for the end of its line: that is when hooks have had their last word.
+        // The host may wait for the end of the frames, which must come after the last hooks.
         self.context.hooks.finish(&reason).await;
     }
 
-    /// Runs the hooks that come before everything else, if that is asked for. No host has registered any by then.
+    /// Runs the hooks that come before everything else, if the launch asks for them. The host has registered no
+    /// callbacks by then.
     async fn prepare(&mut self) {
         let mut context = self.context.clone();
         let limit = context.limits.timeout;
@@ -328,12 +330,12 @@ impl Session {
         let mut open = true;
         let mut reason = ExitReason::Other;
         let frames = self.context.outbox.frames.clone();
-        // Since when nothing but background tasks can keep the session.
+        // Since when only background tasks keep the session alive.
         let mut since = Instant::now();
         loop {
             if open && self.must_end {
                 (open, since) = (false, Instant::now());
-                self.tell_waiting("the session was told to end");
+                self.tell_waiting("the host ended the session");
             }
             if self.turns.is_empty() && self.switches.is_empty() && self.disk.are_done() {
                 match self.queue.take() {
@@ -377,7 +379,7 @@ impl Session {
                 Some(done) = self.disk.next() => self.end_disk_work(done).await,
                 () = waiting::until(end_of_wait), if is_waiting => break,
                 () = idle(self.idle_since, self.idle_notice) => self.tell_idle(),
-                // The host no longer reads: what runs is stopped.
+                // The host no longer reads: running work is stopped.
                 () = frames.closed() => {
                     if open {
                         reason = self.exit_reason();
@@ -388,7 +390,7 @@ impl Session {
             }
         }
         self.context.cx.tasks.shutdown().await;
-        // A host that waits for it gets no other.
+        // A host that waits for the result gets no other.
         if let Some(result) = self.held.take() {
             self.context.outbox.send(result).await;
         }
@@ -403,7 +405,7 @@ impl Session {
         }
     }
 
-    /// What it is doing.
+    /// The state for `session_state_changed`.
     fn state(&self) -> SessionState {
         // Subagents in the background count: they may still have questions, and a turn follows from them.
         let is_quiet = self.turns.is_empty() && !self.context.cx.tasks.have_agents();
@@ -433,12 +435,12 @@ impl Session {
             ToEngine::UpdateEnvironmentVariables(update) => {
                 self.update_environment(update.variables)
             }
-            // Nothing that a host asks for takes long enough to be cancelled yet; the rest needs no answer.
+            // No request of a host can be cancelled yet; the other frames need no answer.
             _ => {}
         }
     }
 
-    /// Gets an answer for an MCP server, unless it does not wait for it any more.
+    /// Gets an answer for an MCP server, for as long as the server waits for it.
     fn elicit(&mut self, question: Elicitation, mut answer: oneshot::Sender<ElicitationReply>) {
         let hooks = self.context.hooks.clone();
         self.aside(async move {
@@ -477,7 +479,7 @@ impl Session {
         }
     }
 
-    /// The asker of this no longer waits.
+    /// Withdraws a question whose asker no longer waits.
     async fn withdraw(&mut self, token: u64) {
         let cancelled = self.asked.remove(&token).and_then(|id| self.peer.cancel(&id));
         if let Some((_, cancel)) = cancelled {
@@ -487,7 +489,7 @@ impl Session {
         }
     }
 
-    /// The host will not answer any more: calls that wait for a permission are refused.
+    /// Refuses the calls that wait for a permission, because the host will not answer any more.
     fn tell_waiting(&mut self, reason: &str) {
         self.asked_person.clear();
         self.asked_behind.clear();
@@ -498,7 +500,7 @@ impl Session {
 
     async fn begin(&mut self, mut prompts: Vec<User>, is_host_there: bool) {
         self.idle_since = None;
-        // The next turn has a result of its own.
+        // The next turn has its own result.
         self.held = None;
         self.reported_state.tell(&self.context.outbox, SessionState::Running).await;
         self.tell_of_prompts(queue::named(&prompts), CommandState::Started).await;
@@ -513,13 +515,13 @@ impl Session {
         let mut context = self.context.clone();
         context.cx.cancelled = self.interrupt.clone();
         context.answering = self.answering.as_slice().into();
-        // Not another counter: the tool that makes subagents has this one.
+        // The same counter, reset: the tool that starts subagents shares it.
         context.tokens.store(0, Ordering::Relaxed);
         context.model.prompt_began();
         self.rescue = Rescue::default();
         let conversation = std::mem::take(&mut self.conversation);
         let conversation = LentConversation::new(conversation, self.rescue.clone());
-        // What begins a session belongs to its first prompt, which a command of the engine's own is not.
+        // The start of the session is reported with its first prompt; a built-in command does not count as one.
         let called = prompts.iter().find_map(|prompt| commands::read(&context.library, prompt));
         let is_own = matches!(called, Some(CommandCall::BuiltIn(..)));
         let start = if is_own { None } else { self.start.take() };
@@ -530,11 +532,11 @@ impl Session {
         });
     }
 
-    /// Tells hooks that a prompt is awaited.
+    /// Notifies hooks that the session waits for a prompt.
     fn tell_idle(&mut self) {
         self.idle_since = None;
         let fields = json!({
-            "message": "Your next prompt is awaited",
+            "message": "Waiting for your next prompt",
             "notification_type": "idle_prompt",
         });
         self.context.hooks.tell(Event::new(HookEvent::Notification, fields));
@@ -545,7 +547,7 @@ impl Session {
         let mut finished = match finished {
             Ok(finished) => finished,
             Err(error) => {
-                // A bug in the engine or in code of the host. The session continues with what was said so far.
+                // A bug in the engine or in code of the host. The session continues with the conversation so far.
                 self.conversation = self.rescue.take();
                 let result = self.totals.broken(&self.context, &error.to_string());
                 self.context.outbox.send(result).await;
@@ -576,7 +578,7 @@ impl Session {
     }
 }
 
-/// Waits until nothing has happened for long enough; for ever when something does.
+/// Waits until `notice` has passed since the last turn; for ever without a turn or a time.
 async fn idle(since: Option<Instant>, notice: Option<Duration>) {
     match since.zip(notice) {
         Some((since, notice)) => tokio::time::sleep_until(since + notice).await,

@@ -1,4 +1,4 @@
-//! What a session keeps about itself: its usage, files as they were before each prompt, and a recording.
+//! The records of a session: its usage, its checkpoints, and a recording.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::record::Recording;
 pub(crate) struct SessionRecords {
     /// What the session has cost so far.
     pub(crate) ledger: Ledger,
-    /// Files as they were before each prompt, if that is kept.
+    /// Files as they were before each prompt, if checkpoints are enabled.
     pub(crate) checkpoints: Option<Checkpoints>,
     /// What calls are recorded in, or replayed from.
     pub(crate) recording: Option<Recording>,
 }
 
 impl SessionRecords {
-    /// Keeps files as they are before a prompt.
+    /// Makes a checkpoint before a prompt.
     pub(crate) async fn checkpoint(&self, outbox: &Outbox, prompt: &Uuid) {
         let (Some(checkpoints), prompt) = (self.checkpoints.clone(), prompt.clone()) else {
             return;
@@ -32,8 +32,8 @@ impl SessionRecords {
         append(outbox, line.ok()).await;
     }
 
-    /// Keeps a file as it is before a tool changes it. If that fails, the user is notified and the call runs: it was
-    /// permitted.
+    /// Adds a file to the checkpoint before a tool changes it. If that fails, the user is notified and the permitted
+    /// call still runs.
     pub(crate) async fn checkpoint_file(&self, outbox: &Outbox, path: &Path) {
         let Some(checkpoints) = self.checkpoints.clone() else { return };
         let message = outbox.transcript.as_ref().and_then(|transcript| transcript.leaf());
@@ -44,7 +44,7 @@ impl SessionRecords {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
-        let text = format!("{path} has no checkpoint and will not be put back by a rewind: {why}");
+        let text = format!("{path} has no checkpoint and a rewind will not restore it: {why}");
         outbox.inform(text, "warning", Some("checkpoint_failed")).await;
     }
 

@@ -1,10 +1,10 @@
 //! Settings files that change while a session runs.
 //!
-//! Looked at before every prompt, and all the time where hooks for `ConfigChange` want to hear of it. Of the user's and
-//! the administrator's files, permission rules, directories and hooks are read again. A project's files are within
-//! reach of everyone who works in the project, the agent included, so of these only new rules that deny or ask are taken,
-//! and `disableBypassPermissionsMode`; the rest waits for the next session. So do mode, model and variables. A file that
-//! cannot be understood, or that a hook objects to, changes nothing. Hooks cannot object to the administrator's.
+//! The files are checked before every prompt, and all the time if there are hooks for `ConfigChange`. Of the user's and
+//! the administrator's files, permission rules, directories and hooks are read again. Everyone who works in a project
+//! can write its files, the agent included, so of these only new rules that deny or ask take effect, and
+//! `disableBypassPermissionsMode`; everything else waits for the next session. So do mode, model and variables. A file
+//! that is malformed, or that a hook objects to, changes nothing. Hooks cannot object to the administrator's files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,28 +19,28 @@ use crate::settings::{Settings, SettingsError};
 /// Settings that may change.
 #[derive(Clone)]
 pub struct WatchedSettings {
-    /// What they say at the start; its hooks are those of the session.
+    /// The settings at the start; their hooks are those of the session.
     pub now: Settings,
     /// The files.
     pub files: Vec<(Source, PathBuf)>,
     /// Folders with skills.
     pub skills: Vec<PathBuf>,
-    /// Reads them all again.
+    /// Reads all settings again.
     pub load: LoadSettings,
 }
 
 /// Reads settings.
 pub type LoadSettings = Arc<dyn Fn() -> Result<Settings, SettingsError> + Send + Sync>;
 
-/// The files of a session's settings, as they were last looked at.
+/// The settings files of a session, as they were at the last check.
 pub(crate) struct SettingsWatcher {
     files: Vec<(Source, PathBuf)>,
     skills: Vec<PathBuf>,
     pub(crate) load: LoadSettings,
     known: Mutex<BTreeMap<PathBuf, Option<FileStamp>>>,
-    /// Files that changed, and hooks gave no answer whether that may hold.
+    /// Changed files about which hooks gave no answer.
     unheard: Mutex<BTreeSet<PathBuf>>,
-    /// Held during a look, so that a change is reported once.
+    /// Locked during a check, so that a change is reported once.
     pub(crate) looking: tokio::sync::Mutex<()>,
 }
 
@@ -50,12 +50,12 @@ impl fmt::Debug for SettingsWatcher {
     }
 }
 
-/// A file that is not as it was.
+/// A file that has changed.
 pub(crate) struct ChangedFile {
     /// The settings it belongs to; a skill to none.
     pub(crate) source: Option<Source>,
     pub(crate) path: PathBuf,
-    /// What it looks like now.
+    /// Its current state.
     pub(crate) now: Option<FileStamp>,
 }
 
@@ -78,12 +78,12 @@ impl SettingsWatcher {
         watcher
     }
 
-    /// The session itself has written a file: that is no news.
+    /// Notes that the session itself has written a file, which is not reported as a change.
     pub(crate) fn wrote(&self, path: &Path) {
         self.lock().insert(path.to_owned(), FileStamp::of(path));
     }
 
-    /// The files that are not as they were. `again`: also those about which hooks gave no answer.
+    /// The files that have changed. `again`: also those about which hooks gave no answer.
     pub(crate) fn changed(&self, with_skills: bool, again: bool) -> Vec<ChangedFile> {
         let skills = if with_skills { self.skill_files() } else { Vec::new() };
         let files = self.files.iter().map(|(source, path)| (Some(*source), path.clone()));
@@ -97,7 +97,7 @@ impl SettingsWatcher {
         .collect()
     }
 
-    /// A change has been dealt with; one that hooks gave no answer to comes up again with the next prompt.
+    /// Notes that a change was handled. If hooks gave no answer, it is reported again with the next prompt.
     pub(crate) fn settle(&self, path: &Path, now: Option<FileStamp>, is_heard: bool) {
         self.lock().insert(path.to_owned(), now);
         let mut unheard = self.lock_unheard();
@@ -107,7 +107,7 @@ impl SettingsWatcher {
         }
     }
 
-    /// The files of skills there are, and those that were.
+    /// The files of skills, including those that are gone.
     fn skill_files(&self) -> Vec<PathBuf> {
         let entries = self.skills.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
         let mut files: Vec<PathBuf> =

@@ -1,7 +1,7 @@
-//! `StructuredOutput`: the model gives its answer in the shape the host asked for.
+//! `StructuredOutput`: the model gives its answer as JSON that fits the host's schema.
 //!
-//! The host's schema is the tool's schema. An answer that fits ends the turn; one that does not goes back with what is
-//! wrong with it, a bounded number of times.
+//! The host's schema is the tool's schema. An answer that fits ends the turn; one that does not goes back to the model
+//! with the errors, a bounded number of times.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl StructuredOutput {
     /// # Errors
     /// When it is not a schema, or not one of an object.
     pub(crate) fn new(schema: &Value) -> Result<Self, String> {
-        // A tool's input is always an object, so an answer of another shape could never be given.
+        // A tool's input is always an object, so an answer of another type could never be given.
         let kind = schema.get("type").and_then(Value::as_str);
         if kind.is_some_and(|kind| kind != "object") {
             return Err(format!(

@@ -32,16 +32,17 @@ pub trait Tool: Send + Sync + 'static {
     /// The arguments. Doc comments of the fields become the schema's descriptions.
     type Args: DeserializeOwned + JsonSchema + Send + 'static;
 
-    /// Arguments that only the host may fill in, with its answer. They are taken out of what the model sends.
+    /// Arguments that only the host may fill in, with its answer. They are removed from the model's input.
     const HOST_ONLY: &'static [&'static str] = &[];
 
     /// What a call would touch. Pure: permissions are decided on this alone, before anything runs.
     fn effect(&self, cx: &ToolCx, args: &Self::Args) -> Effect;
 
-    /// The model has been shown a file by other means; tools that want files read before they change them take note.
+    /// Notes that the model has seen a file by other means, for tools that require a file to be read before a change.
     fn note_read(&self, _path: &Path) {}
 
-    /// Does it. When `cx.cancelled` fires the future is dropped at its next await; what it started must go with it.
+    /// Runs the call. When `cx.cancelled` fires the future is dropped at its next await; what it started must go with
+    /// it.
     fn run(
         &self,
         cx: &ToolCx,
@@ -58,11 +59,11 @@ pub struct ToolCx {
     pub call: ToolUseId,
     /// Fires when the turn is interrupted.
     pub cancelled: CancellationToken,
-    /// Where what is too long for the conversation is kept.
+    /// Stores output that is too long for the conversation.
     pub scratch: Scratch,
     /// The background tasks.
     pub tasks: Tasks,
-    /// The environment of what it starts.
+    /// The environment of programs that it starts.
     pub env: Arc<Environment>,
     /// The session it runs in; `None` for a tool that is run by itself.
     pub session: Option<Arc<dyn ToolSession>>,
@@ -70,20 +71,20 @@ pub struct ToolCx {
 
 /// What a tool may ask of the session it runs in.
 pub trait ToolSession: fmt::Debug + Send + Sync {
-    /// Whether a search may show what is in a file: no rule denies reading it, none says to ask first.
+    /// Whether a search may show the content of a file: no rule denies reading it or asks about it.
     fn may_show(&self, path: &Path) -> bool;
 
     /// Whether a rule allows requests to exactly this host, by its name or address.
     fn names_host(&self, host: &str) -> bool;
 
-    /// Goes into plan mode or out of it, and tells the host. What the model is to know then.
+    /// Enters or leaves plan mode, and notifies the host. Returns the text for the model.
     fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {
         let _ = is_on;
         Box::pin(async { String::new() })
     }
 
-    /// Asks the session's model, outside the conversation. It counts as spent by the session. The request's own
-    /// `model` is not looked at.
+    /// Asks the session's model, outside the conversation. Its usage counts for the session. The request's own `model`
+    /// is ignored.
     fn ask_model(&self, request: Request) -> BoxFuture<'static, Result<Message, ModelError>>;
 
     /// Notifies hooks of something that a tool does. An objection is an error, as text for the model.
@@ -92,7 +93,7 @@ pub trait ToolSession: fmt::Debug + Send + Sync {
     }
 }
 
-/// Something a tool does that hooks want to hear of.
+/// Something a tool does that hooks are notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ToolEvent {
@@ -103,35 +104,35 @@ pub enum ToolEvent {
         /// Where it is.
         to: PathBuf,
     },
-    /// An entry of the list of tasks is made.
+    /// An entry of the task list is created.
     TaskCreated(TaskEntry),
-    /// An entry of the list of tasks is done.
+    /// An entry of the task list is completed.
     TaskCompleted(TaskEntry),
 }
 
-/// An entry of the list of tasks, for the input of hooks.
+/// An entry of the task list, for the input of hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskEntry {
     /// Its number.
     pub id: String,
-    /// What it is called.
+    /// Its title.
     pub subject: String,
-    /// What is to be done.
+    /// The work to do.
     pub description: String,
 }
 
 impl ToolCx {
-    /// An absolute path for what the model wrote.
+    /// The absolute path for a path that the model wrote.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         self.cwd.join(path)
     }
 
-    /// Whether a search may show what is in a file.
+    /// Whether a search may show the content of a file.
     pub fn may_show(&self, path: &Path) -> bool {
         self.session.as_ref().is_none_or(|session| session.may_show(path))
     }
 
-    /// Tells hooks of something the tool does.
+    /// Notifies hooks of something the tool does.
     ///
     /// # Errors
     /// Their objection, as text for the model.
@@ -154,15 +155,15 @@ impl From<TaskRefusal> for ToolError {
     }
 }
 
-/// A tool without its types, as the engine keeps it.
+/// A tool without its types, as the engine stores it.
 pub trait AnyTool: Send + Sync {
     /// What the model sees.
     fn spec(&self) -> ToolSpec;
 
-    /// What the model sent, without what only the host may say.
+    /// The model's input without the arguments that only the host may fill in.
     fn without_host_only(&self, input: &Value) -> Value;
 
-    /// The model has been shown a file by other means.
+    /// Notes that the model has seen a file by other means.
     fn note_read(&self, _path: &Path) {}
 
     /// The MCP server it belongs to.
@@ -170,7 +171,7 @@ pub trait AnyTool: Send + Sync {
         None
     }
 
-    /// How its calls are shown to people, if it is one of an MCP server's; without the call.
+    /// How its calls are displayed, if it belongs to an MCP server; without the call's id.
     fn shown(&self) -> Option<ToolUseMeta> {
         None
     }
@@ -193,7 +194,7 @@ pub struct Prepared {
 /// A running call.
 pub type RunFuture = Pin<Box<dyn Future<Output = Result<ToolOutput, ToolError>> + Send>>;
 
-/// Forgets a tool's types, so that tools can stand in one list.
+/// Erases a tool's types, so that different tools fit one list.
 pub fn erase<T: Tool>(tool: T) -> Arc<dyn AnyTool> {
     Arc::new(tool)
 }
@@ -230,7 +231,7 @@ impl<T: Tool> AnyTool for T {
     }
 }
 
-/// A tool whose description is made when the session starts, because it lists what there is.
+/// A tool whose description is written when the session starts, because it lists agents or skills.
 pub(crate) struct Described<T> {
     tool: Arc<T>,
     description: String,

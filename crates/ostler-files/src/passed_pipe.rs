@@ -1,7 +1,7 @@
-//! A pipe that the shell passes by its descriptor, as `<(command)` does: the user writes it in place of a file.
+//! Reads a pipe that the shell passes by its descriptor, as `<(command)` does: the user writes it in place of a file.
 //!
-//! Unlike a named pipe, it is there for this program alone, and its writer runs already. Still it may be silent or endless,
-//! so it is read for a limited time and up to a limited length.
+//! Unlike a named pipe, it exists for this program alone, and its writer runs already. It may still be silent or
+//! endless, so it is read for a limited time and up to a limited length.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read as _};
@@ -14,11 +14,11 @@ use rustix::fs::OFlags;
 
 /// How long the writer may take until it closes the pipe.
 const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait before looking again whether there is something to read.
+/// The pause between two attempts to read.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What is read from the pipe at this path to its end, or why not. `None` if the path is not a pipe by its descriptor. A
-/// pipe can be read once only.
+/// Reads the pipe at this path to its end. `None` if the path is not a pipe by its descriptor. A pipe can be read only
+/// once.
 ///
 /// # Errors
 /// Also when the writer does not close the pipe within five seconds, or writes more than `most` bytes.
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// Writes into a pipe, and reads it by its descriptor while the writing end is open or not.
+    /// Writes into a pipe, and reads it by its descriptor, with the writing end open or closed.
     fn check(written: &[u8], stays_open: bool, most: u64) -> io::Result<String> {
         let (reader, mut writer) = io::pipe().unwrap();
         writer.write_all(written).unwrap();

@@ -1,4 +1,4 @@
-//! Opens regular files, and nothing that could make the reader wait: a pipe has no end until somebody writes to it.
+//! Opens only regular files, because others could make the reader wait: a pipe blocks until another process writes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -11,9 +11,9 @@ use rustix::fs::OFlags;
 /// Opens a regular file to read it.
 ///
 /// # Errors
-/// For folders, pipes, sockets and devices, too: without waiting, and without an effect on a device.
+/// Also for folders, pipes, sockets and devices: without waiting, and without an effect on a device.
 pub fn open(path: &Path) -> io::Result<File> {
-    // Asked first, because opening alone makes some devices do something; asked again, because names can change.
+    // Checked first, because opening alone has an effect on some devices; checked again, because names can change.
     if !path.metadata()?.is_file() {
         return Err(not_regular());
     }
@@ -89,7 +89,7 @@ pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
 }
 
-/// Reads a file up to one byte more than `most`, so that the caller can tell that it is longer.
+/// Reads a file up to one byte more than `most`, so that the caller can detect that it is longer.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -102,14 +102,14 @@ pub fn read_at_most(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// Whether a file belongs to the kernel, wherever it is mounted.
 #[cfg(target_os = "linux")]
 pub fn is_of_kernel(file: impl AsFd) -> bool {
-    // As the kernel numbers them; the width of the field differs between machines.
+    // The kernel's numbers of file systems; the width of the field differs between machines.
     const PROC: rustix::fs::FsWord = 0x9fa0;
     const SYSFS: rustix::fs::FsWord = 0x6265_6572;
     // A file whose file system is unknown is not read.
     rustix::fs::fstatfs(file).map_or(true, |system| matches!(system.f_type, PROC | SYSFS))
 }
 
-/// Whether a file belongs to the kernel. Other systems keep no such files in folders.
+/// Whether a file belongs to the kernel. Other systems have no such files.
 #[cfg(not(target_os = "linux"))]
 pub fn is_of_kernel(_: impl AsFd) -> bool {
     false

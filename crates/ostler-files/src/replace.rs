@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::regular;
 
-/// Replaces a file of this program, and waits until the disk has it. An existing file keeps its permissions; a new one gets
-/// `mode`. Missing folders are created.
+/// Replaces a file of this program, and waits until it is on disk. An existing file keeps its permissions; a new one
+/// gets `mode`. Missing folders are created.
 ///
 /// # Errors
 /// When the new content cannot be written. The old file is unchanged then.
@@ -23,8 +23,8 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     })
 }
 
-/// Replaces a file of the user, who keeps it: an existing file keeps its owner, and its permissions unless others are given.
-/// A new one gets `mode`. It is not waited for the disk.
+/// Replaces a file of the user: an existing file keeps its owner, and its permissions unless others are given. A new
+/// one gets `mode`. Does not wait for the disk.
 ///
 /// If the folder or the owner does not allow that, an existing file is written in place.
 ///
@@ -42,7 +42,7 @@ pub fn edit(
         if let Some(before) = &before {
             keep_owner(file, before)?;
         }
-        // First, so that nobody reads it who could not read the old one.
+        // First, so that no process can read it that could not read the old one.
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;
         }
@@ -58,7 +58,7 @@ pub fn edit(
 }
 
 /// Has a new file written next to `path` and renames it to `path`, so that a reader sees the old content or the new. A
-/// link is replaced, not what it leads to. The umask narrows `mode`.
+/// link is replaced, not its target. The umask narrows `mode`.
 ///
 /// # Errors
 /// Those of `write`, and when the file cannot be created or renamed. The old file is unchanged then.
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_with_its_permissions_and_nothing_is_left_behind() {
+    fn a_file_is_replaced_with_its_permissions_and_no_temporary_file_is_left() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("new/file");
         replace(&file, b"one", 0o600).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_user_keeps_what_it_is() {
+    fn a_file_of_the_user_keeps_its_owner_and_permissions() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         let seen = |file: &Path| {

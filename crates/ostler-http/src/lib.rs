@@ -1,8 +1,8 @@
 //! HTTP clients with TLS.
 //!
-//! `reqwest` is built without cryptography here, and would ask the process for its default. A library must not install
-//! one: the program that it is part of may install its own later, and would fail. So every client gets a TLS
-//! configuration: with the program's cryptography if there is one, and with `ring` otherwise.
+//! `reqwest` is built without a cryptography provider here, and would use the default of the process. A library must
+//! not install a default: the program that it is part of may install its own later, and would fail. So every client
+//! gets a TLS configuration: with the program's provider if there is one, and with `ring` otherwise.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt as _;
 
-/// By which certificates a client judges servers.
+/// The certificates with which a client verifies servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificates {
     /// Those of the system, or of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     System,
-    /// None, for a client that never uses TLS: to read those of the system takes longer than all else.
+    /// None, for a client that never uses TLS: reading those of the system is slow.
     None,
 }
 
@@ -26,7 +26,7 @@ pub enum Certificates {
 #[error("cannot prepare TLS: {0}")]
 pub struct TlsError(#[from] rustls::Error);
 
-/// Begins a client.
+/// A builder for a client.
 ///
 /// ```
 /// use ostler_http::{Certificates, client};
@@ -42,7 +42,7 @@ pub fn client(certificates: Certificates) -> Result<reqwest::ClientBuilder, TlsE
     Ok(reqwest::Client::builder().tls_backend_preconfigured(tls))
 }
 
-/// Whether an address is one of this machine, as it is written: `localhost` or a loopback address. No resolver is asked.
+/// Whether a URL names this machine: `localhost` or a loopback address. Names are not resolved.
 pub fn is_this_machine(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -60,7 +60,7 @@ fn tls(certificates: Certificates) -> Result<ClientConfig, TlsError> {
             tls.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
         }
     };
-    // `reqwest` offers HTTP/2 only in configurations that it makes itself.
+    // `reqwest` offers HTTP/2 only in its own configurations.
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(tls)
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_written_addresses_of_this_machine_count() {
+    fn only_localhost_and_loopback_addresses_are_this_machine() {
         for (url, expected) in [
             ("http://127.0.0.1:8080/x", true),
             ("http://127.9.9.9", true),
@@ -86,7 +86,7 @@ mod tests {
 
     // One test, because the default belongs to the process.
     #[test]
-    fn a_client_leaves_the_default_of_the_process_alone_and_uses_it() {
+    fn a_client_uses_the_default_of_the_process_and_does_not_change_it() {
         for certificates in [Certificates::System, Certificates::None] {
             client(certificates).unwrap().build().unwrap();
         }

@@ -22,7 +22,7 @@ pub struct Output {
     pub content: Vec<Content>,
     /// For programs: a JSON object.
     pub structured: Option<Value>,
-    /// Whether the call failed; the content tells the model why.
+    /// Whether the call failed; the content has the reason for the model.
     pub is_error: bool,
     /// Metadata for programs, not for the model.
     pub meta: Option<Value>,

@@ -1,19 +1,19 @@
 //! Short names for models: `haiku`, `sonnet`, `opus`, `fable`. Pure.
 
-/// What the short names stand for.
+/// The short names of models and their full names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Aliases {
-    /// Short names and what they stand for.
+    /// Short names and full names.
     names: Vec<(&'static str, String)>,
     /// The model of all subagents, whatever their kind says.
     subagents: Option<String>,
 }
 
-/// A model of two: Opus in plan mode, Sonnet otherwise.
+/// A name for two models: Opus in plan mode, Sonnet otherwise.
 pub const OPUSPLAN: &str = "opusplan";
 
-/// At the end of a model's name: with a context window of a million tokens.
+/// A suffix of a model's name: with a context window of a million tokens.
 pub(crate) const LARGE_CONTEXT: &str = "[1m]";
 
 /// A model's name as the API knows it.
@@ -39,7 +39,7 @@ impl Default for Aliases {
 }
 
 impl Aliases {
-    /// As an environment has them.
+    /// Reads the environment variables for short names.
     pub fn from_env(env: impl Fn(&str) -> Option<String>) -> Self {
         let said = |variable: &str| env(variable).filter(|name| !name.is_empty());
         let full = |(short, usual, variable): &(&'static str, &str, &str)| {
@@ -62,7 +62,7 @@ impl Aliases {
         };
         let inherited = without_suffix(inherited);
         let full = match self.names.iter().find(|(short, _)| *short == name) {
-            // A session with a model of that family has chosen which.
+            // A session that uses a model of that family keeps it.
             Some((short, _)) if is_family(inherited, short) => inherited,
             Some((_, full)) => full,
             None => name,
@@ -93,7 +93,7 @@ impl Aliases {
         models
     }
 
-    /// The same for a subagent.
+    /// The full name of a model for a subagent.
     pub fn of_subagent(&self, wanted: Option<&str>, inherited: &str) -> String {
         self.full_name(self.subagents.as_deref().or(wanted), inherited)
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names_are_looked_up_and_others_taken_as_they_are() {
+    fn short_names_are_looked_up_and_other_names_stay() {
         let aliases = Aliases::default();
         let name = |wanted| aliases.full_name(wanted, "claude-sonnet-4-5");
         assert_eq!(name(None), "claude-sonnet-4-5");
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(name(Some("claude-opus-4-1")), "claude-opus-4-1");
     }
 
-    // Mutant: the suffix is not looked at, as before: `sonnet[1m]` was sent as written.
+    // Mutant: the suffix is ignored, so that `sonnet[1m]` is sent as written.
     #[test]
     fn a_short_name_may_ask_for_the_large_context_window() {
         let aliases = Aliases::default();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_has_the_last_word() {
+    fn the_environment_overrides_the_defaults() {
         let env = |name: &str| match name {
             "ANTHROPIC_DEFAULT_HAIKU_MODEL" => Some("small".to_owned()),
             "CLAUDE_CODE_SUBAGENT_MODEL" => Some("haiku".to_owned()),

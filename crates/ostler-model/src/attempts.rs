@@ -1,8 +1,8 @@
-//! One answer out of as many attempts as it takes.
+//! One answer out of several attempts.
 //!
-//! Nothing of an attempt is handed on before its first block has begun. Until then a failure costs nothing, and the
-//! reader never sees two beginnings; from then on the reader has seen part of an answer, and a failure is its to
-//! deal with.
+//! No event of an attempt is passed on before its first block has begun. Until then a failed attempt can be repeated,
+//! and the reader never sees two beginnings. Afterwards the reader has seen part of an answer and must handle a failure
+//! itself.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,15 +44,15 @@ pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
 struct RetriedResponse {
     api: Arc<Api>,
     request: Request,
-    /// The most tokens wanted; the model at hand may allow less.
+    /// The requested limit of tokens; the model may allow less.
     max_tokens: u64,
     tries: AttemptCounter,
     phase: Phase,
-    /// Follows the events only to see that they make sense.
+    /// Checks that the events are in a valid order.
     order: Accumulator,
     /// `message_start`, while no block has followed.
     beginning: Option<StreamEvent>,
-    /// What the API calls the request, while nothing of its answer was handed on.
+    /// The API's id of the request, until the first event of the answer is passed on.
     named: Option<ModelEvent>,
     /// Whether the reader has seen anything of the answer.
     begun: bool,
@@ -113,7 +113,7 @@ impl RetriedResponse {
         let most =
             pricing::family(&self.request.model).map_or(u64::MAX, |family| family.max_output);
         self.request.max_tokens = self.max_tokens.min(most);
-        // A long prompt takes long to read; an impatient client would ask and give up for ever.
+        // A long prompt takes long to read: with a fixed timeout, every attempt could fail.
         let patience = self.tries.n_failed() + 1;
         let (number, headers) = self.api.keyring.headers();
         self.credential = number;
@@ -153,7 +153,7 @@ impl RetriedResponse {
         Ok(())
     }
 
-    /// Prepares the next attempt, or says why there is no other.
+    /// Prepares the next attempt, or returns the error if there is none.
     fn failed(&mut self, failure: FailedAttempt) -> Result<(), ModelError> {
         if self.begun {
             let is_final = failure.error.status().is_some_and(|status| status < 429)
@@ -190,7 +190,7 @@ impl RetriedResponse {
     }
 }
 
-/// An answer that says nothing and does not say why was cut.
+/// Refuses an answer without content and without a stop reason: it was cut.
 fn check_end(message: &Message) -> Result<(), ModelError> {
     if message.content.is_empty() && message.stop_reason.is_none() {
         return Err(ModelError::Protocol("it ended before it began".to_owned()));

@@ -1,11 +1,11 @@
-//! The default system prompt. It is here because recordings leave it out of what they compare.
+//! The default system prompt. It is here because recordings do not compare it.
 
-/// The line that says what kind of machine this is.
+/// The line about the platform.
 pub fn platform() -> String {
     format!("Platform: {}", std::env::consts::OS)
 }
 
-/// What every conversation of ours begins with.
+/// The beginning of the default system prompt.
 pub const TEXT: &str = "You are Ostler, an agent that works on the user's machine with tools. Look before you change \
 anything; do what was asked and no more. Prefer small steps you can check, and check them: run the tests, read what \
 you wrote. Say plainly what you did, what did not work and what you are not sure of. When a tool is refused, do not \

@@ -1,7 +1,7 @@
-//! Where the vendor's prompt cache may end: marks on the last tool, the system prompt and two messages.
+//! Markers for the vendor's prompt cache: on the last tool, the system prompt and two messages.
 //!
-//! The API allows four marks. One on the last user message lets the next request read everything up to here; one
-//! on the user message before reads what the last request wrote, however many blocks came in between.
+//! The API allows four markers. One on the last user message lets the next request read everything up to it from the
+//! cache; one on the user message before it reads what the last request wrote, however many blocks came in between.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub enum Cache {
 }
 
 impl Cache {
-    /// How long that is.
+    /// The duration; `None` for [`Self::Off`].
     pub fn lifetime(self) -> Option<Duration> {
         match self {
             Self::Off => None,
@@ -43,7 +43,7 @@ impl Cache {
     }
 }
 
-/// The mark as the API knows it.
+/// The marker in the API's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct CacheControl {
     r#type: &'static str,
@@ -51,10 +51,10 @@ pub(crate) struct CacheControl {
     ttl: Option<&'static str>,
 }
 
-/// How many messages are marked; with the tools and the system prompt these are the four the API allows.
+/// How many messages get a marker; with the tools and the system prompt these are the four that the API allows.
 const MARKED_MESSAGES: usize = 2;
 
-/// The messages with our marks and no others: too many are an error.
+/// The messages with our markers and no others: the API refuses too many.
 pub(crate) fn marked(
     messages: &[ChatMessage],
     mark: Option<CacheControl>,
@@ -79,7 +79,7 @@ pub(crate) fn marked(
 }
 
 fn unmarked(said: &ChatMessage) -> Cow<'_, ChatMessage> {
-    // Cloned only when there is something to take away.
+    // Cloned only when there is a marker to remove.
     let has_mark = |block: &ContentBlock| match block {
         ContentBlock::Text(block) => block.cache_control.is_some(),
         ContentBlock::ToolUse(block) | ContentBlock::ServerToolUse(block) => {
@@ -98,7 +98,7 @@ fn unmarked(said: &ChatMessage) -> Cow<'_, ChatMessage> {
     Cow::Owned(said)
 }
 
-/// The API refuses a mark on an empty text.
+/// The API refuses a marker on an empty text.
 fn is_markable(block: &ContentBlock) -> bool {
     match block {
         ContentBlock::Text(block) => !block.text.is_empty(),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
     use crate::{Request, ToolSpec};
 
-    /// The request as it is sent, with and without the marks, and how many there are.
+    /// The request as it is sent, with and without the markers, and how many there are.
     fn written(request: &Request) -> (String, String, usize) {
         let sent = serde_json::to_string(request).unwrap();
         let mut body: Value = serde_json::from_str(&sent).unwrap();
@@ -138,7 +138,7 @@ mod tests {
         (sent, body.to_string(), n_marks)
     }
 
-    /// Takes the marks away and counts them.
+    /// Removes the markers and counts them.
     fn strip(value: &mut Value) -> usize {
         match value {
             Value::Object(fields) => {
@@ -155,7 +155,7 @@ mod tests {
     }
 
     fn arb_text() -> impl Strategy<Value = ContentBlock> {
-        // Some come with a mark of the host's.
+        // Some come with a marker of the host.
         ("[a-zé\"\\\\{}]{0,8}", any::<bool>()).prop_map(|(text, marked)| {
             let cache_control = marked.then(|| json!({"type": "ephemeral"}));
             ContentBlock::Text(TextBlock { text, cache_control, ..TextBlock::default() })
@@ -226,7 +226,7 @@ mod tests {
         }
 
         #[test]
-        fn marks_are_all_that_is_added(round in arb_round()) {
+        fn only_markers_are_added(round in arb_round()) {
             let request = Request::new("m", round.to_vec());
             let mut off = request.clone();
             off.sampling.cache = Cache::Off;

@@ -1,4 +1,4 @@
-//! How the API is reached: address, credential, headers, patience. Read from the environment or made by hand.
+//! The connection to the API: address, credential, headers, timeouts. Read from the environment or built by the caller.
 
 use std::time::Duration;
 
@@ -7,37 +7,37 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use super::{Credential, Renewal, RetryPolicy};
 
-/// Where the API is unless `ANTHROPIC_BASE_URL` says otherwise.
+/// The address of the API, unless `ANTHROPIC_BASE_URL` is set.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
-/// How the API is reached.
+/// The connection to the API.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ApiConfig {
     /// The address, possibly with a path, without `/v1/messages`.
     pub base_url: String,
-    /// How to prove who we are.
+    /// The key or token.
     pub credential: Credential,
-    /// Where another credential comes from when that one is old or refused.
+    /// Gets another credential when this one is old or refused.
     pub renewal: Option<Renewal>,
     /// The model to ask for.
     pub model: String,
     /// The model that takes over when the other one is overloaded.
     pub fallback_model: Option<String>,
-    /// The most tokens of one answer, in place of what a request says.
+    /// The most tokens of one answer, in place of the request's limit.
     pub max_output_tokens: Option<u64>,
-    /// More headers; one of ours with the same name gives way.
+    /// Further headers; they replace ours of the same name.
     pub headers: Vec<Header>,
-    /// Features to switch on with `anthropic-beta`.
+    /// Features to enable with `anthropic-beta`.
     pub betas: Vec<String>,
-    /// How often to try again.
+    /// How often to retry.
     pub retry: RetryPolicy,
     /// How long to wait.
     pub timeouts: Timeouts,
 }
 
 impl ApiConfig {
-    /// The usual way to reach the API at this address.
+    /// The default configuration for an address.
     pub fn new(
         base_url: impl Into<String>,
         credential: Credential,
@@ -57,10 +57,10 @@ impl ApiConfig {
         }
     }
 
-    /// What the environment says; `None` without a key or token. A variable that is empty counts as absent.
+    /// Reads the environment; `None` without a key or token. An empty variable counts as absent.
     ///
     /// # Errors
-    /// When a variable has a value that makes no sense. No error shows a secret.
+    /// When a variable has an invalid value. No error shows a secret.
     pub fn from_env(
         env: impl Fn(&str) -> Option<String>,
         model: impl Into<String>,
@@ -69,7 +69,7 @@ impl ApiConfig {
             env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
         };
         let credential = match (env("ANTHROPIC_API_KEY"), env("ANTHROPIC_AUTH_TOKEN")) {
-            // A gateway wants the token, and may want the key for the API behind it.
+            // A gateway may need the token for itself and the key for the API behind it.
             (Some(key), Some(token)) => Credential::Both { key, token },
             (Some(key), None) => Credential::Key(key),
             (None, Some(token)) => Credential::Token(token),
@@ -89,7 +89,7 @@ impl ApiConfig {
         }
         config.max_output_tokens = whole_number(&env, "CLAUDE_CODE_MAX_OUTPUT_TOKENS", 1)?;
         if let Some(milliseconds) = whole_number(&env, "API_TIMEOUT_MS", 1)? {
-            // Who waits longer for an answer waits longer for its beginning.
+            // A longer timeout for an answer also makes the timeout for its beginning longer.
             let whole = Duration::from_millis(milliseconds);
             config.timeouts = Timeouts { first_byte: whole, whole, ..config.timeouts };
         }
@@ -103,12 +103,12 @@ impl ApiConfig {
 /// How long to wait for the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For the first byte of a stream. With every attempt it is waited once more as long.
+    /// For the first byte of a stream. Each further attempt adds the same time again.
     pub first_byte: Duration,
-    /// Between two bytes of a stream. The API sends a ping now and then while it has nothing to say.
+    /// Between two bytes of a stream. The API sends pings while it has no content to send.
     pub idle: Duration,
-    /// Between two events of a stream that say something: a model that sends nothing but pings for so long has
-    /// stalled. Long thoughts that are not shown come as pings, too, so it is generous.
+    /// Between two events of a stream with content: a model that sends only pings for this long has stalled. It is
+    /// generous, because long hidden thinking also arrives as pings.
     pub content: Duration,
     /// For an answer without a stream, to its end.
     pub whole: Duration,
@@ -125,7 +125,7 @@ impl Default for Timeouts {
     }
 }
 
-/// A header to send along. Its value may be a secret and is never shown.
+/// A further header. Its value may be a secret and is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Header {
     /// Its name.
@@ -140,11 +140,11 @@ impl std::fmt::Debug for Header {
     }
 }
 
-/// A setting that makes no sense.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The address cannot be one of an API.
+    /// The address is invalid.
     #[error("ANTHROPIC_BASE_URL {problem}")]
     BaseUrl {
         /// What is wrong with it.
@@ -153,17 +153,17 @@ pub enum ConfigError {
     /// Not a number, or too small.
     #[error("{variable} is {value:?}, but must be a whole number of at least {least}")]
     Number {
-        /// Which variable.
+        /// The variable.
         variable: &'static str,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// The smallest that makes sense.
+        /// The smallest valid number.
         least: u64,
     },
     /// A line that is not a header.
     #[error("line {line} of ANTHROPIC_CUSTOM_HEADERS is not of the form `Name: value`")]
     Header {
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         line: usize,
     },
 }
@@ -178,7 +178,7 @@ pub(crate) fn read_base_url(text: &str) -> Result<Url, ConfigError> {
         return Err(problem(format!("begins with {}:, not with https: or http:", url.scheme())));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // Addresses end up in logs.
+        // Addresses appear in logs.
         return Err(problem(
             "has a user name or password in it; use ANTHROPIC_AUTH_TOKEN or ANTHROPIC_CUSTOM_HEADERS"
                 .to_owned(),
@@ -203,7 +203,7 @@ fn read_headers(lines: &str) -> Result<Vec<Header>, ConfigError> {
 }
 
 impl Header {
-    /// The header as HTTP knows it, if it can be one.
+    /// The parsed header; `None` if it is not a valid HTTP header.
     pub(crate) fn parsed(&self) -> Option<(HeaderName, HeaderValue)> {
         let mut value = HeaderValue::from_str(&self.value).ok()?;
         value.set_sensitive(true);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_and_a_token_are_both_used_and_an_empty_one_is_missing() {
+    fn a_key_and_a_token_are_both_used_and_an_empty_one_counts_as_absent() {
         assert!(read(&[]).unwrap().is_none());
         assert!(
             read(&[("ANTHROPIC_API_KEY", " "), ("ANTHROPIC_AUTH_TOKEN", "")]).unwrap().is_none()

@@ -1,4 +1,4 @@
-//! How we prove who we are, and how a key is renewed while a session runs.
+//! Credentials, and how a key is renewed while a session runs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{Header, ModelError};
 
-/// How to prove who we are. Never shown.
+/// A key or token. Never shown.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Credential {
@@ -16,7 +16,7 @@ pub enum Credential {
     Key(String),
     /// `Authorization: Bearer`.
     Token(String),
-    /// Both; the server takes the one it knows.
+    /// Both; the server uses the one it knows.
     Both {
         /// `x-api-key`.
         key: String,
@@ -26,7 +26,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// Everything secret in it.
+    /// The secret values in it.
     pub fn secrets(&self) -> Vec<&str> {
         match self {
             Self::Key(secret) | Self::Token(secret) => vec![secret],
@@ -54,7 +54,9 @@ impl Credential {
 
 fn sensitive(text: &str) -> Result<HeaderValue, ModelError> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
-        ModelError::Connection("the API key contains characters a header cannot carry".to_owned())
+        ModelError::Connection(
+            "the API key contains characters that are not valid in a header".to_owned(),
+        )
     })?;
     value.set_sensitive(true);
     Ok(value)
@@ -70,12 +72,12 @@ impl std::fmt::Debug for Credential {
     }
 }
 
-/// Where a fresh credential comes from.
+/// Gets a new credential.
 #[derive(Clone)]
 pub struct Renewal {
-    /// How long one is good. When the API refuses it, another one is asked for at once.
+    /// How long a credential is used. When the API refuses it, another one is requested at once.
     pub every: Duration,
-    /// Gives one. May block, and is called where that does not matter.
+    /// Returns a credential. May block: it is called on a blocking thread.
     pub give: Arc<dyn Fn() -> Result<Credential, String> + Send + Sync>,
 }
 
@@ -85,12 +87,12 @@ impl std::fmt::Debug for Renewal {
     }
 }
 
-/// The credential of the moment.
+/// The current credential.
 #[derive(Debug)]
 pub(crate) struct Keyring {
     current: Mutex<Current>,
     renewal: Option<Renewal>,
-    /// Headers that the user sets in another way, and that are not ours to set.
+    /// Headers that the user sets, which the credential must not replace.
     taken: Vec<HeaderName>,
 }
 
@@ -103,7 +105,7 @@ struct Current {
 
 impl Keyring {
     /// # Errors
-    /// When the credential cannot stand in a header.
+    /// When the credential is not valid in a header.
     pub(crate) fn new(
         credential: &Credential,
         renewal: Option<Renewal>,
@@ -134,7 +136,7 @@ impl Keyring {
         (current.number, current.headers.clone())
     }
 
-    /// Asks for a fresh credential if this one is old.
+    /// Requests a new credential if this one is old.
     pub(crate) async fn freshen(&self) {
         let (number, since) = {
             let current = self.current();
@@ -145,13 +147,13 @@ impl Keyring {
         }
     }
 
-    /// Asks for a fresh credential, because this one was refused. Another request may have done so meanwhile.
+    /// Requests a new credential, because this one was refused. Another request may have done so meanwhile.
     pub(crate) async fn renew(&self, number: u64) {
         let Some(renewal) = self.renewal.clone().filter(|_| self.current().number == number) else {
             return;
         };
         let given = tokio::task::spawn_blocking(move || (renewal.give)()).await;
-        // Without a fresh one the old one is tried again, and the user reads the API's error about it.
+        // Without a new one the old one is tried again, and the user reads the API's error about it.
         if let Ok(Ok(credential)) = given {
             let _ = self.replace(&credential);
         }
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refused_key_is_renewed_once_for_all_who_used_it() {
+    async fn a_refused_key_is_renewed_once_for_all_requests_that_used_it() {
         let keyring = renewed_every(Duration::from_secs(300));
         let (number, first) = key(&keyring);
         assert_eq!(first, "first");
@@ -191,7 +193,7 @@ mod tests {
         let (number, second) = key(&keyring);
         assert_eq!(second, "fresh-0");
         keyring.renew(number).await;
-        assert_eq!(key(&keyring), (number, "fresh-0".to_owned()), "the old one is kept");
+        assert_eq!(key(&keyring), (number, "fresh-0".to_owned()), "the old one stays");
         keyring.renew(number).await;
         assert_eq!(key(&keyring).1, "fresh-2");
     }
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_the_user_sets_is_not_ours_to_set() {
+    fn a_header_that_the_user_sets_is_not_replaced() {
         let both = Credential::Both { key: "k".into(), token: "t".into() };
         let header = Header { name: "Authorization".into(), value: "Basic x".into() };
         let headers = Keyring::new(&both, None, &[header]).unwrap().headers().1;

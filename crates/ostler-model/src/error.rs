@@ -1,4 +1,4 @@
-//! Why a model did not answer, in the kinds hosts know and the words people read.
+//! Errors of a model: the kinds that hosts know, and the texts for people.
 
 use ostler_proto::message::AssistantError;
 
@@ -6,7 +6,7 @@ use ostler_proto::message::AssistantError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The API said no.
+    /// The API answered with an error status.
     #[error("{}", refusal(*.status, .kind, .message))]
     Status {
         /// HTTP status.
@@ -19,13 +19,13 @@ pub enum ModelError {
     /// The API could not be reached, or the connection broke.
     #[error("connection to the model failed: {0}")]
     Connection(String),
-    /// The stream broke off, or stopped making sense, after the answer had begun.
+    /// The stream broke off, or became invalid, after the answer had begun.
     #[error("the model's answer broke off: {0}")]
     Broken(String),
-    /// The answer makes no sense.
-    #[error("the model's answer is not understood: {0}")]
+    /// The answer is malformed.
+    #[error("the model's answer is malformed: {0}")]
     Protocol(String),
-    /// The answer is larger than what is held of one.
+    /// The answer is larger than the limit.
     #[error("the model's answer is too large: {0}")]
     TooLarge(String),
     /// A recording has no answer, or cannot be written.
@@ -55,7 +55,7 @@ impl ModelError {
         is_billing || self.is_prompt_too_long() || matches!(self.status(), Some(401 | 403 | 413))
     }
 
-    /// The API's own word for what is wrong, if it gave one.
+    /// The API's error type, if it gave one.
     pub fn api_type(&self) -> Option<&str> {
         match self {
             Self::Status { kind, .. } if kind != "unknown" => Some(kind),
@@ -91,7 +91,7 @@ impl ModelError {
         }
     }
 
-    /// The kind of failure while there will be another attempt; only then hosts hear of an overload.
+    /// The kind of failure while there will be another attempt; only then hosts receive an overload as such.
     pub fn kind_of_attempt(&self) -> AssistantError {
         if self.is_overloaded() { AssistantError::Overloaded } else { self.kind() }
     }
@@ -101,7 +101,7 @@ impl ModelError {
         matches!(self, Self::Status { status, kind, .. } if *status == 529 || kind == "overloaded_error")
     }
 
-    /// What went wrong, without the words that say where.
+    /// The reason alone, without the text around it.
     pub(crate) fn reason(self) -> String {
         match self {
             Self::Connection(reason)
@@ -114,7 +114,7 @@ impl ModelError {
     }
 }
 
-/// The words for an HTTP error. Hosts show them as they are, and some look for the known beginnings.
+/// The text for an HTTP error. Hosts display it unchanged, and some look for the known beginnings.
 fn refusal(status: u16, kind: &str, message: &str) -> String {
     match status {
         _ if is_billing(status, kind, message) => "Credit balance is too low".to_owned(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_has_a_kind_and_words() {
+    fn every_status_has_a_kind_and_a_text() {
         use AssistantError as Kind;
         check(400, "bad field", Kind::Unknown, "API Error: 400 bad field");
         check(400, "prompt is too long: 9 > 8", Kind::InvalidRequest, "Prompt is too long");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overload_is_called_so_only_between_attempts() {
+    fn an_overload_is_reported_as_such_only_between_attempts() {
         let error =
             ModelError::Status { status: 529, kind: "overloaded_error".into(), message: "".into() };
         assert_eq!(error.kind_of_attempt(), AssistantError::Overloaded);

@@ -21,7 +21,7 @@ use super::retry::{self, FailedAttempt};
 use super::size::ResponseSize;
 use super::{ApiConfig, MAX_RESPONSE_BYTES, ModelError, ModelEvent, Request};
 
-/// How often a connection with a request under way is asked whether it is still there, and how long that may take.
+/// The interval and the timeout of keep-alive probes on a connection with a request under way.
 const PROBE: Duration = Duration::from_secs(20);
 
 /// What all requests share.
@@ -31,7 +31,7 @@ pub(crate) struct Api {
     url: Url,
     pub(crate) config: ApiConfig,
     pub(crate) keyring: Keyring,
-    /// Models that were given up for the fallback.
+    /// Models that the fallback replaces for now.
     given_up: Mutex<HashSet<String>>,
 }
 
@@ -39,21 +39,21 @@ impl Api {
     /// Prepares a client; nothing is sent yet.
     ///
     /// # Errors
-    /// When the address is not valid, a credential or header cannot stand in a request, or the system's certificates
+    /// When the address, a credential or a header is not valid, or the system's certificates
     /// cannot be read.
     pub(crate) fn new(config: ApiConfig) -> Result<Self, ModelError> {
         let mut url = read_base_url(&config.base_url)
             .map_err(|error| ModelError::Connection(error.to_string()))?;
-        // Over plain HTTP on this machine nothing will ever ask for a certificate.
+        // Plain HTTP on this machine needs no certificates.
         let is_plain_here = is_loopback(&url) && url.scheme() == "http";
         let certificates = if is_plain_here { Certificates::None } else { Certificates::System };
         let mut client = ostler_http::client(certificates)
             .map_err(|error| ModelError::Connection(error.to_string()))?
             .default_headers(headers(&config)?)
-            // A redirect would carry the key to wherever it points.
+            // A redirect would send the key to another address.
             .redirect(reqwest::redirect::Policy::none())
-            // A connection whose other end is gone without a word (a laptop was asleep, a network has changed) would
-            // be used again for every attempt.
+            // Otherwise a dead connection (after the sleep of a laptop or a change of the network) would be used again
+            // for every attempt.
             .http2_keep_alive_interval(PROBE)
             .http2_keep_alive_timeout(PROBE);
         if is_loopback(&url) {
@@ -68,17 +68,17 @@ impl Api {
 }
 
 impl Api {
-    /// A prompt begins: models that were given up are asked again.
+    /// A prompt begins: replaced models are tried again.
     pub(crate) fn prompt_began(&self) {
         self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// What comes of one attempt: events, one failure at most, and that last.
+/// The outcome of one attempt: events, then at most one failure.
 pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, FailedAttempt>>;
 
 impl Api {
-    /// Sends the request once. `patience` is how many times the usual to wait for the first byte.
+    /// Sends the request once. `patience` multiplies the timeout for the first byte.
     pub(crate) fn send(&self, request: &Request, credential: HeaderMap, patience: u32) -> Attempt {
         let mut sent = self.client.post(self.url.clone()).headers(credential).json(request);
         if let Some(betas) = self.betas_for(&request.model) {
@@ -95,7 +95,7 @@ impl Api {
         }
     }
 
-    /// The betas of a request that needs more of them than the others.
+    /// The betas of a request for this model, if it needs further ones.
     fn betas_for(&self, model: &str) -> Option<String> {
         let mut betas = betas(&self.config);
         let is_missing = !betas.iter().any(|beta| beta.contains(LARGE_CONTEXT_BETA));
@@ -105,7 +105,7 @@ impl Api {
         })
     }
 
-    /// The model that stands in for this one, if another does or could.
+    /// The fallback for this model, if there is one.
     pub(crate) fn fallback_for(&self, model: &str) -> Option<&str> {
         self.config.fallback_model.as_deref().filter(|fallback| *fallback != model)
     }
@@ -157,7 +157,7 @@ async fn whole(sent: RequestBuilder, deadline: Instant) -> Result<Attempt, Faile
     Ok(stream::iter(events.map(Ok)).boxed())
 }
 
-/// Reads a body to its end, unless it is larger than any response. A compressed one counts as what comes out of it.
+/// Reads a body to its end, or fails at the size limit, which counts decompressed bytes.
 async fn read_whole(response: Response) -> Result<Vec<u8>, FailedAttempt> {
     let mut size = ResponseSize::default();
     let (mut body, mut read) = (response.bytes_stream(), Vec::new());
@@ -169,7 +169,7 @@ async fn read_whole(response: Response) -> Result<Vec<u8>, FailedAttempt> {
     Ok(read)
 }
 
-/// The API's name for the request.
+/// The API's id of the request.
 fn name(response: &Response) -> Option<String> {
     response.headers().get("request-id")?.to_str().ok().map(str::to_owned)
 }
@@ -178,12 +178,12 @@ fn name(response: &Response) -> Option<String> {
 struct Reader {
     body: BoxStream<'static, Result<bytes::Bytes, reqwest::Error>>,
     decoder: SseDecoder,
-    /// Data of events that have come and were not asked for yet.
+    /// Data of received events that the caller has not read yet.
     data: VecDeque<String>,
     size: ResponseSize,
-    /// When the next byte is late.
+    /// The deadline of the next byte.
     deadline: Instant,
-    /// When the next event that says something is late.
+    /// The deadline of the next event with content.
     content_deadline: Instant,
     timeouts: Timeouts,
 }
@@ -194,7 +194,7 @@ impl Reader {
             if let Some(data) = self.data.pop_front() {
                 return Some(self.event(&data));
             }
-            // Asked here as well: pings that come fast enough never let a timer end the wait for the next one.
+            // Also checked here: with frequent pings, the timer would never fire.
             if Instant::now() >= self.content_deadline {
                 return Some(Err(self.stalled()));
             }
@@ -257,7 +257,7 @@ fn read_event(data: &str) -> Result<StreamEvent, FailedAttempt> {
     }
 }
 
-/// The status line was long sent when an error comes in a stream; these are the codes the API uses for them.
+/// The status code that the API uses for a type of error. An error inside a stream has no status line.
 fn status_of(kind: &str) -> u16 {
     match kind {
         "invalid_request_error" => 400,
@@ -273,10 +273,10 @@ fn status_of(kind: &str) -> u16 {
     }
 }
 
-/// The most that is read of a refusal. The API's are short; a proxy's may be a whole page.
+/// The most bytes that are read of an error response. The API's are short; a proxy's may be a whole page.
 const MAX_REFUSAL: usize = 64 * 1024;
 
-/// What a refusal says. The status is known already, so whatever has come by the deadline must do.
+/// The text of an error response, as far as it arrived before the deadline. The status is known already.
 async fn words(response: Response, deadline: Instant) -> String {
     let mut body = response.bytes_stream();
     let mut words = Vec::new();
@@ -290,7 +290,7 @@ async fn words(response: Response, deadline: Instant) -> String {
     String::from_utf8_lossy(&words).into_owned()
 }
 
-/// The response, unless it is a refusal.
+/// The response, unless its status is an error.
 async fn accepted(response: Response, deadline: Instant) -> Result<Response, FailedAttempt> {
     let status = response.status();
     if status.is_success() {
@@ -313,7 +313,7 @@ async fn accepted(response: Response, deadline: Instant) -> Result<Response, Fai
     Err(FailedAttempt { error, retry_after, should_retry })
 }
 
-/// What the published documentation names for a context window of a million tokens.
+/// The documented beta for a context window of a million tokens.
 const LARGE_CONTEXT_BETA: &str = "context-1m-2025-08-07";
 
 /// The betas of every request.
@@ -326,7 +326,7 @@ fn betas(config: &ApiConfig) -> Vec<String> {
 
 fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
     let refused = |what: &str| {
-        ModelError::Connection(format!("{what} contains characters a header cannot carry"))
+        ModelError::Connection(format!("{what} contains characters that are not valid in a header"))
     };
     let ours = HeaderValue::from_static;
     let mut headers = HeaderMap::from_iter([
@@ -359,9 +359,9 @@ fn silent(what: &str) -> FailedAttempt {
 }
 
 fn connection(error: reqwest::Error) -> FailedAttempt {
-    // What was never sent will not be sent the next time either.
+    // A request that could not be built will fail the next time too.
     let should_retry = error.is_builder().then_some(false);
-    // reqwest's own text stops at "error sending request"; what helps is at the end of the chain.
+    // reqwest's own text stops at "error sending request"; the real cause is at the end of the chain.
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);
     while let Some(error) = cause {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_kept_and_slashes_do_not_matter() {
+    fn the_path_of_an_address_stays_and_slashes_at_its_end_do_not_matter() {
         for (base_url, expected) in [
             ("https://x", "https://x/v1/messages"),
             ("https://x/", "https://x/v1/messages"),
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_header_is_refused_without_showing_it() {
+    fn a_value_that_is_not_valid_in_a_header_is_refused_and_not_shown() {
         let mut config = ApiConfig::new("https://x", Credential::Key("se\ncret".into()), "m");
         let error = Api::new(config.clone()).unwrap_err().to_string();
         assert!(error.contains("API key") && !error.contains("cret"), "{error}");

@@ -1,4 +1,4 @@
-//! What a session has used and cost so far, subagents included. Shared by all that ask the model.
+//! The usage and cost of a session so far, subagents included. Shared by everything that asks the model.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,16 @@ pub struct Ledger {
     models: Arc<Mutex<BTreeMap<String, ModelUsage>>>,
     /// Time that models took to answer, in microseconds.
     waited: Arc<AtomicU64>,
-    /// Permission questions that were asked.
+    /// Permission questions that the user was asked.
     asked: Arc<AtomicU64>,
-    /// Those that would have been asked in the default mode without any rule or hook.
+    /// Permission questions that a mode, a rule or a hook made unnecessary.
     spared: Arc<AtomicU64>,
     /// Lines that tools added to files, and that they removed.
     lines: Arc<(AtomicU64, AtomicU64)>,
 }
 
 impl Ledger {
-    /// Nothing so far.
+    /// An empty ledger.
     pub fn new(prices: Prices) -> Self {
         Self { prices, ..Self::default() }
     }
@@ -51,7 +51,7 @@ impl Ledger {
         self.waited.fetch_add(time, Ordering::Relaxed);
     }
 
-    /// The time that models took so far. What they took side by side counts for each of them.
+    /// The time that models took so far. Parallel requests count separately.
     pub fn time(&self) -> Duration {
         Duration::from_micros(self.waited.load(Ordering::Relaxed))
     }
@@ -71,7 +71,7 @@ impl Ledger {
         (self.asked.load(Ordering::Relaxed), self.spared.load(Ordering::Relaxed))
     }
 
-    /// Counts the lines that a tool changed, as its structured output tells them.
+    /// Counts the changed lines in a tool's structured output.
     pub fn add_lines(&self, output: &Value) {
         let patch = output["structuredPatch"].as_array().map(Vec::as_slice).unwrap_or_default();
         let lines = patch.iter().filter_map(|hunk| hunk["lines"].as_array()).flatten();
@@ -99,7 +99,7 @@ impl Ledger {
         self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A model that answered and whose price is not known, if there is one.
+    /// A model that answered and whose price is unknown, if there is one.
     pub fn unpriced(&self) -> Option<String> {
         let is_unknown = |usage: &ModelUsage| usage.cost_basis.as_deref() == Some("unknown");
         let mut models = self.models().into_iter();
@@ -121,9 +121,9 @@ pub fn count_tokens(total: &AtomicU64, usage: &Usage) {
     let _ = total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
 }
 
-/// Adds what one response used to what a turn has used. Fields that are not numbers are those of the last response.
+/// Adds the usage of one response to that of a turn. Fields that are not numbers are those of the last response.
 pub fn add_usage(total: &mut Usage, one: &Usage) {
-    // The numbers are the API's, which may be anybody's: they must not overflow.
+    // The numbers come from a server that may be hostile: they must not overflow.
     let sum = |left: Option<u64>, right: Option<u64>| {
         Some(left.unwrap_or(0).saturating_add(right.unwrap_or(0)))
     };
@@ -149,7 +149,7 @@ pub fn add_usage(total: &mut Usage, one: &Usage) {
     total.speed = one.speed.clone().or(total.speed.take());
 }
 
-/// Adds one response to what a model has used. A price that is not known counts as 0, and `costBasis` says so.
+/// Adds one response to a model's usage. An unknown price counts as 0, and `costBasis` says so.
 pub(crate) fn add(total: &mut ModelUsage, model: &str, usage: &Usage, prices: &Prices) {
     let searches = usage.server_tool_use.as_ref().and_then(|used| used.web_search_requests);
     add_to(&mut total.input_tokens, usage.input_tokens.unwrap_or(0));
@@ -177,14 +177,14 @@ fn add_to(total: &mut u64, one: u64) {
     *total = total.saturating_add(one);
 }
 
-/// Tokens that were spent on thinking, as far as the API tells it.
+/// Tokens that were spent on thinking, if the API reports them.
 pub fn thinking_tokens(usage: &Usage) -> u64 {
     let details = usage.output_tokens_details.as_ref();
     details.and_then(|details| details["thinking_tokens"].as_u64()).unwrap_or(0)
 }
 
-/// Usage with every field, as the declarations promise it: what was not counted is zero, what was not said is the
-/// usual.
+/// Usage with every field, as the SDK's declarations require it: missing counts are zero, other missing fields have
+/// their defaults.
 pub fn whole_usage(usage: Usage) -> Usage {
     let whole = |count: Option<u64>| Some(count.unwrap_or(0));
     let (tools, cache) = (
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_responses_used_adds_up_and_is_whole() {
+    fn the_usage_of_responses_adds_up_and_has_every_field() {
         let one: Usage = serde_json::from_value(json!({
             "input_tokens": 3, "output_tokens": 5, "output_tokens_details": {"thinking_tokens": 2},
             "server_tool_use": {"web_search_requests": 1}, "service_tier": "priority",
@@ -244,7 +244,7 @@ mod tests {
 
     // Mutant: the counts are added with `+`, which panics in a debug build and starts again at 0 in any other.
     #[test]
-    fn counts_beyond_all_measure_stay_the_largest_number() {
+    fn counts_saturate_at_the_largest_number() {
         let most = u64::MAX;
         let one: Usage = serde_json::from_value(json!({
             "input_tokens": most, "output_tokens": most, "cache_read_input_tokens": most,

@@ -51,7 +51,7 @@ pub use self::size::MAX_RESPONSE_BYTES;
 pub use self::thinking::{Effort, Thinking, ThinkingDisplay};
 pub use self::tool_output::{ToolError, ToolOutput};
 
-/// The name of the tool by which a model gives its answer in a required shape.
+/// The name of the tool with which a model gives a structured answer.
 pub const STRUCTURED_OUTPUT: &str = "StructuredOutput";
 
 /// Marks an interruption during a response of the model. Hosts look for this text.
@@ -69,24 +69,24 @@ pub trait Model: Send + Sync {
     /// Answers one request. Dropping the stream cancels it.
     fn respond(&self, request: Request) -> EventStream;
 
-    /// A prompt of the user is about to be answered. A model that stood in for another one no longer does.
+    /// A prompt of the user is about to be answered. A fallback no longer replaces its model.
     fn prompt_began(&self) {}
 }
 
-/// What happens while a model answers, or the error that ended it.
+/// The events of an answer, or the error that ended it.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>> + Send>>;
 
 /// Something that happens while a model answers. Exhaustive, because the loop must handle a new one.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "handed over once and taken apart at once")]
 pub enum ModelEvent {
-    /// The API's name for the request whose answer follows.
+    /// The API's id of the request whose answer follows.
     Named(String),
     /// The next event of the response.
     Stream(StreamEvent),
-    /// The response as a whole, without any stream events; the answer to a request that was sent again that way.
+    /// The response as a whole, without stream events: the answer to a request without a stream.
     Whole(Message),
-    /// An attempt failed before any block came, and another one will follow.
+    /// An attempt failed before its first block, and another one will follow.
     Retry(Retry),
     /// Another model takes over from here on.
     Fallback(Fallback),
@@ -95,9 +95,9 @@ pub enum ModelEvent {
 /// An attempt failed and another one will follow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retry {
-    /// Which attempt failed, from 1.
+    /// The number of the failed attempt, from 1.
     pub attempt: u64,
-    /// How many there will be.
+    /// The most retries.
     pub max_retries: u64,
     /// How long until the next one.
     pub delay: Duration,

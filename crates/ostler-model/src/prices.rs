@@ -1,4 +1,4 @@
-//! What models cost in one session: prices that the user gave, and the list for every other model. Pure.
+//! The prices of models in one session: prices that the user gave, and the list for every other model. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,35 +8,35 @@ use ostler_proto::launch::ModelPrice;
 
 use super::pricing::{self, OFFLINE, Price};
 
-/// Prices that the user gave, by the name of the model; a `*` at the end of a name stands for any end. Cheap to clone.
+/// Prices that the user gave, by the name of the model; a `*` at the end of a name matches any suffix. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prices(Arc<BTreeMap<String, ModelPrice>>);
 
 impl Prices {
-    /// These; where none fits, the list holds.
+    /// These prices; the list holds for all other models.
     pub fn new(given: BTreeMap<String, ModelPrice>) -> Self {
         Self(Arc::new(given))
     }
 
-    /// Whether it is known what a model costs.
+    /// Whether the price of a model is known.
     pub fn is_priced(&self, model: &str) -> bool {
         model == OFFLINE || self.price(model).is_some()
     }
 
-    /// What one response cost, in dollars, and where the price comes from, as `costBasis` says it: `managed` for one
-    /// that was given, `list` otherwise. `None` when the price is not known.
+    /// The cost of one response in dollars, and the source of the price for `costBasis`: `managed` for a price that the
+    /// user gave, `list` otherwise. `None` when the price is unknown.
     pub(crate) fn cost(&self, model: &str, usage: &Usage) -> Option<(f64, &'static str)> {
         let basis = if self.given(model).is_some() { "managed" } else { "list" };
         Some((pricing::cost_at(&self.price(model)?, usage)?, basis))
     }
 
-    /// The price of a model; one that was given wins.
+    /// The price of a model; one that the user gave wins.
     pub fn price(&self, model: &str) -> Option<Price> {
         let given = self.given(model).map(Price::from);
         given.or_else(|| pricing::family(model).map(|family| family.price))
     }
 
-    /// The price that was given for a model: by its name, or by the longest beginning of it.
+    /// The price that the user gave for a model: by its name, or by the longest matching prefix.
     fn given(&self, model: &str) -> Option<&ModelPrice> {
         // `[1m]` asks for a large window.
         let name = model.split('[').next().unwrap_or(model);
@@ -49,7 +49,7 @@ impl Prices {
 }
 
 impl From<&ModelPrice> for Price {
-    /// What is not said about the cache is counted at no less than other input, so that a limit is not passed unseen.
+    /// Missing cache prices are at least those of other input, so that a limit is not exceeded unnoticed.
     fn from(given: &ModelPrice) -> Self {
         Self {
             input: given.input,
@@ -76,7 +76,7 @@ mod tests {
 
     // Mutant: `given` looks for the exact name only.
     #[test]
-    fn a_price_that_was_given_wins_over_the_list_and_the_nearest_name_over_others() {
+    fn a_given_price_wins_over_the_list_and_the_longest_matching_name_over_others() {
         let prices =
             prices(&["mine=3/15", "ours-*=1/2", "ours-large*=10/20", "claude-opus-5-5=1/1"]);
         let usage = Usage { input_tokens: Some(1_000_000), ..Usage::default() };
@@ -88,7 +88,7 @@ mod tests {
             ("ours-large-2026", Some((10.0, "managed"))),
             ("claude-opus-5-5", Some((1.0, "managed"))),
             ("claude-sonnet-5-5", Some((2.0, "list"))),
-            ("somebody-elses", None),
+            ("other-vendor", None),
         ] {
             assert_eq!(cost(&prices, model, &usage), expected, "{model}");
             assert_eq!(prices.is_priced(model), expected.is_some(), "{model}");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_costs_no_less_than_other_input_unless_that_is_said() {
+    fn the_cache_costs_at_least_as_much_as_other_input_unless_given() {
         let million = Some(1_000_000);
         let read = Usage { cache_read_input_tokens: million, ..Usage::default() };
         let written = Usage { cache_creation_input_tokens: million, ..Usage::default() };

@@ -1,9 +1,9 @@
-//! What models cost and can do: list prices in USD per million tokens, windows, limits, ways of thinking. Pure.
+//! Facts about models: list prices in USD per million tokens, windows, limits, thinking. Pure.
 //!
 //! The numbers are those of the vendor's public pages in October 2026 (platform.claude.com: pricing, models
-//! overview, effort, thinking), and of older copies of them for retired models. They say what a call costs by the
-//! list on the vendor's own API, not what anybody is billed: no discounts, batches, fast mode or cloud resale.
-//! A model that is not in the list has no price here rather than a guessed one.
+//! overview, effort, thinking), and of older copies of them for retired models. They are list prices on the vendor's
+//! own API, not actual bills: no discounts, batches, fast mode or cloud resale. A model that is not in the list has no
+//! price here rather than a guessed one.
 
 use ostler_proto::api::Usage;
 
@@ -11,11 +11,11 @@ use ostler_proto::api::Usage;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Family {
-    /// How its name begins; a date or an alias such as `latest` may follow.
+    /// The prefix of its name; a date or an alias such as `latest` may follow.
     pub name: &'static str,
-    /// What it costs.
+    /// Its list price.
     pub price: Price,
-    /// Tokens a conversation may have.
+    /// The size of its context window, in tokens.
     pub context_window: u64,
     /// The most tokens of one answer.
     pub max_output: u64,
@@ -36,7 +36,7 @@ pub struct Price {
     pub write_1h: f64,
     /// Input read from the cache.
     pub read: f64,
-    /// What a long prompt costs more.
+    /// The surcharge for a long prompt.
     pub long: Option<Surcharge>,
 }
 
@@ -45,28 +45,28 @@ pub struct Price {
 pub struct Surcharge {
     /// The most input tokens at the normal price.
     pub above: u64,
-    /// Times the price of input.
+    /// The factor on the price of input.
     pub input: f64,
-    /// Times the price of output.
+    /// The factor on the price of output.
     pub output: f64,
 }
 
 /// How thinking is requested of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingSupport {
-    /// It cannot.
+    /// It cannot think.
     None,
     /// With a budget.
     Budget,
-    /// With a budget or as it likes.
+    /// With a budget, or adaptively.
     Both,
-    /// As it likes, if requested.
+    /// Adaptively, if requested.
     Adaptive,
-    /// As it likes, unless disabled.
+    /// Adaptively, unless disabled.
     OnByDefault,
-    /// As it likes; if disabled, it still thinks between tool calls.
+    /// Adaptively; if disabled, it still thinks between tool calls.
     BetweenTools,
-    /// As it likes; requests have no effect.
+    /// Always adaptively; requests have no effect.
     Always,
 }
 
@@ -90,7 +90,7 @@ pub fn family(model: &str) -> Option<&'static Family> {
     let name = &model[model.find("claude-")?..];
     FAMILIES.iter().find(|family| {
         name.strip_prefix(family.name).is_some_and(|rest| {
-            // Another number makes it another version, of which nothing is known; eight digits are a date.
+            // Another number means another, unknown version; eight digits are a date.
             let number = rest.strip_prefix('-').map(|rest| rest.split(['-', '@', '[', ':']).next());
             let is_version = |word: &str| {
                 word.len() < 8 && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
@@ -101,7 +101,7 @@ pub fn family(model: &str) -> Option<&'static Family> {
     })
 }
 
-/// The models that can still be asked for, newest first.
+/// The models that are still available, newest first.
 pub fn current() -> impl Iterator<Item = &'static Family> {
     FAMILIES.iter().filter(|family| !family.name.starts_with("claude-3"))
 }
@@ -123,7 +123,7 @@ impl Family {
     }
 }
 
-/// The window that a beta gives to models that have a small one otherwise.
+/// The large window, which a beta gives to some models.
 pub const LARGE_WINDOW: u64 = 1_000_000;
 
 /// Whether the beta `context-1m-…` makes a model's window larger. Others refuse it or have a large one anyway.
@@ -142,23 +142,23 @@ pub fn context_window(model: &str) -> Option<u64> {
 /// The built-in model that answers without a key, and costs nothing.
 pub const OFFLINE: &str = "offline-demo";
 
-/// Why a limit in dollars cannot be kept with a model.
+/// Why a limit in dollars cannot be enforced with a model.
 pub fn no_price(model: &str, limit: f64) -> String {
     format!(
-        "the limit of ${limit} cannot be kept: the price of the model {model} is not known. Give it, in dollars per million \
-         tokens (--model-price {model}=IN/OUT, or modelPrices in the user's settings), choose a model with a known price, or \
-         limit the tokens (--max-tokens) instead of the dollars"
+        "the limit of ${limit} cannot be enforced: the price of the model {model} is unknown. Give it, in dollars per \
+         million tokens (--model-price {model}=IN/OUT, or modelPrices in the user's settings), choose a model with a known \
+         price, or limit the tokens (--max-tokens) instead of the dollars"
     )
 }
 
-/// What one response cost by the list, in USD; `None` when the price is not known.
+/// The list price of one response, in USD; `None` when the price is unknown.
 ///
 /// `usage` must be that of a single response: the price of a long prompt depends on its length.
 pub fn cost(model: &str, usage: &Usage) -> Option<f64> {
     cost_at(&family(model)?.price, usage)
 }
 
-/// What one response cost at a price; `None` for one that was answered at another speed, which costs more.
+/// The cost of one response at a price; `None` for a response at another speed, which costs more.
 pub fn cost_at(price: &Price, usage: &Usage) -> Option<f64> {
     if usage.speed.as_deref().is_some_and(|speed| speed != "standard") {
         return None;
@@ -179,7 +179,7 @@ pub fn cost_at(price: &Price, usage: &Usage) -> Option<f64> {
     Some((input * more_input + output * more_output) / 1e6 + WEB_SEARCH * count(searches))
 }
 
-/// How much of the input came out of the cache, from 0 to 1; `None` without any input.
+/// The share of the input that was read from the cache, from 0 to 1; `None` without any input.
 pub fn cache_read_share(usage: &Usage) -> Option<f64> {
     let total = usage.total_input();
     (total > 0).then(|| count(usage.cache_read_input_tokens) / total as f64)
@@ -218,7 +218,7 @@ const SONNET: Price = price(3.0, 15.0, 3.75, 6.0, 0.3);
 const LONG_SONNET: Price = SONNET.above(200_000, 2.0, 1.5);
 const HAIKU_5_5: Price = price(0.1, 0.5, 0.125, 0.2, 0.01).above(100_000, 5.0, 5.0);
 
-/// Newest first. The order does not matter: at most one name fits.
+/// Newest first, only for readers: at most one name matches.
 #[rustfmt::skip]
 const FAMILIES: &[Family] = &[
     model("claude-fable-5-1", FABLE_5_1, LARGE, ThinkingSupport::Always, Efforts::All),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_prompt_costs_more_where_it_does() {
+    fn a_long_prompt_costs_more_with_models_that_have_a_surcharge() {
         let cost = |model, usage: &Usage| cost(model, usage).unwrap();
         let close = |left: f64, right: f64| assert!((left - right).abs() < 1e-12, "{left} {right}");
         close(cost("claude-haiku-5-5", &usage(50_000, 1000, 0, 50_000)), 0.005 + 0.0005 + 0.0005);
@@ -320,12 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_costs_nothing_and_says_so() {
-        assert_eq!(cost("somebody-elses", &usage(1, 1, 1, 1)), None);
+    fn an_unknown_model_has_no_price_and_the_cost_basis_says_so() {
+        assert_eq!(cost("other-vendor", &usage(1, 1, 1, 1)), None);
         let fast = Usage { speed: Some("fast".into()), ..usage(1, 1, 1, 1) };
         assert_eq!(cost("claude-opus-5-5", &fast), None);
         let mut total = ModelUsage::default();
-        add(&mut total, "somebody-elses", &usage(1, 2, 3, 4), &Prices::default());
+        add(&mut total, "other-vendor", &usage(1, 2, 3, 4), &Prices::default());
         assert_eq!((total.cost_usd.get(), total.cost_basis.as_deref()), (0.0, Some("unknown")));
         assert_eq!((total.input_tokens, total.context_window), (1, None));
     }
@@ -334,11 +334,11 @@ mod tests {
     fn the_window_is_that_of_the_family_or_the_large_one() {
         assert_eq!(context_window("claude-haiku-4-5"), Some(200_000));
         assert_eq!(context_window("claude-sonnet-4-5[1m]"), Some(1_000_000));
-        assert_eq!(context_window("somebody-elses"), None);
+        assert_eq!(context_window("other-vendor"), None);
     }
 
     #[test]
-    fn prices_stand_in_their_usual_proportions() {
+    fn prices_have_their_usual_proportions() {
         for Family { name, price, .. } in FAMILIES {
             assert!(price.read < price.input && price.input < price.write_5m, "{name}");
             assert!(price.write_5m < price.write_1h && price.write_1h < price.output, "{name}");

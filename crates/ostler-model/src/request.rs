@@ -1,4 +1,4 @@
-//! What a model gets to see, and how it is written as the body of a Messages API call.
+//! A request to a model, and how it is written as the body of a Messages API call.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use super::cache::{self, Cache, CacheControl};
 use super::server_tool::ServerTool;
 use super::thinking::{self, Effort, Thinking, ThinkingBody, ThinkingDisplay};
 
-/// Everything a model gets to see. Serialises to the body of a Messages API call.
+/// A request to a model. Serialises to the body of a Messages API call.
 ///
 /// A later request of a conversation begins with the same bytes as the earlier one, so that the vendor's cache
-/// hits: the fields stand in the order in which they change. Only the marks that say where the cache ends move;
-/// the vendor does not count them as content.
+/// hits: the fields are in the order in which they change. Only the cache markers move; the vendor does not count them
+/// as content.
 ///
-/// What can be large is shared with the caller, so that a request costs no copy of the conversation.
+/// Large parts are shared with the caller, so that a request does not copy the conversation.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The model to ask.
     pub model: String,
-    /// The most it may answer.
+    /// The most tokens of the answer.
     pub max_tokens: u64,
-    /// Whether to answer piece by piece. Off, the answer is one [`ModelEvent::Whole`](super::ModelEvent::Whole).
+    /// Whether to stream the answer. If not, the answer is one [`ModelEvent::Whole`](super::ModelEvent::Whole).
     pub stream: bool,
     /// The tools on offer.
     pub tools: Arc<Vec<ToolSpec>>,
@@ -39,11 +39,11 @@ pub struct Request {
     pub sampling: Sampling,
 }
 
-/// Enough for long files, and what the models of today all allow.
+/// Enough for long files; all current models allow it.
 const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
 impl Request {
-    /// A streaming request without tools and system prompt, with the usual limit.
+    /// A streaming request without tools and system prompt, with the default limit.
     pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>) -> Self {
         Self {
             model: model.into(),
@@ -58,16 +58,16 @@ impl Request {
     }
 }
 
-/// How a model is to answer. What the model in question does not offer is left out of the request.
+/// Options for the answer. Those that the model does not support are left out of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sampling {
-    /// Whether and how much to think first; the model's own way when absent.
+    /// Whether and how much to think first; the model's default when absent.
     pub thinking: Option<Thinking>,
-    /// How much of that to show; the model's own way when absent, which for the newest ones is nothing.
+    /// How much of the thinking to show; the model's default when absent, which for the newest ones is nothing.
     pub display: Option<ThinkingDisplay>,
-    /// How much trouble to take; the model's own way when absent.
+    /// The effort; the model's default when absent.
     pub effort: Option<Effort>,
-    /// How many tokens the whole of a task may take, which the API tells the model; a beta of it.
+    /// How many tokens the whole task may take. The API passes this to the model; a beta feature.
     pub task_budget: Option<u64>,
     /// An opaque name of the user, by which the vendor can find abuse.
     pub user_id: Option<String>,
@@ -78,9 +78,9 @@ pub struct Sampling {
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChatMessage {
-    /// Who.
+    /// Its author.
     pub role: Role,
-    /// What.
+    /// Its blocks.
     pub content: Vec<ContentBlock>,
 }
 
@@ -122,7 +122,7 @@ struct Body<'a> {
 impl<'a> Body<'a> {
     fn of(request: &'a Request) -> Self {
         let Request { stream, tools, system, messages, sampling, .. } = request;
-        // How large the context window is to be is said in a header.
+        // A header asks for the large context window.
         let model = without_suffix(&request.model);
         let (thinking, effort) = thinking::fit(sampling, model, request.max_tokens);
         let mark = sampling.cache.mark();
@@ -190,7 +190,7 @@ struct TextBody<'a> {
     text: &'a str,
 }
 
-/// Something that may be the end of what the vendor caches.
+/// A part of a request with an optional cache marker.
 #[derive(Serialize)]
 struct Cacheable<T> {
     #[serde(flatten)]
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_request_has_nothing_it_does_not_need() {
+    fn a_plain_request_has_only_required_fields() {
         let mark = json!({"type": "ephemeral"});
         let content = json!([{"type": "text", "text": "hi", "cache_control": mark}]);
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn all_fields_are_written_in_their_order() {
         let tool = |name: &str| ToolSpec {
             name: name.into(),
             description: "d".into(),

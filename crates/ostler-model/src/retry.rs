@@ -1,10 +1,10 @@
-//! Whether to try again after a failed attempt, when, and with which model. Pure: time and chance come from outside.
+//! Whether to retry after a failed attempt, when, and with which model. Pure: time and randomness come from the caller.
 
 use std::time::{Duration, SystemTime};
 
 use super::{FallbackTrigger, ModelError};
 
-/// How often and how patiently a request is tried again.
+/// How often a request is retried, and with which pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// The most attempts after the first.
@@ -13,7 +13,7 @@ pub struct RetryPolicy {
     pub first_delay: Duration,
     /// The longest such pause.
     pub longest_delay: Duration,
-    /// The longest pause the API may ask for. When it asks for more, the error is the user's to see.
+    /// The longest pause that the API may ask for. When it asks for more, the user sees the error instead.
     pub longest_retry_after: Duration,
 }
 
@@ -28,11 +28,11 @@ impl Default for RetryPolicy {
     }
 }
 
-/// How much a pause varies, so that clients that failed together do not come back together.
+/// How much a pause varies, so that clients that failed together do not retry together.
 const JITTER: f64 = 0.25;
-/// A refused key may be one that is just being replaced; more attempts would only hide the mistake.
+/// A refused key may just be being replaced; more attempts would only hide a wrong key.
 const MAX_RETRIES_UNAUTHORIZED: u32 = 2;
-/// So many overloads in a row, and another model takes over.
+/// After this many overloads in a row another model takes over.
 const OVERLOADS_BEFORE_FALLBACK: u32 = 3;
 
 /// A failed attempt, and what the API advises to do about it.
@@ -41,7 +41,7 @@ pub(crate) struct FailedAttempt {
     pub(crate) error: ModelError,
     /// The pause the API asks for.
     pub(crate) retry_after: Option<Duration>,
-    /// The API's own opinion.
+    /// The API's advice whether to retry.
     pub(crate) should_retry: Option<bool>,
 }
 
@@ -78,7 +78,7 @@ impl AttemptCounter {
         self.n_failed
     }
 
-    /// An attempt failed. `jitter` is a random number from 0 to 1.
+    /// Decides what to do after a failed attempt. `jitter` is a random number from 0 to 1.
     pub(crate) fn failed(&mut self, failure: &FailedAttempt, jitter: f64) -> RetryDecision {
         self.n_failed += 1;
         let is_overloaded = failure.error.is_overloaded();
@@ -113,7 +113,7 @@ impl AttemptCounter {
         }
     }
 
-    /// Whether the same request could have a better end.
+    /// Whether a retry of the same request could succeed.
     fn can_help(&self, failure: &FailedAttempt) -> bool {
         match (&failure.error, failure.should_retry) {
             (ModelError::Status { status: 401, .. }, advice) => {
@@ -124,14 +124,14 @@ impl AttemptCounter {
                 matches!(status, 408 | 409 | 429 | 500..)
             }
             (ModelError::Connection(_) | ModelError::Protocol(_), None) => true,
-            // The same request would have the same end.
+            // A retry would fail in the same way.
             (ModelError::Broken(_) | ModelError::TooLarge(_) | ModelError::Recording(_), None) => {
                 false
             }
         }
     }
 
-    /// The pause before the next attempt; none when the API wants a longer one than anybody should sit through.
+    /// The pause before the next attempt; `None` when the API asks for a longer one than is acceptable.
     fn delay(&self, retry_after: Option<Duration>, jitter: f64) -> Option<Duration> {
         match retry_after {
             Some(asked) => (asked <= self.policy.longest_retry_after).then_some(asked),

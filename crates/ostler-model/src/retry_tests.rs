@@ -16,13 +16,13 @@ fn retry(milliseconds: u64) -> RetryDecision {
     RetryDecision::Retry { delay: Duration::from_millis(milliseconds) }
 }
 
-/// The verdicts on the same failure again and again, to the first that is not a retry.
+/// Repeats the same failure until the decision is not a retry.
 fn run(mut tries: AttemptCounter, failure: &FailedAttempt) -> (usize, RetryDecision) {
     let verdicts = std::iter::repeat_with(|| tries.failed(failure, 0.0));
     let (n, last) = verdicts
         .enumerate()
         .find(|(_, verdict)| !matches!(verdict, RetryDecision::Retry { .. }))
-        .expect("retries come to an end");
+        .expect("retries are limited");
     (n, last)
 }
 
@@ -84,7 +84,7 @@ fn the_api_may_say_whether_to_retry() {
 }
 
 #[test]
-fn the_third_overload_in_a_row_brings_the_fallback() {
+fn after_the_third_overload_in_a_row_the_fallback_takes_over() {
     let with_fallback = || AttemptCounter::new(RetryPolicy::default(), true);
     let overloaded = RetryDecision::FallBack(FallbackTrigger::Overloaded);
     assert_eq!(run(with_fallback(), &status(529)), (2, overloaded));
@@ -162,7 +162,7 @@ fn retry_after_is_seconds_or_a_date() {
 
 proptest! {
     #[test]
-    fn any_failures_come_to_an_end_within_the_limits(
+    fn retries_stay_within_the_limits_for_any_failures(
         codes in prop::collection::vec(prop_oneof![Just(0), 300_u16..600], 1..60),
         max_retries in 0_u32..20,
         has_fallback: bool,

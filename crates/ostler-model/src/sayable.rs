@@ -1,5 +1,5 @@
-//! What of a response may be sent back. The API refuses some blocks that it may itself have sent, or that are left of
-//! a response that was cut; one of them in the conversation would make every later request fail.
+//! Removes blocks that cannot be sent back. The API refuses some blocks that it may itself have sent, or that are left
+//! of a cut response; one of them in the conversation would make every later request fail.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use ostler_proto::api::{Content, ContentBlock, ToolResultBlock};
 use ostler_proto::{ToolUseId, UnknownObject};
 use serde_json::Value;
 
-/// Whether the API takes a block back: no blank text, and only thoughts that it signed.
+/// Whether the API accepts a block in a later request: no blank text, and only signed thinking blocks.
 pub fn is_sayable(block: &ContentBlock) -> bool {
     match block {
         ContentBlock::Text(text) => !text.text.trim().is_empty(),
@@ -20,18 +20,18 @@ pub fn is_thought(block: &ContentBlock) -> bool {
     matches!(block, ContentBlock::Thinking(_) | ContentBlock::RedactedThinking(_))
 }
 
-/// Stands for a result that the API did not take.
+/// Replaces a result that the API refused.
 pub const REFUSED_RESULT: &str =
     "The result is left out: the API refused the request that it was part of.";
 
-/// Empties a result that the API did not take.
+/// Empties a result that the API refused.
 pub fn refuse(result: &mut ToolResultBlock) {
     result.content = Some(Content::from(REFUSED_RESULT));
     result.is_error = Some(true);
 }
 
-/// Takes out of a response that is over what may not stand at its end: thoughts, and calls of the API's own tools
-/// that have no answer.
+/// Removes blocks that must not be at the end of a finished response: thinking blocks, and calls of the API's own tools
+/// without a result.
 pub fn tidy_end(blocks: &mut Vec<ContentBlock>) {
     drop_half_server_calls(blocks);
     while blocks.last().is_some_and(is_thought) {
@@ -39,7 +39,7 @@ pub fn tidy_end(blocks: &mut Vec<ContentBlock>) {
     }
 }
 
-/// Tools that the API runs itself answer in the same response; the API refuses one half without the other.
+/// Removes calls of the API's own tools without their results, and the reverse: the API refuses one without the other.
 fn drop_half_server_calls(blocks: &mut Vec<ContentBlock>) {
     let mut called = HashSet::new();
     let mut answered = HashSet::new();

@@ -19,10 +19,10 @@ pub struct WebSearch {
     /// The most searches for one response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_uses: Option<u32>,
-    /// Only these sites. The API takes this or the other, not both.
+    /// Only these sites. The API accepts either this or `blocked_domains`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_domains: Vec<String>,
-    /// Not these sites.
+    /// All sites but these.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub blocked_domains: Vec<String>,
 }
@@ -35,7 +35,7 @@ mod tests {
     use crate::{Request, ToolSpec};
 
     #[test]
-    fn the_tools_of_the_api_come_after_ours_and_end_what_is_cached() {
+    fn the_tools_of_the_api_come_after_ours_and_have_the_cache_marker() {
         let spec = ToolSpec {
             name: "A".into(),
             description: "d".into(),

@@ -1,23 +1,23 @@
-//! How large one response may become.
+//! The size limit of one response.
 //!
-//! A model that repeats itself, a gateway that is broken or a hostile one can send without end. Every part of a
-//! response is held several times on its way to the host, the transcript and the next request, so the limit is far
-//! below the memory of a small machine and far above what a model can write: 16 MiB are some 4 million tokens.
+//! A model that repeats itself, or a broken or hostile gateway, can send without end. Every part of a response is in
+//! memory several times on its way to the host, the transcript and the next request, so the limit is far below the
+//! memory of a small machine and far above what a model can write: 16 MiB are some 4 million tokens.
 
 use ostler_proto::api::{Delta, StreamEvent};
 
 use super::ModelError;
 
-/// The most bytes of text, thoughts, arguments and other content of one response.
+/// The most bytes of text, thinking, arguments and other content of one response.
 pub const MAX_RESPONSE_BYTES: usize = 16 * 1024 * 1024;
 
-/// The most bytes of a stream that carry it. A delta of a few characters is wrapped into a hundred bytes and more.
+/// The most bytes of the stream. A delta of a few characters takes a hundred bytes and more.
 const MAX_STREAM_BYTES: u64 = 32 * MAX_RESPONSE_BYTES as u64;
 
-/// What a content block costs in addition to its content: otherwise millions of empty ones would fit.
+/// The bytes that count for a block in addition to its content: otherwise millions of empty blocks would fit.
 const BLOCK_BYTES: usize = 512;
 
-/// Counts what has come of a response.
+/// Counts the received part of a response.
 #[derive(Debug, Default)]
 pub(super) struct ResponseSize {
     n_content: usize,
@@ -25,7 +25,7 @@ pub(super) struct ResponseSize {
 }
 
 impl ResponseSize {
-    /// Counts bytes as they came, decompressed.
+    /// Counts received bytes, decompressed.
     pub(super) fn add_raw(&mut self, n_bytes: usize) -> Result<(), ModelError> {
         self.n_raw = self.n_raw.saturating_add(n_bytes as u64);
         if self.n_raw > MAX_STREAM_BYTES { Err(too_large()) } else { Ok(()) }
@@ -43,7 +43,7 @@ impl ResponseSize {
             },
             StreamEvent::ContentBlockStart(_) => n_data.saturating_add(BLOCK_BYTES),
             StreamEvent::MessageStart(_) | StreamEvent::MessageDelta(_) => n_data,
-            // The others are not kept.
+            // The other events are not stored.
             _ => 0,
         };
         self.add_content(n_content)

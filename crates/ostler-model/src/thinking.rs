@@ -1,4 +1,4 @@
-//! Thinking and effort: what a user may ask for, and what of it a model accepts. Pure.
+//! Thinking and effort: the user's options, reduced to those that a model accepts. Pure.
 //!
 //! Models refuse what they do not offer with an error, and what they offer differs from one to the next. A user who
 //! sets a thinking budget means "think about this much", not "fail on a model without budgets".
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Sampling;
 use super::pricing::{self, Efforts, ThinkingSupport};
 
-/// `thinking` as the API knows it.
+/// `thinking` in the API's format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum ThinkingBody {
@@ -23,14 +23,14 @@ pub(crate) enum ThinkingBody {
         display: Option<ThinkingDisplay>,
     },
     Disabled,
-    /// The least a model that always thinks can do.
+    /// The least thinking of a model that always thinks.
     BetweenTools,
 }
 
 /// The smallest budget the API accepts.
 const MIN_BUDGET: u64 = 1024;
 
-/// What of the user's wishes goes to this model. A model that is not known gets them as they are.
+/// The options that this model accepts. An unknown model gets them unchanged.
 pub(crate) fn fit(
     wishes: &Sampling,
     model: &str,
@@ -46,17 +46,17 @@ pub(crate) fn fit(
         (budget_tokens >= MIN_BUDGET)
             .then_some(ThinkingBody::Enabled { budget_tokens, display: wishes.display })
     };
-    // Switching thinking off is only accepted up to here.
+    // Thinking can be disabled only up to this effort.
     let modest = effort <= Some(Effort::High);
     let thinking = match (wishes.thinking, support) {
         (_, Some(ThinkingSupport::None)) => None,
         (None, Some(ThinkingSupport::Budget)) => None,
-        // Such a model does not think unless requested. Who wants to see its thinking wants it to think; who wants to see
-        // nothing of it has that already.
+        // Such a model does not think unless requested. A user who wants to see its thinking wants it to think; a user
+        // who wants to see none needs no request.
         (None, Some(ThinkingSupport::Both | ThinkingSupport::Adaptive)) => {
             (wishes.display == Some(ThinkingDisplay::Summarized)).then_some(adaptive)
         }
-        // Without a wish about thinking itself the display still counts where thinking is on by itself.
+        // Without an option for thinking itself, the display still counts for models that think by default.
         (None, _) => wishes.display.map(|_| adaptive),
         (Some(Thinking::Adaptive), Some(ThinkingSupport::Budget)) => budget(max_tokens),
         (Some(Thinking::Adaptive), _) => Some(adaptive),
@@ -68,7 +68,7 @@ pub(crate) fn fit(
             budget(tokens)
         }
         (Some(Thinking::Budget(tokens)), Some(_)) if tokens > 0 => Some(adaptive),
-        // From here on no thinking is wanted.
+        // From here on thinking is disabled.
         (_, None) => Some(ThinkingBody::Disabled),
         (_, Some(ThinkingSupport::OnByDefault)) => modest.then_some(ThinkingBody::Disabled),
         (_, Some(ThinkingSupport::BetweenTools)) => modest.then_some(ThinkingBody::BetweenTools),
@@ -119,10 +119,10 @@ mod tests {
             ("claude-sonnet-4-5-20250929", Some(Budget(99_000)), &budget(31_999)),
             ("claude-sonnet-4-5-20250929", Some(Disabled), "null null"),
             ("claude-3-5-haiku-20241022", Some(Adaptive), "null null"),
-            ("somebody-elses", Some(Adaptive), adaptive),
-            ("somebody-elses", Some(Budget(5000)), &budget(5000)),
-            ("somebody-elses", Some(Disabled), disabled),
-            ("somebody-elses", Some(Budget(0)), disabled),
+            ("other-vendor", Some(Adaptive), adaptive),
+            ("other-vendor", Some(Budget(5000)), &budget(5000)),
+            ("other-vendor", Some(Disabled), disabled),
+            ("other-vendor", Some(Budget(0)), disabled),
         ] {
             assert_eq!(fitted(model, wish, None), expected, "{model} {wish:?}");
         }
@@ -136,14 +136,14 @@ mod tests {
             ("claude-opus-4-6", Effort::Max, "null max"),
             ("claude-opus-4-5", Effort::Max, "null high"),
             ("claude-haiku-4-5", Effort::Low, "null null"),
-            ("somebody-elses", Effort::Max, "null max"),
+            ("other-vendor", Effort::Max, "null max"),
         ] {
             assert_eq!(fitted(model, None, Some(wish)), expected, "{model} {wish:?}");
         }
     }
 
     #[test]
-    fn great_effort_without_thinking_is_refused_and_so_not_sent() {
+    fn high_effort_without_thinking_is_not_sent_because_the_api_refuses_it() {
         let off = Some(Thinking::Disabled);
         assert_eq!(fitted("claude-opus-5", off, Some(Effort::Max)), "null max");
         assert_eq!(fitted("claude-opus-5", off, Some(Effort::High)), "{type:disabled} high");
@@ -156,19 +156,19 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_about_the_display_alone_is_heard() {
+    fn the_display_option_alone_has_an_effect() {
         let wishes = |display| Sampling { display: Some(display), ..Sampling::default() };
         let adaptive = |display| Some(ThinkingBody::Adaptive { display: Some(display) });
         let (summarized, omitted) = (ThinkingDisplay::Summarized, ThinkingDisplay::Omitted);
         for (model, display, expected) in [
-            // They think by themselves.
+            // These think by default.
             ("claude-opus-5-5", summarized, adaptive(summarized)),
             ("claude-opus-5-5", omitted, adaptive(omitted)),
-            // They think when requested: shown thinking needs the request, hidden thinking does not.
+            // These think when requested: shown thinking needs the request, hidden thinking does not.
             ("claude-opus-4-7", summarized, adaptive(summarized)),
             ("claude-opus-4-6", summarized, adaptive(summarized)),
             ("claude-opus-4-6", omitted, None),
-            // Only a budget makes it think, and there is none.
+            // This thinks only with a budget, and there is none.
             ("claude-opus-4-1", summarized, None),
         ] {
             assert_eq!(fit(&wishes(display), model, 9000).0, expected, "{model} {display:?}");

@@ -1,9 +1,9 @@
-//! What a tool answers the model. Tools run in the engine; recordings keep their answers.
+//! The result of a tool. Tools run in the engine; recordings store their results.
 
 use ostler_proto::api::{Content, ContentBlock};
 use serde_json::Value;
 
-/// What a tool gives back.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput {
     /// What the model reads.
@@ -26,13 +26,13 @@ impl ToolOutput {
     }
 }
 
-/// Why a tool did not work. The model reads both, and may try something else.
+/// Why a tool failed. The model reads both, and may try something else.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
-    /// The call makes no sense as it is: the model can correct it.
+    /// The call is invalid, and the model can correct it.
     #[error("{0}")]
     Refused(String),
-    /// The world is not as it should be: a disk is full, a program is missing.
+    /// The call is valid but could not be carried out: a disk is full, a program is missing.
     #[error("{0}")]
     Failed(String),
 }

@@ -1,9 +1,10 @@
-//! Opens the files that a project or the user brings to a session: instructions, commands, skills, agents, styles, settings.
+//! Opens the files that a project or the user brings to a session: instructions, commands, skills, agents, styles,
+//! settings.
 //!
-//! A project is written by strangers. Until the user trusts it, a file of it counts only if it really lies inside the
-//! project: a link may lead to another file of the project and nowhere else. No file may be a device, a pipe or
-//! part of `/proc` and its like. Paths are resolved first and then opened name by name without following links, so
-//! that nothing can be swapped in between.
+//! A project may be written by strangers. Until the user trusts it, a file of it counts only if it really lies inside
+//! the project: a link may lead only to another file of the project. No file may be a device, a pipe or part of `/proc`
+//! and similar folders. Paths are resolved first and then opened name by name without following links, so that nothing
+//! can be swapped in between.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -19,17 +20,17 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 
 use crate::permission::ReadGuard;
 
-/// Folders that hold the kernel's own files: environments, memory, devices.
+/// Folders of the kernel's own files: environments, memory, devices.
 const KERNEL_FOLDERS: &[&str] = &["/proc", "/sys", "/dev"];
-/// More entries of one folder than this are not listed.
+/// The most entries of one folder that are listed.
 const MOST_ENTRIES: usize = 10_000;
 
-/// How far the files of one origin may reach.
+/// The area in which the files of one origin must lie.
 #[derive(Clone, Debug, Default)]
 pub struct Boundary {
-    /// The only folder they may lie in; any if absent.
+    /// The folder in which they must lie; any folder if absent.
     root: Option<PathBuf>,
-    /// Files that permission rules keep from being read.
+    /// Files that permission rules forbid to read.
     denied: Arc<ReadGuard>,
 }
 
@@ -46,7 +47,7 @@ pub enum Refusal {
         /// The folder it belongs to.
         root: PathBuf,
     },
-    /// A permission rule keeps it from being read.
+    /// A permission rule forbids reading it.
     Denied,
     /// It is not a regular file, or it belongs to the kernel.
     NotRegular,
@@ -68,7 +69,7 @@ impl fmt::Display for Refusal {
                 root.display()
             ),
             Self::Denied => f.write_str(
-                "a permission rule keeps it from being read; change the rule Read(…) to allow it",
+                "a permission rule forbids reading it; change the rule Read(…) to allow it",
             ),
             Self::NotRegular => f.write_str(
                 "it is not a regular file; devices, pipes and files of /proc are never read",
@@ -114,13 +115,13 @@ impl Boundary {
         Self { root: Some(root.into()), denied }
     }
 
-    /// Opens a regular file that belongs at this place.
+    /// Opens a regular file at one of the usual places.
     ///
     /// # Errors
-    /// When it is missing, lies elsewhere than it may, or is not a regular file.
+    /// When it is missing, lies outside the boundary, or is not a regular file.
     pub fn open(&self, path: &Path) -> Result<File, Refusal> {
         let resolved = self.resolve(path)?;
-        // Where a file belongs nothing needs a permission; a link must not bring in what a rule denies.
+        // A file at its usual place needs no permission; a link must not lead to a file that a rule denies.
         if !self.lies_at(path, &resolved) && !self.denied.may_show(&resolved) {
             return Err(Refusal::Denied);
         }
@@ -130,7 +131,7 @@ impl Boundary {
     /// Opens a regular file that another one names.
     ///
     /// # Errors
-    /// As [`Boundary::open`], and when a permission rule keeps it from being read.
+    /// As [`Boundary::open`], and when a permission rule forbids reading it.
     pub fn open_import(&self, path: &Path) -> Result<File, Refusal> {
         let resolved = self.resolve(path)?;
         if !self.denied.may_show(path) || !self.denied.may_show(&resolved) {
@@ -139,7 +140,7 @@ impl Boundary {
         self.open_resolved(&resolved)
     }
 
-    /// Reads a text file that belongs at this place.
+    /// Reads a text file at one of the usual places.
     ///
     /// # Errors
     /// As [`Boundary::open`], and when it is longer than `most` bytes or not UTF-8.
@@ -152,10 +153,10 @@ impl Boundary {
             .map_err(|error| Refusal::Io(io::Error::new(io::ErrorKind::InvalidData, error)))
     }
 
-    /// What is in a folder, sorted. A folder that is missing is empty.
+    /// The entries of a folder, sorted. A missing folder counts as empty.
     ///
     /// # Errors
-    /// When it lies elsewhere than it may, or cannot be read.
+    /// When it lies outside the boundary, or cannot be read.
     pub fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>, Refusal> {
         let listed = self.resolve(folder).and_then(|resolved| self.open_folder(&resolved));
         let opened = match listed {
@@ -174,10 +175,10 @@ impl Boundary {
         Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
-    /// Where a path really leads, if it may lead there.
+    /// The path with links followed, if it is inside the boundary.
     ///
     /// # Errors
-    /// When it is missing, or lies elsewhere than it may.
+    /// When it is missing, or lies outside the boundary.
     pub fn resolve(&self, path: &Path) -> Result<PathBuf, Refusal> {
         let resolved = path.canonicalize()?;
         if KERNEL_FOLDERS.iter().any(|folder| resolved.starts_with(folder)) {
@@ -195,7 +196,7 @@ impl Boundary {
         }
     }
 
-    /// Whether a path leads to a file at that very place, and not through a link below the root.
+    /// Whether a path leads to its file without a link below the root.
     fn lies_at(&self, path: &Path, resolved: &Path) -> bool {
         let below = self
             .root
@@ -207,7 +208,7 @@ impl Boundary {
     fn open_resolved(&self, resolved: &Path) -> Result<File, Refusal> {
         let name = resolved.file_name().ok_or(Refusal::NotRegular)?;
         let parent = self.open_folder(resolved.parent().unwrap_or(Path::new("/")))?;
-        // Asked before it is opened: opening a device may do something.
+        // Checked before it is opened: opening a device may have an effect.
         let stat = rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Refusal::NotRegular);
@@ -226,7 +227,7 @@ impl Boundary {
     /// Opens a folder whose path has no links, one name at a time.
     fn open_folder(&self, resolved: &Path) -> Result<OwnedFd, Refusal> {
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | traversal();
-        // The folders above the root are not the project's to change.
+        // The project cannot change the folders above the root.
         let root = self.root.as_ref().map(|root| root.canonicalize()).transpose()?;
         let (start, below) = match &root {
             Some(root) => (root.as_path(), resolved.strip_prefix(root).unwrap_or(Path::new(""))),
@@ -241,7 +242,7 @@ impl Boundary {
     }
 }
 
-/// Folders on the way need not be readable, where the system offers that.
+/// Flags for opening folders on the way, which need not be readable where the system supports that.
 fn traversal() -> OFlags {
     #[cfg(target_os = "linux")]
     let flags = OFlags::PATH;
@@ -288,10 +289,10 @@ mod tests {
         assert_eq!(anywhere.read_text(&root.join("folder/a.md"), 100).unwrap(), "secret");
     }
 
-    // Seen to fail with `NOFOLLOW` left out of the flags of folders. That of files is for a swap between the look at the file
-    // and its opening, which this test cannot time.
+    // Seen to fail without `NOFOLLOW` in the flags of folders. That of files is for a swap between the check of the
+    // file and its opening, which this test cannot time.
     #[test]
-    fn what_is_swapped_for_a_link_after_the_check_is_not_followed() {
+    fn a_file_that_is_swapped_for_a_link_after_the_check_is_not_followed() {
         let (place, root) = stage();
         let boundary = Boundary::inside(&root, Arc::default());
         let checked = boundary.resolve(&root.join("docs/a.md")).unwrap();
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn only_regular_files_of_a_bounded_size_are_read_and_none_of_the_kernels() {
+    fn only_regular_files_of_a_bounded_size_are_read_and_no_files_of_the_kernel() {
         let (_place, root) = stage();
         let anywhere = Boundary::default();
         for path in ["/proc/self/environ", "/proc/self/status", "/dev/null", "/dev/zero"] {

@@ -1,4 +1,4 @@
-//! `#[derive(Wire)]`: the one place that says how a Rust type and a JSON object become each other.
+//! `#[derive(Wire)]`: the one place that defines how a Rust type and a JSON object are converted into each other.
 //!
 //! Serde's own derive loses three things this protocol needs: whether an optional field was absent or `null`,
 //! which field of which struct did not decode, and, for tagged enums, speed (it buffers every value first).
@@ -6,7 +6,7 @@
 //!
 //! Structs have named fields, one of them `extra: Extra` for whatever the peer sent beyond the known fields.
 //! Enums are either strings (unit variants) or objects distinguished by a tag (one-field variants); both end in a
-//! variant marked `#[wire(other)]` that keeps what is not known.
+//! variant marked `#[wire(other)]` that keeps unknown values.
 //!
 //! | attribute | on | meaning |
 //! |---|---|---|
@@ -15,7 +15,7 @@
 //! | `tag_optional` | enum | an object without the tag is kept too, instead of being an error |
 //! | `name = "…"` | field, variant | the wire name, where the rule does not give it |
 //! | `nullable` | `Option` field | `None` is written as `null` instead of being left out |
-//! | `other` | variant | keeps an unknown word or object |
+//! | `other` | variant | keeps an unknown string or object |
 
 mod attributes;
 mod object;

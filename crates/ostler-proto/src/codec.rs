@@ -82,7 +82,7 @@ pub struct LineDecoder {
     /// How far after `start` was searched for a newline, so that a long line is not searched again.
     searched: usize,
     limit: Option<usize>,
-    /// The line was too long and reported; its rest is to be skipped.
+    /// The line was too long and was reported; its rest must be skipped.
     skipping: bool,
     finished: bool,
 }

@@ -1,4 +1,4 @@
-//! A frame is one line: everything that may stand on stdin ([`ToEngine`]) or stdout ([`ToHost`]).
+//! A frame is one line on stdin ([`ToEngine`]) or stdout ([`ToHost`]).
 
 use ostler_proto_derive::Wire;
 use serde::Serialize;
@@ -99,7 +99,7 @@ pub trait Frame: WireObject + Serialize + DeserializeOwned {
     /// ```
     ///
     /// # Errors
-    /// When the line is not a JSON object, or a frame of a known type is malformed; the error says which field.
+    /// When the line is not a JSON object, or a frame of a known type is malformed; the error names the field.
     fn from_line(line: &str) -> Result<Self, DecodeError> {
         read_line(line)
     }

@@ -12,12 +12,12 @@
 //! Read in this order:
 //!
 //! 1. [`process`]: start, arguments, environment, framing, end.
-//! 2. [`crate::frame`]: what may stand on stdin and stdout, with every field.
+//! 2. [`crate::frame`]: the frames on stdin and stdout, with every field.
 //! 3. [`turn`]: the order inside a turn, subagents, results, errors, interruptions.
 //! 4. [`crate::control`]: requests and answers in both directions.
 //! 5. [`host`]: permissions, hooks, in-process MCP, structured output.
 //! 6. [`disk`]: session files, checkpoints, slash commands.
-//! 7. [`peers`]: what the SDKs insist on, and the traps.
+//! 7. [`peers`]: what the SDKs require, and the traps.
 
 #[doc = include_str!("../docs/process.md")]
 pub mod process {}

@@ -44,7 +44,7 @@ pub use self::set::OddArgument;
 pub struct Launch {
     /// Which model answers, and how.
     pub model: ModelOptions,
-    /// What ends a turn that the model would not end.
+    /// The limits of a turn.
     pub limits: LimitOptions,
 
     /// The permission mode.
@@ -84,10 +84,10 @@ pub struct Launch {
     pub strict_mcp_config: bool,
     /// Folders of plugins.
     pub plugin_dirs: Vec<String>,
-    /// Folders of plugins whose MCP servers are left alone.
+    /// Folders of plugins whose MCP servers are not started.
     pub plugin_dirs_without_servers: Vec<String>,
 
-    /// What is reported to the host.
+    /// The options for reports to the host.
     pub output: OutputOptions,
 
     /// Setup hooks that run first.

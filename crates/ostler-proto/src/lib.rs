@@ -3,15 +3,15 @@
 //!
 //! This crate has no IO and no clock. It contains:
 //!
-//! - [`frame`]: everything that may stand on a line, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
+//! - [`frame`]: everything that a line may contain, [`frame::ToEngine`] on stdin and [`frame::ToHost`] on stdout;
 //! - [`message`], [`api`], [`control`], [`permission`], [`hook`], [`mcp`], [`agent`], [`sandbox`], [`tool`]: the
 //!   parts frames are made of;
 //! - [`codec`]: bytes to frames, or to server-sent events, in any portions;
 //! - [`peer`]: which request waits for which answer, on either side;
-//! - [`quirks`]: where peers differ from what one would expect;
+//! - [`quirks`]: unexpected behaviour of peers;
 //! - [`launch`]: how an engine is started;
 //! - [`transcript`], [`project`]: the lines of session files, and the folders of these;
-//! - [`version`]: which versions of the other side were tried;
+//! - [`version`]: which versions of the other side were tested;
 //! - [`guide`]: the protocol in prose. Start there to implement it.
 //!
 //! Two rules hold for every type. **Unknown is kept**: unknown message types, subtypes, fields and values survive
@@ -31,7 +31,7 @@
 //! let prompt = ToEngine::User(Box::new(User::prompt("list the files"))).to_line();
 //! assert!(prompt.ends_with("\n"));
 //!
-//! // And what comes from its stdout, in whatever portions:
+//! // And the bytes from its stdout, in any chunks:
 //! let mut decoder = FrameDecoder::<ToHost>::new();
 //! decoder.push(br#"{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","#);
 //! decoder.push(b"\"tool_name\":\"Bash\",\"input\":{\"command\":\"rm -rf /\"}}}\n");

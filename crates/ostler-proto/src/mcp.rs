@@ -204,7 +204,7 @@ pub enum McpConnection {
     NeedsAuth,
     /// Connecting.
     Pending,
-    /// It is switched off.
+    /// It is disabled.
     Disabled,
     /// A state this version does not know.
     #[wire(other)]

@@ -134,7 +134,7 @@ pub struct DirectoriesUpdate {
 
 /// The host's answer to `can_use_tool`.
 ///
-/// A host sends it through [`crate::quirks::complete_answer`], which fills in what old engines insist on.
+/// A host sends it through [`crate::quirks::complete_answer`], which fills in the fields that old engines require.
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(tag = "behavior")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! The names of the folders in which session files lie: one for every working directory. Session stores use the same name
+//! The names of the folders of session files: one for every working directory. Session stores use the same name
 //! as the key of a project.
 
 /// The longest name without a hash. A longer one is cut here, and a hash of the whole path follows.

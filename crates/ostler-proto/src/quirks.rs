@@ -2,12 +2,12 @@
 //!
 //! | quirk | here |
 //! |---|---|
-//! | old engines insist on `updatedInput` in an allow | [`complete_answer`] fills it in, [`input_to_run`] does without |
+//! | old engines require `updatedInput` in an allow | [`complete_answer`] adds it, [`input_to_run`] works without it |
 //! | `toolUseID` in an answer is whatever a callback returned | [`complete_answer`] overwrites it |
 //! | `systemPrompt` is a string or a list of strings | [`system_prompt_text`] |
 //! | new engines write `result` frames with `type` in the middle | any key order is read; nothing to call |
 //! | `tool_progress` names a synthetic call | [`progress_call`] |
-//! | `tool_progress` comes before the `content_block_stop` of its call | [`Calls`] takes both orders |
+//! | `tool_progress` comes before the `content_block_stop` of its call | [`Calls`] accepts both orders |
 //! | `tool_use_summary` comes without `preceding_tool_use_ids` | [`summarised_calls`], [`Calls`] |
 //! | JavaScript cuts strings inside a character (`\ud83d` alone) | [`replace_lone_surrogates`], done by every decoder |
 
@@ -47,12 +47,12 @@ pub fn system_prompt_text(prompt: &SystemPrompt) -> String {
     }
 }
 
-/// The call a `tool_progress` is about. Its own `tool_use_id` is made up (`bash-progress-0`).
+/// The call of a `tool_progress`. Its own `tool_use_id` is synthetic (`bash-progress-0`).
 pub fn progress_call(progress: &ToolProgress) -> &ToolUseId {
     progress.parent_tool_use_id.as_ref().unwrap_or(&progress.tool_use_id)
 }
 
-/// The calls a summary is about; when it does not say, the most recent pending one.
+/// The calls that a summary names; without names, the most recent pending one.
 pub fn summarised_calls(summary: &ToolUseSummary, calls: &Calls) -> Vec<ToolUseId> {
     match &summary.preceding_tool_use_ids {
         Some(ids) => ids.clone(),

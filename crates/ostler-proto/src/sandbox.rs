@@ -1,4 +1,4 @@
-//! Sandbox settings: what commands may touch, as it stands under `sandbox` in settings.
+//! Sandbox settings: what commands may touch, from `sandbox` in settings.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct SandboxSettings {
     pub ignore_violations: Option<BTreeMap<String, Vec<String>>>,
     /// Whether to accept a weaker sandbox inside another container.
     pub enable_weaker_nested_sandbox: Option<bool>,
-    /// Whether commands may make user namespaces of their own.
+    /// Whether commands may create user namespaces.
     pub allow_nested_user_namespaces: Option<bool>,
     /// Whether to accept weaker network isolation.
     pub enable_weaker_network_isolation: Option<bool>,

@@ -306,7 +306,7 @@ pub struct FileHistorySnapshot {
     pub extra: Extra,
 }
 
-/// Which files could be put back.
+/// The files that a rewind can restore.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct FileSnapshot {
@@ -331,7 +331,7 @@ pub struct FileBackup {
     pub version: u64,
     /// When (RFC 3339).
     pub backup_time: String,
-    /// The folder the file really lies in.
+    /// The folder of the file with links followed.
     pub real_parent_dir: Option<String>,
     /// Unknown fields.
     pub extra: Extra,

@@ -1,10 +1,10 @@
-//! Which versions of the other side this crate was tried with.
+//! The versions of the other side with which this crate was tested.
 
 use std::fmt;
 
-/// The oldest level that is supported: what the TypeScript SDK 0.2.50 ships.
+/// The oldest supported level: that of the TypeScript SDK 0.2.50.
 pub const OLDEST: Version = Version([2, 1, 50]);
-/// The newest level that was tried: what the TypeScript SDK 0.3.325 ships.
+/// The newest tested level: that of the TypeScript SDK 0.3.325.
 pub const NEWEST: Version = Version([2, 1, 325]);
 
 /// The version of an engine, as `claude_code_version` of `init` gives it.
@@ -14,16 +14,16 @@ pub struct Version([u32; 3]);
 /// Whether an engine can be worked with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// It lacks what every host relies on: refuse to start.
+    /// It lacks features that every host needs: refuse to start.
     TooOld,
     /// It was tried.
     Tried,
-    /// It is newer than what was tried: warn, and continue. The protocol has only ever grown.
+    /// It is newer than the tested versions: warn, and continue. The protocol has only ever grown.
     Newer,
 }
 
 impl Version {
-    /// Reads `2.1.50`; what follows the third number (`-beta`, ` (Claude Code)`) is passed over.
+    /// Reads `2.1.50`; text after the third number (`-beta`, ` (Claude Code)`) is ignored.
     ///
     /// ```
     /// use ostler_proto::version::{NEWEST, OLDEST, Support, Version};
@@ -43,7 +43,7 @@ impl Version {
         Some(Self([next()?, next()?, next()?]))
     }
 
-    /// Whether an engine of this version can be worked with.
+    /// Whether an engine of this version is supported.
     pub fn support(self) -> Support {
         if self < OLDEST {
             Support::TooOld

@@ -1,7 +1,7 @@
-//! From the lines of a file to the conversation they tell: pick the last leaf, walk to the root.
+//! Reads the conversation from the lines of a file: find the last leaf, walk to the root.
 //!
-//! A response with several calls is several lines, and every result hangs under its own call. The walk sees only
-//! one of these branches; the others are put back behind the response they belong to.
+//! A response with several calls is several lines, and every result is a child of its own call. The walk sees only one
+//! of these branches; the others are inserted after the response they belong to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use ostler_proto::transcript::TranscriptLine;
 
 use super::line::{Links, answers, as_user, calls, links, message_id, written_at};
 
-/// The lines of a file as a tree. Lines are named by their position.
+/// The lines of a file as a tree. Lines are identified by their position.
 pub(super) struct Tree<'a> {
     lines: &'a [TranscriptLine],
     nodes: Vec<Option<Links<'a>>>,
@@ -39,7 +39,7 @@ impl<'a> Tree<'a> {
         self.by_uuid.get(uuid).copied()
     }
 
-    /// The last thing that was said in the conversation.
+    /// The last message of the conversation.
     pub(super) fn leaf(&self) -> Option<usize> {
         let parents: HashSet<&str> = self.tree().filter_map(|(_, links)| links.parent).collect();
         let ends = self.tree().filter(|(_, links)| !parents.contains(links.uuid));
@@ -62,7 +62,7 @@ impl<'a> Tree<'a> {
         self.with_parallel_calls(chain, &seen)
     }
 
-    /// Whether nothing hangs under a line that is not there.
+    /// Whether every line's parent exists.
     pub(super) fn is_closed(&self) -> bool {
         self.tree().all(|(_, links)| links.parent.is_none_or(|it| self.by_uuid.contains_key(it)))
     }
@@ -92,7 +92,7 @@ impl<'a> Tree<'a> {
 
     fn parent(&self, at: usize) -> Option<usize> {
         let parent = self.nodes[at]?.parent?;
-        // A line may be lost, and with it the way further up. Files are written in order: continue with the one before.
+        // The parent may be lost. Files are written in order: continue with the line before.
         self.position(parent).or_else(|| (0..at).rev().find(|before| self.is_ours(*before)))
     }
 
@@ -156,7 +156,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// What a walk left out of one response.
+/// The blocks of one response that a walk left out.
 #[derive(Default)]
 struct MissingBlocks {
     calls: Vec<usize>,

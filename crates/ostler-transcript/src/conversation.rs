@@ -1,8 +1,9 @@
-//! From the lines of a conversation to what the API accepts.
+//! Turns the lines of a conversation into messages that the API accepts.
 //!
-//! Whatever the lines are, what comes out is valid: it begins with the user, roles alternate, every call is answered
-//! exactly once in the message after it, and nothing the API would refuse is left. For a file the engine wrote
-//! itself it is also what the engine had in memory, so that the vendor's cache still hits.
+//! Whatever the lines are, the result is valid: it begins with the user, roles alternate, every call has exactly one
+//! result in the message after it, and nothing that the API would refuse is left. For a file that the engine wrote
+//! itself, the result also equals the conversation that the engine had in memory, so that the vendor's cache still
+//! hits.
 
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{
@@ -15,10 +16,10 @@ use super::line::answers;
 use ostler_model::ChatMessage;
 use ostler_model::{INTERRUPTED_CALL, sayable};
 
-/// Stands for the beginning of a conversation of which only the model's part is left.
+/// Replaces the beginning of a conversation of which only the model's part is left.
 pub const LOST_BEGINNING: &str = "[The beginning of this conversation is lost.]";
 
-/// Turns lines, in the order in which they were said, into messages.
+/// Turns lines, in the order of the conversation, into messages.
 pub(super) fn conversation<'a>(
     lines: impl Iterator<Item = &'a TranscriptLine>,
 ) -> Vec<ChatMessage> {
@@ -55,7 +56,7 @@ pub(super) fn conversation<'a>(
     messages
 }
 
-/// Leaves out the engine's own words about API errors, and prompts that the API refused: it would refuse them again.
+/// Leaves out the engine's own texts about API errors, and prompts that the API refused: it would refuse them again.
 fn accepted<'a>(
     lines: impl Iterator<Item = &'a TranscriptLine>,
 ) -> impl Iterator<Item = &'a TranscriptLine> {
@@ -71,13 +72,13 @@ fn accepted<'a>(
                 matches!(line, TranscriptLine::User(_) | TranscriptLine::Assistant(_))
             });
             let prompt = spoken.filter(|at| {
-                // A summary stands for a conversation that the API once accepted.
+                // A summary replaces a conversation that the API once accepted.
                 matches!(kept[*at], TranscriptLine::User(line) if line.place.is_compact_summary != Some(true))
                     && answers(kept[*at]).next().is_none()
             });
             match prompt {
                 Some(prompt) => kept.truncate(prompt),
-                // It tells that the results before it were refused.
+                // It shows that the results before it were refused.
                 None => kept.push(line),
             }
         } else if !failed && entry.message.model != SYNTHETIC_MODEL {
@@ -87,7 +88,7 @@ fn accepted<'a>(
     kept.into_iter()
 }
 
-/// What the user's side says: results go to their calls, the rest behind the last response.
+/// Adds blocks of a user message: results go to their calls, the rest after the last response.
 fn hear(rounds: &mut [Round<'_>], blocks: &[ContentBlock]) {
     for block in blocks {
         match block {
@@ -106,13 +107,13 @@ fn hear(rounds: &mut [Round<'_>], blocks: &[ContentBlock]) {
                     round.heard.push(block.clone());
                 }
             }
-            // Only the model can say these.
+            // Only the model can send these.
             _ => {}
         }
     }
 }
 
-/// A response of the model and what came back.
+/// A response of the model and the user content after it.
 #[derive(Default)]
 struct Round<'a> {
     id: Option<&'a str>,
@@ -188,7 +189,7 @@ fn push(messages: &mut Vec<ChatMessage>, role: Role, content: Vec<ContentBlock>)
     }
 }
 
-/// The same result as a turn gives to a call it stops.
+/// The same result as a turn gives to a stopped call.
 fn interrupted(id: ToolUseId) -> ToolResultBlock {
     ToolResultBlock {
         tool_use_id: id,

@@ -1,4 +1,4 @@
-//! Small lines next to the conversation (queue, titles, tags), and what can be done to a session from outside.
+//! Small lines next to the conversation (queue, titles, tags), and changes of a session from outside.
 
 use ostler_proto::transcript::{
     CustomTitle, LastPrompt, QueueOperation, Summary, TagLine, TranscriptLine,
@@ -9,7 +9,7 @@ use super::scan::short;
 use super::{Projects, StoreError, TranscriptWriter};
 
 impl TranscriptWriter {
-    /// Notes that a prompt was queued (`enqueue`), taken up (`dequeue`) or withdrawn (`remove`).
+    /// Writes that a prompt was queued (`enqueue`), started (`dequeue`) or withdrawn (`remove`).
     ///
     /// # Errors
     /// When the write fails; the session can continue.
@@ -24,7 +24,7 @@ impl TranscriptWriter {
         self.append(&TranscriptLine::QueueOperation(line))
     }
 
-    /// Notes at the end of a turn which prompt it answered, for listings.
+    /// Writes at the end of a turn which prompt it answered, for listings.
     ///
     /// # Errors
     /// When the write fails; the session can continue.
@@ -46,7 +46,7 @@ impl TranscriptWriter {
     /// Gives the session a title.
     ///
     /// # Errors
-    /// When it is empty, or the disk says no.
+    /// When it is empty, or the write fails.
     pub fn title(&mut self, title: &str) -> Result<(), StoreError> {
         self.append(&TranscriptLine::CustomTitle(CustomTitle {
             custom_title: not_empty("title", title)?,
@@ -55,20 +55,20 @@ impl TranscriptWriter {
         }))
     }
 
-    /// Gives the session a tag, or takes it away.
+    /// Sets or removes the session's tag.
     ///
     /// # Errors
-    /// When it is empty, or the disk says no.
+    /// When it is empty, or the write fails.
     pub fn tag(&mut self, tag: Option<&str>) -> Result<(), StoreError> {
         let tag = tag.map(|tag| not_empty("tag", tag)).transpose()?.unwrap_or_default();
         let session_id = self.session_id.clone();
         self.append(&TranscriptLine::Tag(TagLine { tag, session_id, extra: Extra::default() }))
     }
 
-    /// Sums the session up, for listings.
+    /// Writes a summary of the session, for listings.
     ///
     /// # Errors
-    /// When it is empty, or the disk says no.
+    /// When it is empty, or the write fails.
     pub fn summary(&mut self, summary: &str) -> Result<(), StoreError> {
         self.append(&TranscriptLine::Summary(Summary {
             summary: not_empty("summary", summary)?,
@@ -82,15 +82,15 @@ impl Projects {
     /// Gives a session a title.
     ///
     /// # Errors
-    /// When there is no such session, the title is empty, or the disk says no.
+    /// When there is no such session, the title is empty, or the write fails.
     pub fn rename(&self, id: &SessionId, title: &str) -> Result<(), StoreError> {
         self.session(None, id)?.rename(title)
     }
 
-    /// Gives a session a tag, or takes it away.
+    /// Sets or removes a session's tag.
     ///
     /// # Errors
-    /// When there is no such session, the tag is empty, or the disk says no.
+    /// When there is no such session, the tag is empty, or the write fails.
     pub fn tag(&self, id: &SessionId, tag: Option<&str>) -> Result<(), StoreError> {
         self.session(None, id)?.tag(tag)
     }
@@ -98,13 +98,13 @@ impl Projects {
     /// Removes a session, and its subagents with it.
     ///
     /// # Errors
-    /// When there is no such session, or the disk says no.
+    /// When there is no such session, or its files cannot be removed.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
         self.session(None, id)?.delete()
     }
 }
 
-/// Titles and tags are single lines without invisible characters.
+/// Makes a title or tag a single line without invisible characters.
 pub(super) fn not_empty(what: &'static str, text: &str) -> Result<String, StoreError> {
     let visible = |c: &char| {
         !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 pub(super) struct LineFile {
     path: PathBuf,
     file: Option<File>,
-    /// Shows others that the file is in use, until it is dropped.
+    /// Shows other processes that the file is in use, until it is dropped.
     lock: Option<File>,
     is_new: bool,
-    /// Whether the file may end in half a line, which the next one must not continue.
+    /// Whether the file may end with an incomplete line, which the next one must not continue.
     torn: bool,
 }
 
@@ -37,8 +37,8 @@ impl LineFile {
             Some(file) => file,
             None if self.is_new => {
                 let file = create_private(&self.path)?;
-                // Shows other processes that this one writes here, for as long as the file is open. Where locks are not possible,
-                // there is no warning.
+                // Shows other processes that this one writes the file, for as long as it is open. Where locks are not
+                // supported, there is no warning.
                 let _ = file.try_lock();
                 file
             }
@@ -54,7 +54,7 @@ impl LineFile {
 
     /// Shows other processes that an existing file is in use, and returns whether another one has it open for writing.
     pub(super) fn claim(&mut self) -> io::Result<bool> {
-        // A handle of its own: the file is opened for writing with the first line.
+        // A separate handle: the file is opened for writing with the first line.
         let lock = ostler_files::open(&self.path)?;
         let is_in_use = matches!(lock.try_lock(), Err(TryLockError::WouldBlock));
         self.lock = Some(lock);

@@ -1,4 +1,4 @@
-//! Where sessions lie: `<config>/projects/<folder of the working directory>/<session id>.jsonl`.
+//! The paths of session files: `<config>/projects/<folder of the working directory>/<session id>.jsonl`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -42,7 +42,7 @@ impl Projects {
         if name.len() <= MAX_NAME || exact.is_dir() {
             return exact;
         }
-        // Programs hash differently, so any folder with the same beginning is taken for the right one.
+        // Programs hash differently, so any folder with the same prefix counts.
         let prefix = &name[..=MAX_NAME];
         let mut alike = self.folders();
         alike.retain(|path| file_name(path).starts_with(prefix));
@@ -63,7 +63,7 @@ impl Projects {
         is_uuid(id.as_str()).then_some(())?;
         let here = cwd.map(|cwd| self.folder(cwd));
         let folders = here.into_iter().chain(self.folders());
-        // An empty file is not a session: something died before its first line.
+        // An empty file is not a session: its writer died before the first line.
         folders
             .map(|folder| session_file(&folder, id))
             .find(|file| fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() > 0))
@@ -75,12 +75,12 @@ pub(super) fn session_file(folder: &Path, id: &SessionId) -> PathBuf {
     folder.join(format!("{id}.jsonl"))
 }
 
-/// Whether a session id can be one; this also keeps path separators out of file names.
+/// Whether a text is a valid session id; this also keeps path separators out of file names.
 pub(super) fn is_uuid(text: &str) -> bool {
     text.len() == 36 && uuid::Uuid::try_parse(text).is_ok()
 }
 
-/// The working directory without links; as it is if that cannot be found out.
+/// The working directory with links followed; unchanged if that fails.
 pub(super) fn real_path(path: &Path) -> PathBuf {
     fs::canonicalize(path)
         .or_else(|_| std::path::absolute(path))
@@ -91,16 +91,16 @@ pub(super) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The most of `.git` and of `HEAD`, in bytes.
+/// The largest `.git` file and `HEAD`, in bytes.
 const LONGEST_GIT_FILE: u64 = 4096;
 
-/// The branch that is checked out, without asking git. `HEAD` when none is; `None` outside a repository.
+/// The checked-out branch, without running git. `HEAD` without a branch; `None` outside a repository.
 pub(super) fn git_branch(cwd: &Path) -> Option<String> {
     let dot_git = cwd.ancestors().map(|dir| dir.join(".git")).find(|path| path.exists())?;
-    // Neither may be a pipe or have no end; a worktree's folder lies elsewhere.
+    // Neither may be a pipe or endless; a worktree's folder lies elsewhere.
     let read = |path: &Path| Boundary::default().read_text(path, LONGEST_GIT_FILE);
     let git_dir = match read(&dot_git) {
-        // A linked worktree: a file that says where the folder is.
+        // A linked worktree: `.git` is a file with the path of the folder.
         Ok(text) => dot_git.parent()?.join(text.trim().strip_prefix("gitdir:")?.trim()),
         Err(_) => dot_git,
     };
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_says_where_the_configuration_is() {
+    fn the_environment_names_the_configuration_folder() {
         let root = |vars: &[(&str, &str)]| {
             let vars: Vec<_> = vars.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
             let env = move |name: &str| {

@@ -1,4 +1,4 @@
-//! Forking: a copy of a conversation under a new id, with new uuids and a note where each line came from.
+//! Forking: copies a conversation under a new id, with new uuids and the origin of each line.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,14 +14,14 @@ use super::line::links;
 use super::{Clock, StoreError, io_error};
 use crate::ids::fresh_uuid;
 
-/// What a copy has become.
+/// A finished fork.
 pub(super) struct ForkedSession {
     pub(super) leaf: Option<Uuid>,
-    /// How files were before its prompts.
+    /// The states of files before its prompts.
     pub(super) snapshots: Vec<FileSnapshot>,
 }
 
-/// Writes the copy of `lines`, in the order in which they were said, and of the `snapshots` of their prompts.
+/// Writes a copy of `lines`, in the order of the conversation, and of the `snapshots` of their prompts.
 pub(super) fn write(
     path: &Path,
     lines: &[&TranscriptLine],
@@ -31,7 +31,7 @@ pub(super) fn write(
     title: &str,
     clock: &mut Clock,
 ) -> Result<ForkedSession, StoreError> {
-    // Progress is only for the host of that run.
+    // Progress lines are only for the host of that run.
     let lines: Vec<_> =
         lines.iter().filter(|line| !matches!(line, TranscriptLine::Progress(_))).collect();
     let uuids: HashMap<&str, String> = lines
@@ -46,7 +46,7 @@ pub(super) fn write(
         else {
             continue;
         };
-        // One chain, whatever the tree was: every reader walks that.
+        // A single chain, whatever the tree was: every reader can walk it.
         let parent = links.parent.and(leaf.as_ref());
         fields.insert("parentUuid".to_owned(), json!(parent));
         for link in ["logicalParentUuid", "sourceToolAssistantUUID"] {
@@ -81,14 +81,14 @@ pub(super) fn write(
     push(&mut bytes, &title);
     let mut file = create_private(path).map_err(io_error("create", path))?;
     if let Err(error) = file.write_all(&bytes) {
-        // Half a fork would be taken for a whole one. If it cannot be removed either, the error says enough.
+        // Half a fork would be taken for a whole one. If it cannot be removed either, the first error is enough.
         let _ = fs::remove_file(path);
         return Err(io_error("write", path)(error));
     }
     Ok(ForkedSession { leaf: leaf.map(Uuid::from), snapshots })
 }
 
-/// The snapshots of prompts that were copied, under the names that hosts know and under those they have in the copy.
+/// The snapshots of copied prompts, with the ids that hosts know and with those in the copy.
 fn renamed(snapshots: Vec<FileSnapshot>, uuids: &HashMap<&str, String>) -> Vec<FileSnapshot> {
     let twice = snapshots.into_iter().filter_map(|known| {
         let new = uuids.get(known.message_id.as_str())?.as_str();

@@ -1,7 +1,7 @@
-//! The drop guard: resuming at an earlier message may discard the turn the caller named, and nothing else.
+//! The drop guard: resuming at an earlier message may discard only the turn that the caller named.
 //!
-//! Between the caller's look at the conversation and the resume, more may have been written: a queued prompt, a
-//! notification. Discarding it unseen is what the guard refuses.
+//! After the caller has read the conversation, more may have been written: a queued prompt, a notification. The guard
+//! refuses to discard messages that the caller has not seen.
 
 use std::collections::HashSet;
 
@@ -49,13 +49,13 @@ pub(super) fn check(
     Err(StoreError::DropsMore(format!("prompt {dropped} is not among what would be dropped")))
 }
 
-/// What in the turn itself belongs to another process.
+/// A line inside the turn that does not belong to it.
 fn not_of_the_turn(line: &TranscriptLine) -> Option<&'static str> {
     let is_result = answers(line).next().is_some();
     (as_user(line).is_some() && !is_result && !is_marker(line)).then_some("a later message")
 }
 
-/// What may not stand between the place to resume at and the turn to drop: the turn before would lose it.
+/// A line that must not be between the message to resume at and the turn to drop: the turn before would lose it.
 fn not_before_the_turn(line: &TranscriptLine) -> Option<&'static str> {
     match line {
         TranscriptLine::Assistant(_) => Some("a response"),

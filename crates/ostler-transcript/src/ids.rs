@@ -1,8 +1,8 @@
-//! New identifiers and the present time, as frames and session files carry them.
+//! New ids and the current time, in the format of frames and session files.
 
 use ostler_proto::Uuid;
 
-/// Now, as frames tell it.
+/// The current time in the format of frames.
 pub fn timestamp() -> String {
     format!("{:.3}", jiff::Timestamp::now())
 }

@@ -1,8 +1,8 @@
-//! Sessions on disk, in the vendor's folder scheme and line shapes: either program lists and resumes the other's.
+//! Sessions on disk, in the vendor's folders and line format: either program lists and resumes the other's sessions.
 //!
-//! [`Projects`] is the folder that holds all sessions. [`Projects::open`] begins, resumes or forks one and hands
-//! out a [`TranscriptWriter`] for what will be said and the conversation so far. [`Transcript`] reads a file
-//! whatever state it is in. Files are only ever appended to, by whole lines.
+//! [`Projects`] is the folder of all sessions. [`Projects::open`] begins, resumes or forks one and returns a
+//! [`TranscriptWriter`] for new messages and the conversation so far. [`Transcript`] reads a file in any state. Files
+//! are only ever appended to, by whole lines.
 //!
 //! Everything here is plain blocking code. Appends are one short `write` into the page cache and may be called
 //! from async code directly; whatever reads files ([`Projects::open`], lists, edits) belongs on a blocking thread.
@@ -52,7 +52,7 @@ pub enum StoreError {
     /// The folder has no session yet.
     #[error("No conversation found to continue")]
     NothingToContinue,
-    /// A new session was to get the id of an old one.
+    /// The id for a new session belongs to an existing one.
     #[error("Session ID {0} is already in use")]
     InUse(SessionId),
     /// A session's id names its file, so it has to be a UUID.
@@ -64,10 +64,10 @@ pub enum StoreError {
     /// A resumed session keeps its id.
     #[error("a session ID can only be chosen for a new or forked session")]
     IdNeedsFork,
-    /// A title or the beginning of an id fits several sessions.
+    /// A title or the beginning of an id matches several sessions.
     #[error("{n} sessions match {key}: use the full session ID")]
     Ambiguous {
-        /// What was looked for.
+        /// The title or prefix of an id.
         key: String,
         /// How many there are.
         n: usize,
@@ -86,20 +86,20 @@ pub enum StoreError {
     /// The session has no messages that could be copied.
     #[error("session {0} has no messages to fork")]
     NothingToFork(SessionId),
-    /// A title or tag has nothing in it.
+    /// A title or tag is empty.
     #[error("a {0} must not be empty")]
     Empty(&'static str),
     /// The folder of the files is unknown.
     #[error("neither CLAUDE_CONFIG_DIR nor HOME is set")]
     NoHome,
-    /// The disk said no.
+    /// An operation on a file failed.
     #[error("cannot {doing} {path}: {source}", path = path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// To what.
+        /// The file.
         path: PathBuf,
-        /// How it failed.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -121,14 +121,14 @@ impl StoreError {
     }
 }
 
-/// Names what was being done in an IO error.
+/// Adds the operation and the path to an IO error.
 fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Io { doing, path, source }
 }
 
-/// The time of lines. No two of a writer have the same: the vendor's old level takes the latest line for the end of
-/// the conversation, and of two equally late ones the first.
+/// The time of lines. No two lines of a writer have the same time: the vendor's old level takes the latest line as the
+/// end of the conversation, and the first of two lines with the same time.
 #[derive(Debug)]
 struct Clock(jiff::Timestamp);
 

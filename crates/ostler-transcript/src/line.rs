@@ -1,4 +1,4 @@
-//! What the lines of a session file have in common, whatever their type.
+//! Fields that all types of lines in a session file have in common.
 
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, Message};
@@ -7,20 +7,20 @@ use ostler_proto::transcript::{Entry, TranscriptLine};
 use ostler_proto::wire::Extra;
 use serde_json::Value;
 
-/// How a line hangs in the tree.
+/// The position of a line in the tree.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Links<'a> {
     pub(super) uuid: &'a str,
     pub(super) parent: Option<&'a str>,
     /// Written by a subagent.
     pub(super) sidechain: bool,
-    /// Not said by anybody, only to the model.
+    /// Only for the model, not a message of the user.
     pub(super) meta: bool,
     /// Belongs to a teammate's conversation.
     pub(super) team: bool,
 }
 
-/// The links of a line; `None` for lines that are no part of the tree.
+/// The links of a line; `None` for lines that are not part of the tree.
 pub(super) fn links(line: &TranscriptLine) -> Option<Links<'_>> {
     let place = match line {
         TranscriptLine::User(entry) => &entry.place,
@@ -105,7 +105,7 @@ pub(super) fn answers(line: &TranscriptLine) -> impl Iterator<Item = (&ToolUseId
     })
 }
 
-/// The calls that a message of the user's side answers.
+/// The calls that a user message answers.
 pub(super) fn results(message: &UserContent) -> impl Iterator<Item = &ToolUseId> {
     let blocks = match &message.content {
         Some(Content::Blocks(blocks)) => blocks.as_slice(),
@@ -117,7 +117,7 @@ pub(super) fn results(message: &UserContent) -> impl Iterator<Item = &ToolUseId>
     })
 }
 
-/// The blocks of a line of the user's side; none when it is a plain string.
+/// The blocks of a user line; empty when it is a plain string.
 pub(super) fn user_blocks(line: &TranscriptLine) -> &[ContentBlock] {
     match as_user(line).and_then(|entry| entry.message.content.as_ref()) {
         Some(Content::Blocks(blocks)) => blocks,

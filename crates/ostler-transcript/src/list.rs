@@ -1,4 +1,4 @@
-//! Which sessions there are, from the two ends of each file and without reading what lies between.
+//! Lists sessions. Reads only the two ends of each file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use super::folder::is_uuid;
 use super::scan::FileEnds;
 use super::{Projects, StoreError};
 
-/// What a listing shows of a session.
+/// An entry of a list of sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionInfo {
     /// The session.
     pub id: SessionId,
     /// Its file.
     pub path: PathBuf,
-    /// The best there is to recognise it by: title, latest prompt, summary or first prompt.
+    /// The best text to recognise it by: title, latest prompt, summary or first prompt.
     pub summary: String,
     /// The title from the user or the model.
     pub title: Option<String>,
@@ -53,7 +53,7 @@ impl Projects {
         newest(files_in(&self.folder(cwd)), 1, SessionInfo::read).0.pop()
     }
 
-    /// The newest sessions of one working directory, or of all, and how many files were not looked at.
+    /// The newest sessions of one working directory, or of all, and how many files were not read.
     pub fn newest(&self, cwd: Option<&Path>, limit: usize) -> (Vec<SessionInfo>, usize) {
         let files = match cwd {
             Some(cwd) => files_in(&self.folder(cwd)),
@@ -62,8 +62,8 @@ impl Projects {
         newest(files, limit, SessionInfo::read)
     }
 
-    /// The session with an id, a title or the beginning of an id. A whole id is found wherever the session ran,
-    /// anything else only in its working directory.
+    /// The session with an id, a title or the beginning of an id. A whole id is searched in all working directories,
+    /// anything else only in this one.
     ///
     /// # Errors
     /// When it is missing, or there is more than one.
@@ -92,7 +92,7 @@ impl Projects {
 }
 
 impl SessionInfo {
-    /// Reads what a listing shows; `None` for a file that is not a session or has nothing to show.
+    /// Reads an entry; `None` for a file that is not a session or has nothing to show.
     pub(super) fn read(path: &Path) -> Option<Self> {
         let id = path.file_stem()?.to_str()?;
         if path.extension()? != "jsonl" || !is_uuid(id) {
@@ -141,7 +141,7 @@ pub(super) fn files_in(folder: &Path) -> Vec<(SystemTime, PathBuf)> {
     entries.filter_map(|entry| file(entry.ok()?)).collect()
 }
 
-/// Reads the newest files, until there are so many sessions. Also returns how many files were not read.
+/// Reads the newest files, up to `limit` sessions. Also returns how many files were not read.
 pub(super) fn newest(
     mut files: Vec<(SystemTime, PathBuf)>,
     limit: usize,
@@ -175,9 +175,9 @@ pub(super) fn fork_title(source: &Path) -> String {
 mod tests {
     use super::*;
 
-    // Mutant: all files are read before the newest is chosen, as it used to be.
+    // Mutant: all files are read before the newest is chosen.
     #[test]
-    fn only_as_many_files_are_read_as_are_wanted() {
+    fn only_as_many_files_are_read_as_requested() {
         let folder = tempfile::tempdir().unwrap();
         let file = |n: u32| folder.path().join(format!("00000000-0000-4000-8000-{n:012}.jsonl"));
         for n in 0..6_u32 {

@@ -1,7 +1,7 @@
-//! [`Transcript`]: the lines of a session file, read with patience.
+//! [`Transcript`]: reads the lines of a session file and tolerates damage.
 //!
-//! A line that is not JSON, or not what its type promises, is counted and skipped; the conversation continues around
-//! it. Half a line at the end, which a crash leaves behind, is not even counted.
+//! A line that is not JSON, or not valid for its type, is counted and skipped; the conversation continues without it.
+//! An incomplete line at the end, which a crash leaves behind, is not even counted.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -15,11 +15,11 @@ use super::conversation::conversation;
 use super::{StoreError, io_error};
 use ostler_model::ChatMessage;
 
-/// The longest line that is read. The longest that an engine writes holds a response or a tool result with pictures,
-/// and is far shorter; a longer one is damage or an attack, and counts as a line that cannot be read.
+/// The longest line that is read. The longest that an engine writes has a response or a tool result with images, and is
+/// far shorter; a longer one is damage or an attack, and counts as a line that cannot be read.
 const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
 
-/// What a session file says.
+/// The contents of a session file.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     lines: Vec<TranscriptLine>,
@@ -31,13 +31,13 @@ impl Transcript {
     /// Reads the file of a session.
     ///
     /// # Errors
-    /// When the file cannot be read. What stands in it is never an error.
+    /// When the file cannot be read. Malformed contents are never an error.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let file = ostler_files::open(path).map_err(io_error("read", path))?;
         Self::from_reader(BufReader::new(file)).map_err(io_error("read", path))
     }
 
-    /// Reads the file of a subagent, which is all side chain.
+    /// Reads the file of a subagent, in which all lines are side chain.
     ///
     /// # Errors
     /// As for [`Transcript::read`].
@@ -64,13 +64,13 @@ impl Transcript {
         Ok(transcript)
     }
 
-    /// The same with lines before it.
+    /// The transcript with lines before it.
     pub(super) fn after(mut self, mut before: Vec<TranscriptLine>) -> Self {
         before.append(&mut self.lines);
         Self { lines: before, ..self }
     }
 
-    /// All lines that could be read, as they stand in the file.
+    /// All lines that could be read, in the order of the file.
     pub fn lines(&self) -> &[TranscriptLine] {
         &self.lines
     }
@@ -80,13 +80,13 @@ impl Transcript {
         self.n_skipped
     }
 
-    /// The line a continued conversation hangs under.
+    /// The parent of the next line of a continued conversation.
     pub fn leaf(&self) -> Option<Uuid> {
         let tree = self.tree();
         super::line::links(&self.lines[tree.leaf()?]).map(|links| links.uuid.into())
     }
 
-    /// What was said, to be shown: `user` and `assistant` lines.
+    /// The messages for display: `user` and `assistant` lines.
     pub fn messages(&self) -> Vec<&TranscriptLine> {
         let tree = self.tree();
         let chain = tree.leaf().map(|leaf| tree.chain(leaf)).unwrap_or_default();
@@ -94,8 +94,8 @@ impl Transcript {
         shown.map(|at| &self.lines[at]).filter(|line| is_spoken(line)).collect()
     }
 
-    /// The conversation as the API accepts it. Unlike [`Transcript::messages`] it has also what was said to the
-    /// model alone (`isMeta`), and nothing the API would refuse.
+    /// The conversation in a form that the API accepts. Unlike [`Transcript::messages`] it includes messages for the
+    /// model alone (`isMeta`), and nothing that the API would refuse.
     pub fn conversation(&self) -> Vec<ChatMessage> {
         let tree = self.tree();
         tree.leaf().map(|leaf| self.conversation_to(&tree, leaf)).unwrap_or_default()
@@ -113,14 +113,14 @@ impl Transcript {
 
 /// A line that was read.
 pub(super) struct LineRead {
-    /// Whether it is short enough to be held.
+    /// Whether it is within the length limit.
     pub(super) is_whole: bool,
-    /// With its end.
+    /// Its length including the line end.
     pub(super) n_bytes: u64,
 }
 
-/// Reads the next line into `line`. `None` at the end. The rest of a line that is too long is passed over without being
-/// held.
+/// Reads the next line into `line`. `None` at the end. The rest of a line that is too long is skipped without being
+/// stored.
 pub(super) fn read_line(
     reader: &mut impl BufRead,
     line: &mut Vec<u8>,
@@ -147,7 +147,7 @@ pub(super) fn read_line(
     }
 }
 
-/// A message line that lacks what this engine always writes, with that filled in.
+/// Fills in missing fields of a message line that this engine always writes.
 fn completed(text: &[u8]) -> Option<TranscriptLine> {
     let mut line: Value = serde_json::from_slice(text).ok()?;
     let fields = line.as_object_mut().filter(|fields| fields.contains_key("uuid"))?;
@@ -177,7 +177,7 @@ mod tests {
 
     // Mutant: lines are read with `read_until`, whatever their length.
     #[test]
-    fn a_line_that_is_too_long_is_skipped_and_not_held() {
+    fn a_line_that_is_too_long_is_skipped_and_not_stored() {
         let title = r#"{"type":"summary","summary":"s","leafUuid":"u"}"#;
         let long = format!("{{\"type\":\"{}\"}}", "x".repeat(MAX_LINE_BYTES));
         for (text, n_lines, n_skipped) in [

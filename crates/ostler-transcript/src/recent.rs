@@ -1,7 +1,7 @@
-//! The part of a session file that a resumed conversation needs: what follows the last compaction.
+//! Reads the part of a session file that a resumed conversation needs: everything after the last compaction.
 //!
-//! A conversation that was compacted begins at its boundary. What stands before it is looked through for copies of files and
-//! otherwise neither parsed nor held, so that a session of hundreds of megabytes takes no more memory than its end.
+//! A compacted conversation begins at its boundary. The part before it is searched for file snapshots and otherwise
+//! neither parsed nor stored, so that a session of hundreds of megabytes takes no more memory than its end.
 
 use std::io::{self, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
@@ -11,11 +11,11 @@ use ostler_proto::transcript::TranscriptLine;
 
 use super::reader::{Transcript, read_line};
 
-/// How much is read at once.
+/// The size of a chunk.
 const PORTION: usize = 1024 * 1024;
 
-/// Reads the end of a session file. `None` when the conversation needs more than that: it was never compacted, or
-/// something after the last boundary hangs under something before it.
+/// Reads the end of a session file. `None` when the conversation needs more than that: it was never compacted, or a
+/// line after the last boundary has a parent before it.
 pub(super) fn read(path: &Path) -> io::Result<Option<Transcript>> {
     let mut file = ostler_files::open(path)?;
     let Some(BoundaryPosition { offset, snapshots }) = look_through(&file)? else {
@@ -31,7 +31,7 @@ pub(super) fn read(path: &Path) -> io::Result<Option<Transcript>> {
     Ok(is_whole.then(|| transcript.after(snapshots)))
 }
 
-/// Where the last boundary is, and the copies of files that were noted before it.
+/// The position of the last boundary, and the file snapshots before it.
 struct BoundaryPosition {
     offset: u64,
     snapshots: Vec<TranscriptLine>,
@@ -55,12 +55,12 @@ fn look_through(file: &std::fs::File) -> io::Result<Option<BoundaryPosition>> {
         }
         at += read.n_bytes;
     }
-    // Those behind the boundary are read with everything else there.
+    // Those after the boundary are read with everything else there.
     snapshots.truncate(n_before);
     Ok(last.map(|offset| BoundaryPosition { offset, snapshots }))
 }
 
-/// Whether a line is where the conversation begins again, and not one that only mentions it.
+/// Whether a line is a compaction boundary, and not one that only mentions it.
 fn is_boundary(line: &[u8]) -> bool {
     matches!(serde_json::from_slice(line), Ok(TranscriptLine::System(entry))
         if entry.subtype == "compact_boundary" && entry.is_sidechain != Some(true) && entry.parent_uuid.is_none())
@@ -104,7 +104,7 @@ mod tests {
     fn compacted() -> Vec<Value> {
         vec![
             snapshot("a1"),
-            said("user", "a1", None, "old prompt that speaks of compact_boundary"),
+            said("user", "a1", None, "old prompt that mentions compact_boundary"),
             said("assistant", "a2", Some("a1"), "old answer"),
             boundary("b1"),
             said("user", "c1", Some("b1"), "older summary"),
@@ -118,7 +118,7 @@ mod tests {
 
     // Mutants: the first boundary counts; snapshots before it are dropped.
     #[test]
-    fn the_end_of_a_compacted_conversation_says_the_same_as_the_whole_file() {
+    fn the_end_of_a_compacted_file_gives_the_same_conversation_as_the_whole_file() {
         let file = file(&compacted());
         let (end, whole) =
             (read(file.path()).unwrap().unwrap(), Transcript::read(file.path()).unwrap());
@@ -131,7 +131,7 @@ mod tests {
 
     // Mutant: `is_closed` is always true.
     #[test]
-    fn a_conversation_that_reaches_behind_the_boundary_is_read_whole() {
+    fn a_conversation_that_begins_before_the_boundary_is_read_whole() {
         let never = &compacted()[..3];
         // A session was resumed from before the compaction.
         let rewound = [compacted(), vec![said("user", "e1", Some("a2"), "another way")]].concat();

@@ -1,4 +1,4 @@
-//! Beginning a session: again, where an old one stopped, earlier than that, or in a copy.
+//! Opens a session: a new one, an old one where it stopped or earlier, or a copy.
 
 use std::path::PathBuf;
 
@@ -17,13 +17,13 @@ use crate::checkpoint;
 use crate::ids::fresh_uuid;
 use ostler_model::ChatMessage;
 
-/// How a session begins, as `--resume`, `--continue`, `--fork-session`, `--resume-session-at`,
-/// `--resume-drops-turn` and `--session-id` say it.
+/// How a session begins: the values of `--resume`, `--continue`, `--fork-session`, `--resume-session-at`,
+/// `--resume-drops-turn` and `--session-id`.
 #[derive(Clone, Debug, Default)]
 pub struct SessionStart {
-    /// With which conversation.
+    /// The conversation to begin with.
     pub begin: StartFrom,
-    /// Whether to leave the old session as it is and continue in a copy.
+    /// Whether to leave the old session unchanged and continue in a copy.
     pub fork: bool,
     /// The last message to keep.
     pub at: Option<Uuid>,
@@ -33,7 +33,7 @@ pub struct SessionStart {
     pub session_id: Option<SessionId>,
 }
 
-/// With which conversation a session begins.
+/// The conversation that a session begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StartFrom {
     /// None.
@@ -48,26 +48,27 @@ pub enum StartFrom {
 /// A session that has been opened.
 #[derive(Debug)]
 pub struct OpenedSession {
-    /// Where to write what is said from now on. It knows the session's id and file.
+    /// Writes new messages. It knows the session's id and file.
     pub writer: TranscriptWriter,
-    /// What was said so far, ready for the API.
+    /// The conversation so far, in a form that the API accepts.
     pub conversation: Vec<ChatMessage>,
     /// Whether there was a conversation before: the source of `SessionStart` hooks is `resume` then.
     pub resumed: bool,
     /// How many lines of it could not be read.
     pub n_skipped: usize,
-    /// How files were before each of its prompts. A copy has backups of its own.
+    /// The states of files before each of its prompts. A copy has its own backups.
     pub snapshots: Vec<FileSnapshot>,
     /// Another process writes to the same file: it will have the messages of both.
     pub is_in_use: bool,
 }
 
 impl Projects {
-    /// Opens a session. Reads the file of a resumed one, from the last compaction on, so call it from a blocking thread.
+    /// Opens a session. Reads the file of a resumed one, from the last compaction on, so call it from a blocking
+    /// thread.
     ///
     /// # Errors
-    /// When there is no such session or message, the id is taken, more would be dropped than the caller said, or
-    /// the disk says no.
+    /// When there is no such session or message, the id is taken, more would be dropped than the caller named, or a
+    /// file cannot be read or written.
     pub fn open(
         &self,
         scene: LineContext,
@@ -94,7 +95,7 @@ impl Projects {
         }
         let not_found = || StoreError::NotFound(old.to_string());
         let path = self.file(Some(&scene.cwd), &old).ok_or_else(not_found)?;
-        // An earlier message may stand anywhere.
+        // An earlier message may be anywhere in the file.
         let recent = match start.at {
             None => recent::read(&path).map_err(io_error("read", &path))?,
             Some(_) => None,
@@ -156,7 +157,7 @@ impl Projects {
         if !is_uuid(id.as_str()) {
             return Err(StoreError::NotAUuid(id.to_string()));
         }
-        // Taken in any working directory is taken: a session is found by its id alone.
+        // The id must be unused in all working directories: a session is found by its id alone.
         match self.file(None, id) {
             Some(_) => Err(StoreError::InUse(id.clone())),
             None => Ok(id.clone()),
@@ -164,7 +165,7 @@ impl Projects {
     }
 }
 
-/// A clock that is past all lines of a transcript, also if the machine's is not.
+/// A clock that is later than all lines of a transcript, even if the machine's clock is not.
 pub(super) fn clock(transcript: &Transcript) -> Clock {
     Clock::after(transcript.lines().iter().map(written_at).max().unwrap_or_default())
 }

@@ -1,4 +1,5 @@
-//! What a listing takes from the first and last part of a session file, as text: such parts begin and end anywhere.
+//! Extracts the fields of a listing from the first and last part of a session file, as text: such parts begin and end
+//! anywhere.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -8,9 +9,9 @@ use std::time::SystemTime;
 use ostler_proto::api::Content;
 use serde_json::Value;
 
-/// How much of each end is read.
+/// The bytes that are read of each end.
 const PART: u64 = 64 * 1024;
-/// How long a prompt may be in a listing, in characters.
+/// The longest prompt in a listing, in characters.
 const SHORT: usize = 200;
 
 /// Both ends of a file.
@@ -49,7 +50,7 @@ impl FileEnds {
         fields(&self.head, key).next().filter(|value| !value.is_empty())
     }
 
-    /// The tag: only from lines that begin as tag lines do, because tools have fields of that name too.
+    /// The tag: only from lines that begin like tag lines, because tools have fields of that name too.
     pub(super) fn tag(&self) -> Option<String> {
         let line = self.tail.lines().rev().find(|line| line.starts_with(r#"{"type":"tag""#))?;
         last_field(line, "tag").filter(|tag| !tag.is_empty())
@@ -147,7 +148,8 @@ fn last_field(text: &str, key: &str) -> Option<String> {
     fields(text, key).last()
 }
 
-/// The string values of a field wherever it stands. Quotes inside strings are escaped, so no text looks like one.
+/// The string values of a field anywhere in the text. Quotes inside strings are escaped, so no string looks like a
+/// field.
 fn fields<'a>(text: &'a str, key: &str) -> impl Iterator<Item = String> + 'a {
     let name = format!(r#""{key}":"#);
     let mut rest = text;

@@ -21,7 +21,7 @@ use crate::ids::fresh_uuid;
 pub struct SessionFile {
     id: SessionId,
     path: PathBuf,
-    /// The working directory by whose sessions it was found.
+    /// The working directory in whose sessions it was found.
     cwd: Option<PathBuf>,
 }
 
@@ -50,7 +50,7 @@ impl Projects {
     }
 
     /// The sessions of these working directories, or of all if `None`, newest first, after the first `offset` of them.
-    /// A session that lies in two folders is listed once.
+    /// A session in two folders is listed once.
     pub fn page(
         &self,
         cwds: Option<&[PathBuf]>,
@@ -80,7 +80,7 @@ impl Projects {
     }
 }
 
-/// What a listing shows. A file that does not name its working directory belongs to that of its folder.
+/// Reads an entry of a listing. A file without a working directory belongs to that of its folder.
 fn read(path: &Path, cwd: Option<&Path>) -> Option<SessionInfo> {
     let mut info = SessionInfo::read(path)?;
     info.cwd = info.cwd.or_else(|| Some(cwd?.to_string_lossy().into_owned()));
@@ -98,7 +98,7 @@ impl SessionFile {
         &self.path
     }
 
-    /// What a listing shows; `None` for a subagent's file, and for one without a prompt, title or summary.
+    /// The entry for a listing; `None` for a subagent's file, and for one without a prompt, title or summary.
     pub fn info(&self) -> Option<SessionInfo> {
         read(&self.path, self.cwd.as_deref())
     }
@@ -106,7 +106,7 @@ impl SessionFile {
     /// Reads the whole file.
     ///
     /// # Errors
-    /// When the disk says no.
+    /// When the file cannot be read.
     pub fn transcript(&self) -> Result<Transcript, StoreError> {
         Transcript::read(&self.path)
     }
@@ -114,15 +114,15 @@ impl SessionFile {
     /// Gives the session a title.
     ///
     /// # Errors
-    /// When the title is empty, or the disk says no.
+    /// When the title is empty, or the write fails.
     pub fn rename(&self, title: &str) -> Result<(), StoreError> {
         self.appender().title(title)
     }
 
-    /// Gives the session a tag, or takes it away.
+    /// Sets or removes the session's tag.
     ///
     /// # Errors
-    /// When the tag is empty, or the disk says no.
+    /// When the tag is empty, or the write fails.
     pub fn tag(&self, tag: Option<&str>) -> Result<(), StoreError> {
         self.appender().tag(tag)
     }
@@ -130,7 +130,7 @@ impl SessionFile {
     /// Removes the session, and the transcripts of its subagents.
     ///
     /// # Errors
-    /// When the disk says no.
+    /// When a file cannot be removed.
     pub fn delete(&self) -> Result<(), StoreError> {
         fs::remove_file(&self.path).map_err(io_error("delete", &self.path))?;
         let folder = self.path.with_extension("");
@@ -144,7 +144,7 @@ impl SessionFile {
     /// copy has no file checkpoints.
     ///
     /// # Errors
-    /// When there is no such message or nothing to copy, the title is empty, or the disk says no.
+    /// When there is no such message or nothing to copy, the title is empty, or the write fails.
     pub fn fork(&self, up_to: Option<&Uuid>, title: Option<&str>) -> Result<SessionId, StoreError> {
         let transcript = self.transcript()?;
         let tree = transcript.tree();
@@ -174,7 +174,7 @@ impl SessionFile {
         Ok(id)
     }
 
-    /// Writes small lines only: these do not say where they were written.
+    /// A writer for small lines only, which have no working directory.
     fn appender(&self) -> TranscriptWriter {
         let nowhere = LineContext {
             cwd: Path::new("/").to_owned(),

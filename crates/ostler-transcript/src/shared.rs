@@ -1,4 +1,4 @@
-//! The session's file while the session runs: shared by all who write to it, and quiet once it is lost.
+//! The session's file while the session runs: shared by all writers, and no longer written after a failed write.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub struct SharedTranscript(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     writer: TranscriptWriter,
-    /// A write failed, and that was reported.
+    /// A write failed, which was reported.
     lost: bool,
 }
 
@@ -34,7 +34,7 @@ impl SharedTranscript {
         (!std::mem::replace(&mut state.lost, true)).then_some(error)
     }
 
-    /// What was written since the last time, for a host that keeps a copy: as much as one frame may hold.
+    /// The lines since the last call, for a host that mirrors the file: as many as fit one frame.
     pub fn mirrored(&self) -> Option<TranscriptMirror> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = state.writer.take_mirrored();
@@ -48,7 +48,7 @@ impl SharedTranscript {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
     }
 
-    /// The line that was written last.
+    /// The uuid of the last written line.
     pub fn leaf(&self) -> Option<Uuid> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
     }
@@ -58,13 +58,13 @@ impl SharedTranscript {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
     }
 
-    /// The file of another session of the same project; `None` when it cannot be.
+    /// The file of another session of the same project; `None` when it cannot be created.
     pub fn another(&self, id: &SessionId) -> Option<Self> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.writer.another(id.clone()).ok().map(Self::new)
     }
 
-    /// The file of a subagent, next to this one; `None` when it cannot be made.
+    /// The file of a subagent, next to this one; `None` when it cannot be created.
     pub fn subagent(&self, agent: &AgentId, meta: &AgentMeta) -> Option<Self> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.writer.subagent(agent.clone(), meta).ok().map(Self::new)

@@ -8,8 +8,8 @@ use ostler_policy::project_file::Boundary;
 /// The most bytes of `.git`, `commondir` and `gitdir`.
 const LONGEST_FILE: u64 = 4096;
 
-/// The working directory and all working trees of its repository: the sessions of all of them belong together. Only the
-/// working directory outside a repository.
+/// The working directory and all working trees of its repository, whose sessions belong together. Outside a repository
+/// only the working directory.
 pub fn worktrees(cwd: &Path) -> Vec<PathBuf> {
     let cwd = super::folder::real_path(cwd);
     let mut trees = vec![cwd.clone()];
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_working_tree_knows_the_others() {
+    fn all_working_trees_are_found_from_each_of_them() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
         let (main, linked) = (root.join("main"), root.join("linked"));

@@ -1,13 +1,13 @@
-//! [`TranscriptWriter`]: appends what is said to a session file, one whole line per `write` call.
+//! [`TranscriptWriter`]: appends messages to a session file, one whole line per `write` call.
 //!
-//! A line that was written survives the death of the process at once, and a power cut as soon as the system has
-//! flushed its cache: there is no `fsync` per line, because readers cope with a lost or torn end and a turn should
-//! not wait for the disk. The file appears with the first line, so empty sessions leave nothing behind.
+//! A written line survives the death of the process at once, and a power cut as soon as the system has flushed its
+//! cache: there is no `fsync` per line, because readers tolerate a lost or incomplete end and a turn should not wait
+//! for the disk. The file is created with the first line, so empty sessions leave no file.
 //!
-//! Lines hang under one another in the order in which they are written. The vendor lets results hang under their
-//! calls, but its old level then forgets all but one of several calls when it resumes; a plain chain it reads whole.
+//! Each line is the parent of the next one. The vendor makes results children of their calls, but its old level then
+//! forgets all but one of several calls when it resumes; it reads a plain chain completely.
 //!
-//! An append that fails loses that line and no other: the next one hangs under the last that was written.
+//! An append that fails loses only that line: the parent of the next one is the last written line.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -27,10 +27,10 @@ use super::line::{calls, links, results};
 use super::{Clock, StoreError, io_error};
 use crate::ids::fresh_uuid;
 
-/// How many bytes of lines go into one frame, unless a single line is longer: half of what the Python SDK reads.
+/// The most bytes of lines in one frame, unless a single line is longer: half of the Python SDK's limit.
 const MIRRORED_AT_ONCE: usize = ostler_proto::codec::PYTHON_LINE_LIMIT / 2;
 
-/// Under which circumstances lines are written.
+/// Fields that are the same in all lines.
 #[derive(Clone, Debug)]
 pub struct LineContext {
     /// The working directory.
@@ -49,9 +49,9 @@ pub struct TranscriptWriter {
     scene: LineContext,
     git_branch: Option<String>,
     agent: Option<AgentId>,
-    /// The line the next one hangs under.
+    /// The parent of the next line.
     leaf: Option<Uuid>,
-    /// Which lines made the calls of this turn.
+    /// The lines of this turn's calls.
     calls: HashMap<ToolUseId, Uuid>,
     /// The newest response, and the line that was the leaf before it.
     response: Option<(String, Option<Uuid>)>,
@@ -61,7 +61,7 @@ pub struct TranscriptWriter {
     pub(super) clock: Clock,
     /// The file began as a copy of another session: its first lines were not written by this writer.
     is_copy: bool,
-    /// What was written and not yet taken by [`TranscriptWriter::take_mirrored`]; `None` if it is not taken.
+    /// Written lines for [`TranscriptWriter::take_mirrored`]; `None` without mirroring.
     mirrored: Option<Vec<Value>>,
 }
 
@@ -85,7 +85,7 @@ impl TranscriptWriter {
         Ok(Self::new(LineFile::new(path), session_id, scene))
     }
 
-    /// A writer that continues an existing file, under a leaf.
+    /// A writer that continues an existing file after a leaf.
     pub(super) fn go_on(
         path: PathBuf,
         id: SessionId,
@@ -96,13 +96,13 @@ impl TranscriptWriter {
         Self { leaf, clock, ..Self::new(LineFile::existing(path), id, scene) }
     }
 
-    /// The same, in a file that is the copy of another session.
+    /// The writer, for a file that is a copy of another session.
     pub(super) fn in_copy(self) -> Self {
         Self { is_copy: true, ..self }
     }
 
-    /// Shows others that the session is in use; whether it was already. A file that cannot be opened is reported with the
-    /// first line.
+    /// Shows other processes that the session is in use. Returns whether it was already. A file that cannot be opened
+    /// is reported with the first line.
     pub(super) fn claim(&mut self) -> bool {
         self.file.claim().unwrap_or(false)
     }
@@ -140,7 +140,7 @@ impl TranscriptWriter {
     /// A writer for a subagent of this session; its `meta.json` is written at once.
     ///
     /// # Errors
-    /// When the id cannot be a file name, is taken, or the disk says no.
+    /// When the id cannot be a file name, is taken, or the write fails.
     pub fn subagent(&self, agent: AgentId, meta: &AgentMeta) -> Result<Self, StoreError> {
         let harmless = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if agent.as_str().is_empty() || !agent.as_str().chars().all(harmless) {
@@ -161,28 +161,28 @@ impl TranscriptWriter {
         Ok(Self { agent: Some(agent), mirrored, ..writer })
     }
 
-    /// The file. Hooks get to know it before it exists.
+    /// The path of the file. Hooks receive it before the file exists.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Keeps what is written for [`TranscriptWriter::take_mirrored`] from now on, also in files of subagents. The lines of a
-    /// copy are kept as well: the host does not have them yet.
+    /// Collects written lines for [`TranscriptWriter::take_mirrored`] from now on, also of subagents. The existing
+    /// lines of a copy are collected too: the host does not have them yet.
     pub fn mirror(&mut self) {
         if self.mirrored.is_none() {
             self.mirrored = Some(if self.is_copy { self.lines() } else { Vec::new() });
         }
     }
 
-    /// The lines of the file, without those that cannot be read.
+    /// The readable lines of the file.
     fn lines(&self) -> Vec<Value> {
         let bytes = ostler_files::read_bytes(self.path(), u64::MAX).unwrap_or_default();
         let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }
 
-    /// The lines that were written since the last time, the oldest ones first: as many as one frame may hold. The rest comes
-    /// with the next calls.
+    /// Takes the lines since the last call, the oldest first: as many as fit one frame. The rest follows with the next
+    /// calls.
     pub fn take_mirrored(&mut self) -> Vec<Value> {
         let Some(mirrored) = &mut self.mirrored else { return Vec::new() };
         let mut n_bytes = 0;
@@ -200,7 +200,7 @@ impl TranscriptWriter {
         &self.session_id
     }
 
-    /// The line the next one will hang under.
+    /// The parent of the next line.
     pub fn leaf(&self) -> Option<&Uuid> {
         self.leaf.as_ref()
     }
@@ -210,15 +210,15 @@ impl TranscriptWriter {
         self.prompt.as_ref()
     }
 
-    /// A response was stopped as unsafe: what follows hangs under what was there before it, so that a resumed session does not
-    /// bring it back. Its lines stay in the file, next to the conversation.
+    /// A response was stopped as unsafe: the next line gets the parent of that response, so that a resumed session does
+    /// not contain it. Its lines stay in the file, outside the conversation.
     fn leave_out(&mut self, refused: Option<&str>) {
         if let Some((_, before)) = self.response.take_if(|(id, _)| Some(id.as_str()) == refused) {
             self.leaf = before;
         }
     }
 
-    /// Writes down a prompt as its turn begins.
+    /// Writes a prompt as its turn begins.
     ///
     /// # Errors
     /// When the write fails; the session can continue.
@@ -232,7 +232,7 @@ impl TranscriptWriter {
         self.append(&TranscriptLine::User(Box::new(entry)))
     }
 
-    /// Writes down a frame on its way to the host, if it is part of this conversation. Its uuid becomes the line's.
+    /// Writes a frame for the host, if it is part of this conversation. The line has the same uuid.
     ///
     /// # Errors
     /// When the write fails; the session can continue.
@@ -249,7 +249,7 @@ impl TranscriptWriter {
                 let entry = self.assistant(said);
                 self.append(&TranscriptLine::Assistant(Box::new(entry)))
             }
-            // An echo of a prompt repeats a line that is there.
+            // An echo of a prompt repeats an existing line.
             ToHost::User(user)
                 if ours(&user.parent_tool_use_id) && user.is_replay != Some(true) =>
             {
@@ -262,7 +262,7 @@ impl TranscriptWriter {
         }
     }
 
-    /// Writes down the summary that takes the place of what was compacted.
+    /// Writes the summary that replaces the compacted conversation.
     ///
     /// # Errors
     /// When the write fails; the session can continue.
@@ -274,7 +274,7 @@ impl TranscriptWriter {
         self.append(&TranscriptLine::User(Box::new(entry)))
     }
 
-    /// Writes any line. Lines of the conversation are also what the next one hangs under.
+    /// Writes any line. A line of the conversation becomes the parent of the next one.
     ///
     /// # Errors
     /// When the write fails; the session can continue.
@@ -379,25 +379,25 @@ impl TranscriptWriter {
     }
 }
 
-/// What is known about a subagent in addition to its transcript.
+/// Metadata of a subagent, next to its transcript.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentMeta {
     /// Its type, such as `general-purpose`.
     pub agent_type: String,
-    /// What it was asked to do, in a few words.
+    /// A short description of its task.
     pub description: String,
-    /// The call that made it.
+    /// The call that started it.
     pub tool_use_id: ToolUseId,
     /// 1 for a subagent of the session itself.
     pub spawn_depth: u64,
-    /// The subagent that made it, if one did.
+    /// The subagent that started it, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_agent_id: Option<AgentId>,
 }
 
 impl AgentMeta {
-    /// The file `meta.json` as a line for hosts that keep a copy of the transcript, in the form of Claude Code.
+    /// The file `meta.json` as a line for hosts that mirror the transcript, in the format of Claude Code.
     fn mirrored(&self) -> Option<Value> {
         let Ok(Value::Object(fields)) = serde_json::to_value(self) else { return None };
         let kind = [("type".to_owned(), "agent_metadata".into())];

@@ -6,7 +6,7 @@ import { lastSaid } from "../model.mjs";
 const has = (server, name) => existsSync(join(server.workspace, name));
 const allow = (scope) => ({ name: scope });
 
-/** The commands that are tried at every door, as far as they need no repository; each would create `pwned`. */
+/** The commands that are tried at every entry point and need no repository; each would create `pwned`. */
 const HOSTILE = readFileSync(new URL("../../../crates/ostler-testkit/src/hostile/commands.txt", import.meta.url), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#") && !/git|%n/.test(line))
@@ -49,10 +49,10 @@ export default {
     await visitor.go("#/chat");
     await visitor.page.getByRole("heading", { name: "What should the agent do?" }).waitFor();
     await visitor.ask("run `touch b.txt`");
-    assert.ok(has(server, "b.txt"), "without a question");
+    assert.ok(has(server, "b.txt"), "without approval");
     await visitor.say("run `touch c.txt; mkdir d`");
     await visitor.card().waitFor();
-    assert.equal(has(server, "c.txt"), false, "more than what was granted");
+    assert.equal(has(server, "c.txt"), false, "more than the rule grants");
     await visitor.go("#/settings");
     const row = visitor.page.getByRole("row", { name: /touch/ });
     await row.getByText(/sessions in/).waitFor();
@@ -84,7 +84,7 @@ export default {
   },
 
   // Seen to fail with `isRead` that begins as true.
-  "nothing can be allowed before all of a cut text was shown": {
+  "nothing can be allowed before a shortened text was shown completely": {
     script: (asked) => {
       const description = "long ".repeat(2_000);
       return lastSaid(asked).startsWith("result:")
@@ -99,7 +99,7 @@ export default {
       for (const name of [/Allow once/, /Allow for this session/, /Always/]) {
         assert.equal(await card.getByRole("button", { name }).isEnabled(), false, `${name}`);
       }
-      assert.ok(await card.getByRole("button", allow(/Deny/)).isEnabled(), "a no needs no reading");
+      assert.ok(await card.getByRole("button", allow(/Deny/)).isEnabled(), "denying does not require reading it all");
       await card.focus();
       for (const key of ["y", "s", "a"]) await visitor.page.keyboard.press(key);
       assert.equal((await server.call("GET", "/api/approvals")).items.length, 1, "keys allow nothing either");
@@ -119,7 +119,7 @@ export default {
     assert.ok(offered.every((rule) => rule.includes("(")), `${offered}`);
   },
 
-  "characters that turn text around and all arguments are on the card": {
+  "characters that reverse text and all arguments are on the card": {
     script: (asked) =>
       lastSaid(asked).startsWith("result:")
         ? "done"
@@ -147,7 +147,7 @@ export default {
     },
   },
 
-  "a plan is sent back with what is missing, and then agreed to": {
+  "a plan is rejected with a reason, and then approved": {
     script: (asked) => {
       const said = lastSaid(asked);
       const plan = (text) => ({ calls: [{ name: "ExitPlanMode", input: { plan: text } }] });
@@ -162,7 +162,7 @@ export default {
       await visitor.say("write a.txt");
       const card = visitor.card("Approve this plan?");
       await card.getByRole("heading", { name: "The plan", exact: true }).waitFor();
-      assert.equal(await card.getByRole("button", allow(/Always/)).count(), 0, "a plan is agreed to once");
+      assert.equal(await card.getByRole("button", allow(/Always/)).count(), 0, "a plan is approved once");
       await card.getByRole("button", { name: /Keep planning/ }).click();
       await card.getByLabel(/What should be different/).fill("and a test");
       await page.keyboard.press("Enter");
@@ -178,7 +178,7 @@ export default {
 
   async "a hidden page sends a browser notification that opens the inbox"({ server, visit }) {
     const visitor = await visit({ permissions: ["notifications"], stays_out: true });
-    // Whether a page is looked at cannot be changed from outside; the notification itself is not visible.
+    // Tests cannot change whether a page is visible; the notification itself is not visible to them either.
     await visitor.page.addInitScript(() => {
       window.shown = [];
       window.isAway = false;
@@ -199,7 +199,7 @@ export default {
     };
     await ask("one");
     await page.waitForFunction(() => document.title === "(1) Ostler");
-    assert.deepEqual(await page.evaluate(() => window.shown), [], "who looks at it sees it anyway");
+    assert.deepEqual(await page.evaluate(() => window.shown), [], "a visible page sends no notification");
     await page.evaluate(() => (window.isAway = true));
     await ask("two");
     await page.waitForFunction(() => window.shown.length > 0);
@@ -216,7 +216,7 @@ export default {
     await visitor.card().getByText("Why it asks:").click();
     const steps = visitor.card().getByRole("list", { name: "How this was decided" }).getByRole("listitem");
     await steps.first().waitFor();
-    assert.ok((await steps.count()) > 1, "what was looked at, and what decided");
+    assert.ok((await steps.count()) > 1, "the checked steps, and the one that decided");
     assert.equal(await steps.last().getAttribute("class"), "decided");
   },
 
@@ -300,7 +300,7 @@ export default {
     await keyboard.type('write "x" to a.txt');
     await keyboard.press("Enter");
     await visitor.card().waitFor();
-    // Out of the prompt, and on to the card.
+    // From the prompt to the card.
     await keyboard.press("Tab");
     await keyboard.press("k");
     assert.match(await focused(), /May the agent use Write/);
@@ -318,7 +318,7 @@ export default {
     await keyboard.press("y");
     await visitor.rest();
     assert.ok(has(server, "b.txt"));
-    // From one card to the next without looking for it.
+    // From one card to the next with the key alone.
     for (const name of ["c", "d"]) {
       const session = await server.call("POST", "/api/sessions", { title: name });
       await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: `write "z" to ${name}.txt` });

@@ -1,4 +1,5 @@
-// The official client and this page hear the same from our server: what both would send back is compared.
+// The official client and this page receive the same from our server: the conversations that both would send back are
+// compared.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -11,7 +12,7 @@ const { module: { Thread } } = await runnerImport("./src/agui/thread.ts");
 const { module: { toMessages } } = await runnerImport("./src/agui/items.ts");
 const { module: { frames } } = await runnerImport("./src/agui/sse.ts");
 
-/** The official client on a thread, and what the page makes of the very bytes that it is answered with. */
+/** The official client on a thread, and the page's thread from exactly the same bytes. */
 class Pair {
   constructor(server, threadId, path = "/agui") {
     this.thread = new Thread();
@@ -52,7 +53,7 @@ class Pair {
   }
 }
 
-/** Without what is not there, which is not sent; and with each result behind its call, whenever it came. */
+/** Without missing fields, which are not sent; and with each result after its call, whenever it arrived. */
 function comparable(messages) {
   const sent = JSON.parse(JSON.stringify(messages));
   const results = new Map(sent.filter((it) => it.role === "tool").map((it) => [it.toolCallId, it]));

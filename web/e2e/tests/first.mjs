@@ -13,7 +13,7 @@ export default {
     await page.getByRole("button", { name: 'write "hello world" to notes.txt' }).click();
     const card = page.getByRole("group", { name: /May the agent/ });
     await card.getByText("+hello world").waitFor();
-    assert.equal(existsSync(notes(server)), false, "nothing happens before the yes");
+    assert.equal(existsSync(notes(server)), false, "nothing happens before the approval");
     await page.waitForFunction(() => document.title === "(1) Ostler");
     await card.getByRole("button", { name: /Allow once/ }).click();
     await page.locator('.status[data-phase="idle"]').waitFor();
@@ -25,7 +25,7 @@ export default {
 
   async "an unknown code is refused and the token signs in"({ server, visit }) {
     const visitor = await visit({ stays_out: true });
-    // The browser itself notes every answer that is a refusal.
+    // The browser itself logs every response with an error status.
     visitor.excused = /401/;
     const { page } = visitor;
     await page.goto(server.url);

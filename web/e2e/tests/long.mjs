@@ -1,4 +1,4 @@
-// A session as long as they get: smoothness is measured and printed, and its preconditions are checked.
+// A very long session: smoothness is measured and printed, and its preconditions are checked.
 
 import assert from "node:assert/strict";
 import { PATIENCE } from "../browser.mjs";
@@ -7,7 +7,7 @@ import { lastSaid } from "../model.mjs";
 const PAIRS = 5_000;
 const WORDS = 600;
 
-/** Thoughts and texts make ten thousand messages; then one answer comes word by word. */
+/** Reasoning and texts make ten thousand messages; then one answer is streamed word by word. */
 function script(asked) {
   if (lastSaid(asked).startsWith("begin")) {
     const text = "Some **text** with `code` that fills a line or two, as answers do, and then some more of it.";
@@ -29,7 +29,7 @@ export default {
       await visitor.go(`#/chat/${session.id}`);
       await page.getByText(`${PAIRS - 1}: Some`).waitFor();
       const rows = () => page.locator(".row").count();
-      assert.ok((await rows()) < 60, "only what is near is drawn");
+      assert.ok((await rows()) < 60, "only rows near the viewport are drawn");
 
       await visitor.say("now tell");
       const streamed = await page.evaluate(framesUntil, `word${WORDS - 1}`);
@@ -49,7 +49,7 @@ export default {
   },
 };
 
-/** Only what does not depend on the machine is asserted; this is printed. */
+/** Figures that depend on the machine are only printed, not asserted. */
 function tell(what, frames) {
   const sorted = [...frames].sort((a, b) => a - b);
   const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))].toFixed(1);
@@ -63,10 +63,10 @@ async function over(server, run) {
     assert.ok(["queued", "running"].includes(state), `${state}: ${JSON.stringify(outcome)}`);
     await new Promise((done) => setTimeout(done, 100));
   }
-  assert.fail("the run did not come to its end");
+  assert.fail("the run did not end");
 }
 
-/** How long each frame takes until a text is there. */
+/** How long each frame takes until a text appears. */
 async function framesUntil(text) {
   const box = document.querySelector(".list");
   const frames = [];
@@ -93,7 +93,7 @@ async function scrollOn() {
   return frames;
 }
 
-/** Scrolls from the end to the beginning and says how long each frame took. */
+/** Scrolls from the end to the beginning and returns how long each frame took. */
 async function scrollThrough() {
   const box = document.querySelector(".scroll");
   const frames = [];
@@ -104,7 +104,7 @@ async function scrollThrough() {
     frames.push(now - before);
     before = now;
   }
-  // Rows that were guessed are measured when they come into view, and may push the beginning away.
+  // Estimated rows are measured when they come into view, which may move the beginning.
   for (let times = 0; times < 10; times += 1) {
     box.scrollTop = 0;
     await new Promise(requestAnimationFrame);

@@ -7,7 +7,7 @@ import { gzipSync } from "node:zlib";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 async function check(visitor, what) {
-  // Put in by the debugger, which no policy of the page forbids.
+  // Inserted by the debugger, which the page's policy does not forbid.
   await visitor.page.evaluate(AXE);
   const { violations } = await visitor.page.evaluate(() => window.axe.run());
   const found = violations.map((it) => `${it.id}: ${it.help}\n  ${it.nodes.map((node) => `${node.html}\n  ${node.failureSummary}`).join("\n  ")}`);
@@ -34,7 +34,7 @@ async function tour(visitor, each) {
     await visitor.go(`#/${place}`);
     await visitor.page.locator("main h1").waitFor();
     await visitor.page.waitForLoadState("networkidle");
-    // What is folded is looked at too.
+    // Collapsed parts are checked too.
     for (const folded of await visitor.page.locator("main details:not(.menu) > summary").all()) await folded.click();
     await visitor.page.waitForLoadState("networkidle");
     await each(place);
@@ -138,7 +138,7 @@ export default {
     await text.locator("code .hljs-keyword").waitFor();
     const found = await text.evaluate((root) => [...root.querySelectorAll("*")].map((it) => [it.tagName, ...it.getAttributeNames()].join(" ")));
     const harmless = /^(P|STRONG|CODE( class( data-coloured)?)?|PRE|SPAN class|A( href)?( target rel)?)$/;
-    assert.deepEqual(found.filter((it) => !harmless.test(it)), [], "only what Markdown is made of");
+    assert.deepEqual(found.filter((it) => !harmless.test(it)), [], "only elements of Markdown");
     assert.equal(await text.locator('a[href^="javascript"]').count(), 0);
     await text.getByText("<script>window.evil = 1</script>").waitFor();
     assert.equal(await text.getByRole("link", { name: "link" }).getAttribute("rel"), "noopener noreferrer");

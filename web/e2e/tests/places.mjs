@@ -56,7 +56,7 @@ export default {
 
   async "a value that the server refuses is reported at its field"({ server, visit }) {
     const visitor = await visit();
-    // The refusal is what is tested, and the browser notes every one.
+    // The refusal is tested on purpose, and the browser logs it.
     visitor.excused = /400|422/;
     const refused = { error: { code: "invalid", message: "Ann is not at home", field: "inputValues.who" } };
     await visitor.page.route("**/api/tasks", (route) =>
@@ -72,7 +72,7 @@ export default {
 
   async "a schedule shows its next times and can be paused"({ visit }) {
     const visitor = await visit();
-    // A time that makes no sense is refused on purpose.
+    // An invalid time is refused on purpose.
     visitor.excused = /400|422/;
     const { page } = visitor;
     await visitor.go("#/schedules");
@@ -108,7 +108,7 @@ export default {
     await rows.first().getByText("An old one").waitFor();
   },
 
-  "what was used is shown in figures, charts and tables, and how full the conversation is": {
+  "usage is shown in figures, charts and tables, with how full the context window is": {
     script: (asked) => (lastSaid(asked).startsWith("result:") ? "There it is." : { text: "I look.", calls: [{ name: "Glob", input: { pattern: "*" } }] }),
     async run({ visit }) {
       const visitor = await visit();
@@ -153,7 +153,7 @@ export default {
     const group = edit.getByRole("group", { name: "Rewind files" });
     await group.getByText(/README\.md/).waitFor();
     await group.getByText(/notes\.txt/).waitFor();
-    assert.match(read("README.md"), /Something/, "nothing happens before the yes");
+    assert.match(read("README.md"), /Something/, "nothing happens before the confirmation");
     await group.getByRole("button", { name: "Rewind files" }).click();
     await page.getByText("2 files are restored.").waitFor();
     assert.match(read("README.md"), /Nothing yet/);
@@ -164,7 +164,7 @@ export default {
     const visitor = await visit();
     const { page } = visitor;
     const { id } = await server.call("POST", "/api/sessions", { title: "Shared" });
-    // An application that shares its state has a server of its own in the engine.
+    // An application that shares its state has a separate server in the engine.
     const messages = [{ id: "m", role: "user", content: "list the files" }];
     const input = { threadId: id, runId: "r", messages, tools: [], context: [], state: { a: 1 }, forwardedProps: {} };
     const headers = { authorization: `Bearer ${server.token}`, "content-type": "application/json" };
@@ -215,7 +215,7 @@ export default {
       const asked = ["/api/auth/me", "/api/sessions", "/openapi.json"].map((path) => fetch(path));
       return (await Promise.all(asked)).map((it) => it.status);
     });
-    assert.deepEqual(statuses, [401, 401, 401], "the cookie alone is worth nothing");
+    assert.deepEqual(statuses, [401, 401, 401], "the cookie alone is not enough");
     await page.reload();
     await page.getByLabel("Code or token").waitFor();
   },
@@ -259,7 +259,7 @@ export default {
     await row.getByRole("button", { name: "Create token" }).click();
     const token = await visitor.page.getByText("shown this once").locator("xpath=..").locator("code").textContent();
     const ann = await visit({ stays_out: true });
-    // A token is first taken for a code, which the server refuses.
+    // A token is first tried as a code, which the server refuses.
     ann.excused = /401/;
     await ann.page.goto(server.url);
     await ann.page.getByLabel("Code or token").fill(token);

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { lastSaid } from "../model.mjs";
 
-/** A command that the server of the tests allows, and that ends when the test says so. */
+/** A command that the server of the tests allows, and that ends when the test releases it. */
 const GATE = "run `until [ -e go ]; do sleep 0.05; done; echo passed`";
 const pass = (server) => writeFileSync(join(server.workspace, "go"), "");
 
@@ -78,7 +78,7 @@ export default {
     await agent(later, "Nothing yet.").waitFor();
     await later.ask("list the files");
     assert.equal(await later.page.getByRole("article", { name: "You" }).count(), 2);
-    // The first browser did nothing and sees it all the same.
+    // The first browser did nothing and still sees it.
     await visitor.page.getByRole("article", { name: "You" }).filter({ hasText: "list the files" }).waitFor();
   },
 
@@ -98,7 +98,7 @@ export default {
       await said.filter({ hasText: text }).waitFor();
       await visitor.rest();
     };
-    // The same was said twice; the second one is meant.
+    // The same prompt was sent twice; this is the second one.
     await instead(2, "how many files are there");
     const copy = ["read README.md", "list the files", "how many files are there"];
     assert.deepEqual(await said.locator("p").allTextContents(), copy);
@@ -108,12 +108,12 @@ export default {
     await page.getByRole("link", { name: "forked" }).click();
     await page.waitForURL(original);
     await said.filter({ hasText: "list the files" }).nth(1).waitFor();
-    assert.deepEqual(await said.locator("p").allTextContents(), ["read README.md", "list the files", "list the files"], "the original is as it was");
+    assert.deepEqual(await said.locator("p").allTextContents(), ["read README.md", "list the files", "list the files"], "the original is unchanged");
     await page.getByRole("main").getByLabel("Session menu").click();
     await page.getByRole("button", { name: "Fork" }).click();
     await page.getByText("This is a copy.").waitFor();
     await said.nth(2).waitFor();
-    // In a copy one can go back to what was said before it was one.
+    // A fork can go back to prompts from before it was made.
     await instead(1, "what is in README.md");
     assert.deepEqual(await said.locator("p").allTextContents(), ["read README.md", "what is in README.md"]);
     assert.equal((await server.call("GET", "/api/sessions")).items.length, 4);
@@ -158,7 +158,7 @@ export default {
     },
     async run({ server, visit }) {
       const visitor = await visit();
-      // The browser itself notes connections that fail while there is no server.
+      // The browser itself logs connections that fail while there is no server.
       visitor.excused = /ERR_|401|WebSocket/;
       await visitor.say(`in ${server.workspace}: write it down`);
       await visitor.card().getByText("+kept").waitFor();
@@ -173,10 +173,10 @@ export default {
       await agent(visitor, "It is written.").waitFor();
       await visitor.rest();
       assert.equal(readFileSync(join(server.workspace, "a.txt"), "utf8"), "kept");
-      assert.equal(await visitor.card().count(), 0, "one yes is enough");
+      assert.equal(await visitor.card().count(), 0, "one approval is enough");
     },
   },
 };
 
-/** Where the agent works, as the first prompt said. */
+/** The agent's folder, from the first prompt. */
 const folder = ({ messages }) => /in (\S+): write/.exec(JSON.stringify(messages))[1];

@@ -77,7 +77,7 @@ export default {
     await visitor.page.getByRole("article", { name: "You" }).getByRole("img").waitFor();
   },
 
-  "a PDF and a text are attached and reach the model; what it cannot read is refused": {
+  "a PDF and a text are attached and reach the model; other files are refused": {
     script: ({ messages }) => {
       const documents = messages.at(-1).content.filter((it) => it.type === "document");
       return `Seen: ${documents.map((it) => `${it.title} as ${it.source.media_type}: ${it.source.data}`).join("; ")}`;
@@ -169,7 +169,7 @@ export default {
     await visitor.rest();
     const [session] = (await server.call("GET", "/api/sessions")).items;
     const { items } = await server.call("GET", `/api/sessions/${session.id}/runs`);
-    assert.equal(items.length, 1, "no run of its own");
+    assert.equal(items.length, 1, "no separate run");
     await visitor.page.reload();
     await said(visitor).waitFor();
     for (const who of [visitor, other]) assert.equal(await said(who).count(), 1, "shown once");

@@ -26,7 +26,7 @@ export function typed(text: string, cursor: number): Typed | undefined {
   return file ? { kind: "file", word: file[1]!, from: before.length - file[1]!.length - 1 } : undefined;
 }
 
-/** The text with an offer in the place of the word, and where the cursor is then. */
+/** The text with a completion in place of the word, and the new position of the cursor. */
 export function taken(text: string, { from, word }: Typed, offer: Offer): { text: string; cursor: number } {
   const rest = text.slice(from + 1 + word.length).replace(/^ /, "");
   // A folder is completed further; everything else is complete.

@@ -7,7 +7,7 @@ use super::Finding;
 pub(super) const PAGE: &str = "docs/attacks.md";
 
 /// The columns of every table on the page.
-const COLUMNS: [&str; 5] = ["attack", "doors", "what happens", "test", "mutant"];
+const COLUMNS: [&str; 5] = ["attack", "entry points", "what happens", "test", "mutant"];
 
 /// Rows that do not prove what they claim. `sources` are all Rust files, by their paths.
 pub(super) fn check(page: &str, sources: &[(String, String)]) -> Vec<Finding> {
@@ -91,7 +91,10 @@ mod tests {
     #[test]
     fn a_row_without_a_tried_test_is_reported_with_its_line() {
         for (page, lines) in [
-            ("| attack | doors | what happens | test | mutant |\n|---|---|---|---|---|", vec![]),
+            (
+                "| attack | entry points | what happens | test | mutant |\n|---|---|---|---|---|",
+                vec![],
+            ),
             ("| x | REST | 401 | `door::tests::it_holds` | m |", vec![]),
             ("| x | REST | 401 | `door::it_is_checked`, `0.0.0.0`, `a b::c` | m |", vec![]),
             ("text\n| x | REST | 401 | `door::tests::it_fails` | m |", vec![2]),

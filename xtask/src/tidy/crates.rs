@@ -69,7 +69,7 @@ fn is_ours(name: &str) -> bool {
     name == "ostler" || name.starts_with("ostler-")
 }
 
-/// What a manifest depends on outside of tests, as far as it is ours.
+/// Our own crates that a manifest depends on outside of tests.
 fn dependencies(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != "[dependencies]").skip(1);
     let names = lines

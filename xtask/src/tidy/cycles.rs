@@ -19,7 +19,7 @@ const ALLOWED: &[(&str, usize, &str)] = &[
     (
         "ostler-proto",
         3,
-        "frames, control requests and hooks contain each other, as the protocol has them",
+        "frames, control requests and hooks contain each other, as in the protocol",
     ),
 ];
 

@@ -9,14 +9,14 @@ const MAY_BE_LONG: &[(&str, &str)] = &[];
 
 /// Where printing is allowed, with the reason. Elsewhere it could end up between the frames on stdout.
 const MAY_PRINT: &[(&str, &str)] = &[
-    ("xtask/", "talks to a person"),
-    ("bench/", "talks to a person"),
-    ("conformance/", "talks to a person"),
-    ("fuzz/", "talks to a person"),
+    ("xtask/", "prints for people"),
+    ("bench/", "prints for people"),
+    ("conformance/", "prints for people"),
+    ("fuzz/", "prints for people"),
     ("/tests/", "captured by the test runner"),
     ("/examples/", "shows its result"),
-    ("/benches/", "talks to a person"),
-    ("/build.rs", "talks to cargo"),
+    ("/benches/", "prints for people"),
+    ("/build.rs", "prints for cargo"),
 ];
 
 /// Split, so that this file passes its own check.

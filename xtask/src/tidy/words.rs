@@ -1,14 +1,14 @@
-//! Phrases that need a second reading. Each may be left in a number of places, which is only ever lowered.
+//! Phrases that need a second reading. Each may remain in a number of places, which is only ever lowered.
 //!
-//! Upper and lower case count alike. A line with `plain-english: ` and a reason after it does not count, and neither does a
-//! phrase inside one of [`RIGHT`].
+//! Upper and lower case count alike. A line with `plain-english: ` and a reason after it does not count, and neither
+//! does a phrase inside one of [`RIGHT`].
 
 use super::Finding;
 
-/// What escapes a line.
+/// Exempts a line.
 const ESCAPE: &str = "plain-english: ";
 
-/// The phrase, how many places may be left, and what to write instead.
+/// The phrase, in how many places it may remain, and what to write instead.
 const LEFT: &[(&str, usize, &str)] = &[
     ("is none", 10, "is missing, is not a valid …"),
     ("anew", 9, "again"),
@@ -37,7 +37,7 @@ const RIGHT: &[&str] =
 /// The rule itself, and quoted text.
 const EXEMPT: &[&str] = &["xtask/src/tidy/words.rs", "fixtures/", "LICENSE"];
 
-/// Phrases that are in more places than may be left.
+/// Reports phrases that are in more places than allowed.
 pub(super) fn check(texts: &[(String, String)]) -> Vec<Finding> {
     check_with(texts, LEFT)
 }
@@ -49,7 +49,7 @@ fn check_with(texts: &[(String, String)], left: &[(&str, usize, &str)]) -> Vec<F
         let count: usize = counted.iter().map(|text| places(text, phrase)).sum();
         (count > *most).then(|| {
             let message = format!(
-                "{phrase:?} is in {count} places and may be left in {most}: write {instead} in what you added, \
+                "{phrase:?} is in {count} places and may remain in {most}: write {instead} in your change, \
                  or add `{ESCAPE}reason` to that line"
             );
             Finding::new("xtask/src/tidy/words.rs", 1, message)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn more_places_than_may_be_left_are_reported_with_the_better_word() {
+    fn more_places_than_allowed_are_reported_with_the_better_word() {
         let texts = [
             ("a.rs".to_owned(), "anew anew".to_owned()),
             ("fixtures/x".to_owned(), "anew".to_owned()),

@@ -412,7 +412,7 @@ async fn a_host_calls_a_tool_itself_unless_a_rule_forbids_it() {
     // With the permissions of the session nobody is there to be asked.
     let mut checked = call("mcp__shell__greet");
     checked["check_permissions"] = json!(true);
-    assert!(talk.refused(checked).contains("Nobody can be asked"));
+    assert!(talk.refused(checked).contains("No user is available"));
     assert_eq!(api.requests().len(), 0, "the model hears nothing of it");
     talk.end();
 }

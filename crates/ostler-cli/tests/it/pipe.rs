@@ -86,7 +86,7 @@ fn frames_go_in_and_out() {
 fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
     let ostler = Ostler::new().args(&["-p", "write \"x\" to new.txt"]);
     let ran = ostler.type_lines(&[]);
-    assert!(ran.stdout.contains("Nobody can be asked"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("No user is available"), "{}", ran.stdout);
     assert!(!ostler.path("new.txt").exists());
 
     let ostler =
@@ -94,7 +94,7 @@ fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
     let prompt =
         json!({"type": "user", "message": {"role": "user", "content": "write \"x\" to new.txt"}});
     let ran = ostler.type_lines(&[&prompt.to_string()]);
-    assert!(ran.stdout.contains("Nobody can be asked"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("No user is available"), "{}", ran.stdout);
     assert!(!ostler.path("new.txt").exists());
     // One that wanted to answer, and is gone.
     let ostler = ostler.args(&["--permission-prompt-tool", "stdio"]);

@@ -120,7 +120,7 @@ async fn the_sdk_gives_prices_to_both_of_our_engines() {
             .env("ANTHROPIC_API_KEY", "any")
             .env("HOME", home.path().display().to_string());
         let error = prompt("hello", options.clone()).await.unwrap_err().to_string();
-        assert!(error.contains("price of the model mine is not known"), "{error}");
+        assert!(error.contains("price of the model mine is unknown"), "{error}");
         let priced = options.clone().model_price("mine", ModelPrice::new(3.0, 15.0));
         let error = prompt("hello", priced).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Budget, "{error:?}");

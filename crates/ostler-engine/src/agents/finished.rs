@@ -15,7 +15,7 @@ const MOST_REMEMBERED: usize = 16;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FinishedSubagents(Arc<Mutex<VecDeque<FinishedSubagent>>>);
 
-/// What is left of a subagent.
+/// What is needed to resume a subagent.
 #[derive(Clone, Debug)]
 pub(crate) struct FinishedSubagent {
     pub(crate) id: AgentId,
@@ -33,7 +33,7 @@ impl FinishedSubagents {
         }
     }
 
-    /// Takes one out, so that it is resumed only once.
+    /// Removes and returns one, so that it is resumed only once.
     pub(crate) fn take(&self, id: &str) -> Option<FinishedSubagent> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = all.iter().position(|finished| finished.id.as_str() == id)?;

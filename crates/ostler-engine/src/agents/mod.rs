@@ -1,9 +1,9 @@
-//! Subagents: pieces of work handed to a conversation of its own.
+//! Subagents: pieces of work, each handed to a separate conversation.
 //!
-//! A subagent is a turn in a conversation that begins with its task. Its kind says which model, tools and system
-//! prompt it has; its permissions are its parent's or less (`narrow.rs` of `permission/`), and it has no tool to make
-//! further subagents. Every one is a task (`tasks/`): the conversation waits for it or continues without it, and the host
-//! can stop it either way.
+//! A subagent is a turn in a conversation that begins with its task. Its kind says which model, tools and system prompt
+//! it has; its permissions are its parent's or less (`narrow.rs` of `permission/`), and it has no tool to make further
+//! subagents. Every one is a task (`tasks/`): the conversation waits for it or continues without it, and the host can
+//! stop it either way.
 
 mod finished;
 mod report;
@@ -21,19 +21,19 @@ pub(crate) use self::tool::Agent;
 use crate::call::Tools;
 use crate::library::{AgentKind, Library, Origin};
 
-/// The kind of subagent there is without any file.
+/// The built-in kind of subagent, which needs no file.
 pub(crate) const GENERAL: &str = "general-purpose";
-/// What the tool that makes subagents is called.
+/// The name of the tool that starts subagents.
 pub(crate) const NAME: &str = "Agent";
-/// What it was called once; models, rules and hosts may still say so.
+/// Its older name; models, rules and hosts may still use it.
 pub(crate) const OLD_NAME: &str = "Task";
 
-/// Whether a name is that of the tool that makes subagents.
+/// Whether a name is one of the two names of the tool that starts subagents.
 pub(crate) fn is_name(name: &str) -> bool {
     matches!(name, NAME | OLD_NAME)
 }
 
-/// A call as it is meant: the tool for subagents goes by an older name too.
+/// The call with the tool's current name, if it uses the older name of the tool that starts subagents.
 pub(crate) fn by_name(call: &ToolUseBlock, tools: &Tools) -> ToolUseBlock {
     let mut call = call.clone();
     if call.name == OLD_NAME && !tools.contains_key(OLD_NAME) && tools.contains_key(NAME) {

@@ -1,4 +1,4 @@
-//! What comes of a subagent: words for the model, and the published output for programs.
+//! The report of a subagent: text for the model, and the published output for programs.
 
 use ostler_proto::AgentId;
 use ostler_proto::api::{ContentBlock, Usage};
@@ -19,7 +19,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// What a finished turn means.
+    /// The report of a finished turn.
     pub(super) fn of(finished: &TurnOutcome) -> Self {
         let text = &finished.text;
         let failed = |text: String| Self { outcome: TaskOutcome::Failed, text };
@@ -31,18 +31,20 @@ impl Report {
                 Self { outcome: TaskOutcome::Stopped, text: "it was stopped".to_owned() }
             }
             Ending::MaxTurns | Ending::OverLimit(_) | Ending::SchemaMissed => {
-                failed(format!("it reached a limit; its last words: {text}"))
+                failed(format!("it reached a limit; its last message: {text}"))
             }
-            // Commands are for the user, who does not speak here.
+            // Only users call commands, and a subagent's prompts do not come from a user.
             Ending::Refused | Ending::Command { .. } => {
                 failed("it got no answer from the model".to_owned())
             }
-            Ending::MaxOutputTokens => failed("it answered at too great a length".to_owned()),
+            Ending::MaxOutputTokens => {
+                failed("its answer was longer than the model may write".to_owned())
+            }
             Ending::Failed(error) => failed(format!("it failed: {error}")),
         }
     }
 
-    /// The same for the host.
+    /// The report for the host.
     pub(super) fn ended(&self, subagent: &SubagentIdentity) -> TaskResult {
         let (outcome, summary) = (self.outcome.clone(), self.text.clone());
         TaskResult { outcome, summary, effort: Some(subagent.effort()) }
@@ -57,7 +59,7 @@ pub(super) struct Author<'a> {
     pub(super) model: &'a str,
 }
 
-/// What the conversation that waited for it reads.
+/// The tool result for the conversation that waited for the subagent.
 pub(super) fn output(
     report: Report,
     author: &Author<'_>,
@@ -82,6 +84,6 @@ pub(super) fn output(
         "totalToolUseCount": effort.n_tool_calls,
         "usage": whole_usage(usage.clone()),
     });
-    let note = format!("[agent {id}; to go on with it, give its id as `resume`]");
+    let note = format!("[agent {id}; to continue it, pass its id as `resume`]");
     Ok(ToolOutput::blocks(vec![ContentBlock::text(text), ContentBlock::text(note)], structured))
 }

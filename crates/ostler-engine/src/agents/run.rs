@@ -27,7 +27,7 @@ pub(super) struct SubagentOverrides {
     pub(super) max_turns: Option<u64>,
 }
 
-/// The context of a subagent. Waits for servers that still connect.
+/// The context of a subagent. Waits for MCP servers that still connect.
 pub(super) async fn below(
     parent: &TurnContext,
     kind: &AgentKind,
@@ -52,7 +52,7 @@ pub(super) async fn below(
     context.set_permissions(context.permissions.with_narrowing(narrowing));
     context.set_deadline(None);
     context.context_usage = ContextUsage::default();
-    // The frames of its parent name the prompts that are answered.
+    // Only the frames of its parent name the prompts that are answered.
     context.answering = Arc::default();
     context
 }
@@ -98,7 +98,7 @@ fn system(parent: &TurnContext, definition: &AgentDefinition) -> String {
     context::agent_prompt(&parent.cx.cwd, &definition.prompt, reminder, memory)
 }
 
-/// The same without some of the tools.
+/// The context without some of the tools.
 fn without_tools(context: &TurnContext, is_out: impl Fn(&str) -> bool) -> TurnContext {
     let mut tools = (*context.tools).clone();
     tools.retain(|name, _| !is_out(name));
@@ -107,7 +107,7 @@ fn without_tools(context: &TurnContext, is_out: impl Fn(&str) -> bool) -> TurnCo
     TurnContext { tools: Arc::new(tools), specs: Arc::new(specs), ..context.clone() }
 }
 
-/// Whether an agent has a tool, as far as its definition says.
+/// Whether an agent's definition gives it a tool.
 pub(crate) fn has_tool(definition: &AgentDefinition, tool: &str) -> bool {
     let names = |rule: &String| names_tool(rule, tool);
     let is_listed = definition.tools.as_ref().is_none_or(|tools| tools.iter().any(names));
@@ -127,11 +127,11 @@ fn names_tool(rule: &str, tool: &str) -> bool {
         || (is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__")))
 }
 
-/// What its definition takes away, in addition to what is taken away already.
+/// The narrowing of its definition, in addition to an earlier one.
 fn narrowed(before: &Narrowing, definition: &AgentDefinition) -> Narrowing {
     let some_calls = definition.disallowed_tools.iter().flatten().filter(|it| it.contains('('));
     let deny = some_calls.map(|rule| {
-        // What cannot be understood as some calls takes away all of them.
+        // An entry that is not a valid rule takes away all calls of the tool.
         let whole = || Rule::whole(rule.split('(').next().unwrap_or_default().trim());
         rule.parse().unwrap_or_else(|_| whole())
     });
@@ -141,8 +141,8 @@ fn narrowed(before: &Narrowing, definition: &AgentDefinition) -> Narrowing {
     narrowing
 }
 
-/// The entries of its list of tools that leave only some calls of a tool. A tool that is listed as a whole, too, is not
-/// limited. An entry that cannot be understood leaves no call.
+/// The entries of its list of tools that allow only some calls of a tool. A tool that is also listed as a whole is not
+/// limited. An entry that is not a valid rule allows no call.
 fn only(definition: &AgentDefinition) -> Vec<Rule> {
     let listed: Vec<&String> = definition.tools.iter().flatten().collect();
     let is_whole = |tool: &str| listed.iter().any(|it| it.trim() == tool || it.trim() == "*");
@@ -184,24 +184,24 @@ mod tests {
         }
         assert!(has_tool(&with(None, &["Bash(rm:*)"]), "Bash"), "only some calls are taken away");
         assert!(!has_tool(&with(None, &["Bash"]), "Bash"));
-        assert!(!has_tool(&with(Some(&[]), &[]), "Read"), "an empty list is none");
+        assert!(!has_tool(&with(Some(&[]), &[]), "Read"), "an empty list means no tools");
         assert!(has_tool(&with(Some(&["*"]), &["Task"]), "Read"));
         assert!(!has_tool(&with(Some(&["*"]), &["Task"]), "Agent"));
     }
 
     #[test]
-    fn what_is_taken_away_in_part_becomes_a_rule_that_denies() {
+    fn a_disallowed_tool_with_content_becomes_a_deny_rule() {
         let definition = with(None, &["Bash(rm:*)", "Read", "Edit(!x)"]);
         let narrowing = narrowed(&Narrowing::default(), &definition);
         assert_eq!(narrowing.deny, [Rule::with("Bash", "rm:*"), Rule::whole("Edit")]);
     }
 
     #[test]
-    fn a_list_of_tools_with_content_leaves_only_those_calls() {
+    fn a_tool_listed_with_content_is_limited_to_those_calls() {
         let of = |tools: &[&str]| only(&with(Some(tools), &[]));
         assert_eq!(of(&["Bash(git:*)", "Read"]), [Rule::with("Bash", "git:*")]);
-        assert_eq!(of(&["Bash(git:*)", "Bash"]), [], "the whole tool is listed, too");
+        assert_eq!(of(&["Bash(git:*)", "Bash"]), [], "the whole tool is also listed");
         assert_eq!(of(&["Bash(*)"]), []);
-        assert_eq!(of(&["Bash(git"]).len(), 1, "what cannot be understood leaves no call");
+        assert_eq!(of(&["Bash(git"]).len(), 1, "an invalid entry allows no call");
     }
 }

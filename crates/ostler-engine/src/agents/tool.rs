@@ -29,14 +29,14 @@ use crate::store::AgentMeta;
 use crate::tasks::{AgentTask, Task, TaskResult};
 use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
 
-/// What is shown of a kind's description: it is paid for with every request.
+/// The most characters of a kind's description: every request pays for it.
 const MAX_DESCRIPTION: usize = 300;
 
-/// The tool, with the world its subagents live in.
+/// The tool, with the context that its subagents start from.
 pub(crate) struct Agent(TurnContext);
 
 impl Agent {
-    /// The tool as the model sees it, with the kinds of subagents there are.
+    /// The tool as the model sees it: its description lists all kinds of subagents.
     pub(crate) fn offered(context: TurnContext) -> Arc<dyn AnyTool> {
         let description = description(&context.library);
         Arc::new(Described::new(Self(context), description))
@@ -62,9 +62,9 @@ pub(crate) struct Args {
     subagent_type: Option<String>,
     /// Another model: `haiku`, `sonnet`, `opus`.
     model: Option<String>,
-    /// Go on without waiting; its report comes by itself.
+    /// Continue without waiting; its report comes by itself.
     run_in_background: Option<bool>,
-    /// The id of an earlier subagent that is to go on, with this as its next prompt.
+    /// The id of an earlier subagent to resume, with this as its next prompt.
     resume: Option<String>,
     #[schemars(skip)]
     effort: Option<String>,
@@ -122,7 +122,9 @@ impl Agent {
         let agent = AgentTask { kind: kind.name.clone(), prompt: prompt.clone(), in_background };
         let task = Task::agent(&cx.call, &cx.scratch, id.as_str(), &args.description, agent)
             .map_err(|error| {
-                ToolError::Failed(format!("there is no room for a subagent's output: {error}"))
+                ToolError::Failed(format!(
+                    "the file for the subagent's output cannot be created: {error}"
+                ))
             })?;
         let (conversation, transcript) =
             earlier.map_or_else(Default::default, |it| (it.conversation, it.transcript));
@@ -145,16 +147,15 @@ impl Agent {
         outbox.transcript = transcript
             .or_else(|| outbox.transcript.as_ref().and_then(|main| main.subagent(&id, &meta)));
         context.set_outbox(outbox);
-        // What runs in the background continues when the turn is interrupted. What is waited for ends with the call
-        // that waits, and may be put into the background.
+        // A subagent in the background continues when the turn is interrupted. One that a call waits for ends with the
+        // call, unless it is moved to the background.
         context.cx.cancelled = CancellationToken::new();
         Ok(SubagentRun { id, context, kind, prompt, conversation, task })
     }
 
     fn earlier(&self, id: &str) -> Result<FinishedSubagent, ToolError> {
         self.0.finished_subagents.take(id).ok_or_else(|| {
-            let words =
-                format!("there is no finished subagent {id} to go on with; start a new one");
+            let words = format!("there is no finished subagent {id} to resume; start a new one");
             ToolError::Refused(words)
         })
     }
@@ -178,10 +179,10 @@ struct SubagentRun {
 
 impl SubagentRun {
     fn subagent(&self) -> &SubagentIdentity {
-        self.context.outbox.subagent.as_ref().expect("a subagent speaks as one")
+        self.context.outbox.subagent.as_ref().expect("the outbox belongs to a subagent")
     }
 
-    /// What the conversation reads that does not wait.
+    /// The tool result for a conversation that does not wait.
     fn launched(&self) -> ToolOutput {
         let output_file = self.task.output_file.display().to_string();
         let structured = json!({
@@ -202,7 +203,7 @@ impl SubagentRun {
         ToolOutput::blocks(vec![ContentBlock::text(text)], structured)
     }
 
-    /// Begins, and does not wait.
+    /// Starts the subagent and does not wait for it.
     async fn launch(self) -> Result<ToolOutput, ToolError> {
         let (stop, tasks) = (self.context.cx.cancelled.clone(), self.context.cx.tasks.clone());
         let (task, launched) = (self.task.clone(), self.launched());
@@ -211,12 +212,12 @@ impl SubagentRun {
         Ok(launched)
     }
 
-    /// Begins, and waits for the end, unless the host moves it to the background. Dropping the future stops
-    /// the subagent, which then says no more.
+    /// Starts the subagent and waits for its end, unless the host moves it to the background. Dropping the future stops
+    /// the subagent; the host receives no more frames of it.
     async fn carry_out(self) -> Result<ToolOutput, ToolError> {
         let (stop, tasks) = (self.context.cx.cancelled.clone(), self.context.cx.tasks.clone());
         let guard = stop.clone().drop_guard();
-        // Dropped before the guard: the host is not sent what it says about being stopped.
+        // Dropped before the guard: the host receives no frames about its being stopped.
         let mut hush = Hush(self.context.outbox.subagent.clone());
         let (task, launched) = (self.task.clone(), self.launched());
         let promotion = tasks.promotion(&task.call);
@@ -242,7 +243,9 @@ impl SubagentRun {
             }
         }
         guard.disarm();
-        let lost = || Err(ToolError::Failed("the subagent broke down".to_owned()));
+        let lost = || {
+            Err(ToolError::Failed("the subagent failed with a panic, which is a bug".to_owned()))
+        };
         answered.await.unwrap_or_else(|_| lost())
     }
 
@@ -254,7 +257,7 @@ impl SubagentRun {
             false => Vec::new(),
         };
         blocks.push(ContentBlock::text(prompt.as_str()));
-        let subagent = outbox.subagent.clone().expect("a subagent speaks as one");
+        let subagent = outbox.subagent.clone().expect("the outbox belongs to a subagent");
         // A host that waits sees the prompt; for background tasks it is in `task_started`.
         match subagent.is_in_background() {
             true => outbox.record_prompt(blocks.clone()).await,
@@ -287,17 +290,17 @@ impl SubagentRun {
     }
 }
 
-/// An id that follows from the call, so that a run that is played again says the same things.
+/// An id that follows from the call, so that a replayed run has the same ids.
 fn new_id(cx: &ToolCx) -> AgentId {
     let id = format!("a{:.16x}", Sha256::digest(cx.call.as_str()));
-    // An API may use the id of a call twice; subagents must not be taken for one another.
+    // An API may use the id of a call twice; two subagents must not share an id.
     match cx.tasks.get(&id.as_str().into()) {
         None => id.into(),
         Some(_) => format!("a{}", &uuid::Uuid::new_v4().simple().to_string()[..16]).into(),
     }
 }
 
-/// The skills that a kind begins with.
+/// The texts of the skills that a kind of subagent begins with.
 async fn preloaded(library: &Library, kind: &AgentKind) -> Vec<ContentBlock> {
     let names = kind.definition.skills.iter().flatten();
     let skills: Vec<_> = names.filter_map(|name| library.command(name).cloned()).collect();

@@ -1,12 +1,11 @@
 //! The answer to a permission question, and what becomes of a call that the answer changed.
 //!
 //! An answer may change the input. The changed call is decided again before anything that came with the answer takes
-//! effect: a deny refuses it in spite of the yes. A host, a person or the permission prompt tool has been asked and may
-//! say yes to everything else. A hook stands in for a permission only: where its changed call needs a person, the
-//! person is asked.
+//! effect: a deny rule refuses it although the answer is yes. A host, a person or the permission prompt tool may allow
+//! everything else. A hook may not: where the call that it changed needs a person, the person is asked.
 //!
-//! PreToolUse hooks see the call as it would run: where an answer changed it, they run again. What they change then is
-//! decided like what they change before a question, and asked about if need be.
+//! PreToolUse hooks see the call as it would run: where an answer changed it, they run again. A change that they make
+//! then is decided like a change before the question, and may lead to another question.
 
 use ostler_proto::control::{AskHost, CanUseTool, DecisionReasonType};
 use ostler_proto::hook::{HookEvent, PermissionRequestDecision};
@@ -39,14 +38,14 @@ pub(super) struct ApprovedCall {
     pub(super) remarks: Remarks,
 }
 
-/// What PreToolUse hooks said about a call that an answer changed, besides yes and no.
+/// What PreToolUse hooks add to a call that an answer changed, in addition to yes or no.
 #[derive(Default)]
 pub(super) struct Remarks {
     pub(super) context: Vec<String>,
     pub(super) stop: Option<String>,
 }
 
-/// How often answers may change a call. Each change is for the hooks to see, and may lead to another question.
+/// How often answers may change a call. Hooks see each change, which may lead to another question.
 const MOST_CHANGES: usize = 3;
 
 /// Who gave an answer.
@@ -56,10 +55,10 @@ enum AnsweredBy {
     Hook,
 }
 
-/// Asks until a call is settled: once, or again where hooks changed it into one that requires approval of its own.
+/// Asks until a call is decided: once, or again where hooks changed it into one that requires another approval.
 ///
 /// # Errors
-/// When the answer, a rule or the mode refuses it.
+/// When the answer, a rule or the mode refuses the call.
 pub(super) async fn ask_until_settled(
     at: &CallContext<'_>,
     asked: PendingCall,
@@ -103,7 +102,7 @@ pub(super) async fn ask_until_settled(
             let outcome = Outcome::Ask;
             again = Decision { outcome, reason: reason.clone(), reason_type, suggestions, ..again };
         }
-        // The mode may have changed while the question was open; a yes to exactly this call counts all the same.
+        // The mode may have changed while the question was open; a yes to exactly this call still counts.
         let is_refused = is_changed || again.reason_type == DecisionReasonType::Rule;
         match again.outcome {
             Outcome::Deny if is_refused => {
@@ -131,7 +130,7 @@ pub(super) async fn ask_until_settled(
     ))
 }
 
-/// What PreToolUse hooks say to a call that an answer changed, if it is not a no.
+/// How PreToolUse hooks react to a call that an answer changed, if they do not deny it.
 enum HookReaction {
     /// They changed it once more.
     Changed,
@@ -169,7 +168,7 @@ async fn show_hooks(
     }
 }
 
-/// The answer changed the call into one that is denied, or it is denied since.
+/// Refuses a call that the answer changed into a denied one, or that is denied by now.
 async fn refuse_answer(
     at: &CallContext<'_>,
     input: &Value,
@@ -182,7 +181,8 @@ async fn refuse_answer(
     at.refuse(input, effect, Decision { reason, ..decision }, by).await
 }
 
-/// Asks the host or the permission prompt tool, and at the same time the hooks that answer in their place. The first answer wins.
+/// Asks the host or the permission prompt tool, and at the same time the hooks that answer in their place. The first
+/// answer wins.
 async fn ask(
     at: &CallContext<'_>,
     request: &CanUseTool,
@@ -216,7 +216,7 @@ async fn ask(
     match answer {
         Ok(answer) => Ok((answer, AnsweredBy::Host)),
         Err(error) => {
-            // The model reads it as a refusal; the author of the host must learn that its answer does not arrive.
+            // The model reads it as a refusal; the author of the host must see that the answer does not arrive.
             let call = request.tool_use_id.clone().unwrap_or_default();
             let tool = &request.tool_name;
             let text = format!(
@@ -258,7 +258,7 @@ async fn refuse_unasked(
     decision: &Decision,
 ) -> Refusal {
     let reason = format!(
-        "Nobody can be asked here whether {} may run ({}). Allow it beforehand with a rule, or choose another \
+        "No user is available to approve {} ({}). Allow it beforehand with a rule, or choose another \
          --permission-mode.",
         at.call.name, decision.reason
     );
@@ -276,7 +276,7 @@ fn tell_of_question(at: &CallContext<'_>, tool: &str) {
     at.context.hooks.tell(Event::new(HookEvent::Notification, fields));
 }
 
-/// What hooks answer to a permission question; `None` when they leave it to the host.
+/// The answer of hooks to a permission question; `None` when they leave it to the host.
 async fn ask_hooks(
     at: &CallContext<'_>,
     request: &CanUseTool,
@@ -300,9 +300,10 @@ async fn ask_hooks(
                 ..Allow::default()
             }))
         }
-        (Some(PermissionRequestDecision::Deny(no)), None) => {
-            Some(deny(no.message.unwrap_or_else(|| "A hook said no.".to_owned()), no.interrupt))
-        }
+        (Some(PermissionRequestDecision::Deny(no)), None) => Some(deny(
+            no.message.unwrap_or_else(|| "A hook denied the call.".to_owned()),
+            no.interrupt,
+        )),
         (Some(_), None) => Some(deny("a hook's answer is neither allow nor deny".to_owned(), None)),
         (None, None) => None,
     }
@@ -314,8 +315,8 @@ fn unanswered(why: &str) -> Refusal {
     Refusal::Denied { message, interrupt: false, by }
 }
 
-/// Applies what came along with a yes. A change that cannot be made is reported and left out, which means being asked
-/// again.
+/// Applies the permission updates of a yes. An update that cannot be applied is reported and left out; the user is then
+/// asked again.
 async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
     let TurnContext { outbox, permissions, .. } = context;
     for update in updates {

@@ -1,4 +1,4 @@
-//! Who decided on a call, in the words of the wire.
+//! Who decided on a call, with the names of the wire protocol.
 
 use ostler_proto::ToolUseId;
 use ostler_proto::control::DecisionReasonType;
@@ -16,7 +16,7 @@ pub(super) struct DecisionSource {
 }
 
 impl DecisionSource {
-    /// Settings, the mode, or what the engine itself holds.
+    /// Settings, the mode or the engine itself decided.
     pub(super) fn config(reason: &DecisionReasonType) -> Self {
         Self::named("config", Some(reason))
     }
@@ -25,7 +25,7 @@ impl DecisionSource {
         Self::named("hook", Some(&DecisionReasonType::Hook))
     }
 
-    /// The host said yes, for this once unless it said otherwise.
+    /// The host allowed the call: this once, unless its answer says otherwise.
     pub(super) fn host(allow: &Allow) -> Self {
         let said = allow.decision_classification.as_ref();
         Self::named(said.map_or("user_temporary", DecisionClassification::as_str), None)
@@ -56,7 +56,7 @@ impl DecisionSource {
 
     /// The call may run.
     pub(super) fn accepts(self, call: &ToolUseId) -> ToolResultMeta {
-        // That there is no particular reason for a yes goes without saying.
+        // A yes without a particular reason has no reason field.
         let is_known = |kind: &String| *kind != DecisionReasonType::Unspecified.to_string();
         let reason_type = self.reason_type.clone().filter(is_known);
         Self { reason_type, ..self }.meta(call, "accept", None)

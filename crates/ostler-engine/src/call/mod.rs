@@ -1,4 +1,4 @@
-//! One tool call: read its input, decide whether it may run, run it, hear what hooks say. Whatever happens, one result.
+//! One tool call: read its input, decide whether it may run, run it, run hooks. Whatever happens, it has one result.
 
 mod answer;
 mod decision_source;
@@ -47,7 +47,8 @@ pub(crate) struct CallResult {
     pub(crate) meta: Option<ToolResultMeta>,
 }
 
-/// Whether a call may run in parallel with others. A call that cannot be read, or whose tool panics, runs alone, and fails.
+/// Whether a call may run in parallel with others. A call that cannot be read, or whose tool panics, runs alone, and
+/// fails.
 pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bool {
     let is_read_only = || {
         prepare(tools, cx, &call.name, &call.input)
@@ -56,8 +57,8 @@ pub(crate) fn is_parallel(tools: &Tools, cx: &ToolCx, call: &ToolUseBlock) -> bo
     std::panic::catch_unwind(AssertUnwindSafe(is_read_only)).unwrap_or(false)
 }
 
-/// Runs a call to its result. A panic on the way, wherever it happens, is that result too: a call whose permission
-/// was not decided does not run.
+/// Runs a call to its result. A panic anywhere on the way becomes an error result; a call whose permission was not
+/// decided does not run.
 pub(crate) async fn run(context: &TurnContext, call: ToolUseBlock) -> CallResult {
     let (id, name) = (call.id.clone(), call.name.clone());
     // On the heap: the future of a call is large, and this one is polled from deep within.
@@ -144,7 +145,7 @@ struct FinishedCall<'a> {
     duration: u64,
 }
 
-/// Tells hooks what came of the call.
+/// Runs the hooks for the call's result.
 async fn tell_hooks(
     hooks: &Hooks,
     call: &ToolUseBlock,
@@ -169,7 +170,7 @@ async fn tell_hooks(
     hooks.run(event).await
 }
 
-/// Adds what hooks want the model to read.
+/// Adds the hooks' text for the model.
 fn remark(result: &mut CallResult, tool: &str, before: Vec<String>, verdict: Verdict) {
     let of_server = verdict.updated_mcp_output.filter(|_| tool.starts_with("mcp__"));
     if let Some(output) = verdict.updated_output.or(of_server) {
@@ -223,7 +224,7 @@ fn prepare(tools: &Tools, cx: &ToolCx, name: &str, input: &Value) -> Result<Prep
     tool.clone().prepare(cx, input).map_err(|error| format!("InputValidationError: {error}"))
 }
 
-/// The most of broken arguments that the model reads again, in characters. The conversation has them whole already.
+/// How much of malformed arguments the error repeats, in characters. The conversation has all of them already.
 const MAX_QUOTED: usize = 1_000;
 
 fn beginning_of(written: &Value) -> String {
@@ -237,5 +238,5 @@ fn beginning_of(written: &Value) -> String {
 fn broken(name: &str, panic: &(dyn std::any::Any + Send)) -> ToolError {
     let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    ToolError::Failed(format!("the tool {name} broke down, which is a bug in it: {text}"))
+    ToolError::Failed(format!("the tool {name} failed with a panic, which is a bug in it: {text}"))
 }

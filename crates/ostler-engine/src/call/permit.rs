@@ -1,7 +1,7 @@
 //! May this call run, and with which input? Hooks first, then the rules, then the host (`answer.rs`).
 //!
-//! Whatever changes the input has it read and decided again: a PreToolUse hook before the rules are asked, an answer
-//! after it. PreToolUse hooks see what an answer made of the input, too.
+//! An input that was changed is read and decided again, whether a PreToolUse hook changed it before the rules were
+//! consulted or an answer afterwards. PreToolUse hooks also see input that an answer changed.
 
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::control::DecisionReasonType;
@@ -24,7 +24,7 @@ pub(super) struct Permit {
     pub(super) prepared: Prepared,
     /// The input it runs with.
     pub(super) input: Value,
-    /// What hooks want the model to read with the result.
+    /// Text of hooks that the model reads with the result.
     pub(super) added_context: Vec<String>,
     /// Why a hook wants the turn to end after it; the reason may be empty.
     pub(super) stop: Option<String>,
@@ -44,7 +44,7 @@ pub(super) enum Refusal {
     Stopped { message: String, reason: String },
 }
 
-/// A call, and those who are asked about it.
+/// A call, and the context in which it is decided.
 #[derive(Clone, Copy)]
 pub(super) struct CallContext<'a> {
     pub(super) context: &'a TurnContext,
@@ -69,7 +69,7 @@ impl CallContext<'_> {
         self.ask_policy(input, effect, |policy, facts| policy.decide(facts)).await
     }
 
-    /// Asks the policy. Links are resolved and repositories looked at for that, on a disk that may be far away.
+    /// Asks the policy. It resolves links and looks at repositories, on a disk that may be slow.
     async fn ask_policy<T: Send + 'static>(
         &self,
         input: &Value,
@@ -209,7 +209,7 @@ async fn settle(
     })
 }
 
-/// Whether only a person can answer, not a hook that allows: questions for the user, and what no rule may answer.
+/// Whether only a person can answer, not a hook: questions for the user, and calls that no rule may allow.
 pub(super) fn needs_person(decision: &Decision, effect: &Effect) -> bool {
     *effect == Effect::AskUser || !decision.can_be_granted()
 }

@@ -1,4 +1,4 @@
-//! `tool_progress`: a sign of life while a tool works. It stops with the tool, so none comes after its result.
+//! `tool_progress`: a heartbeat while a tool works. It stops with the tool, so none comes after the tool's result.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use ostler_proto::message::ToolProgress;
 use crate::ids::fresh_uuid;
 use crate::outbox::Outbox;
 
-/// Between two signs of life, unless `OSTLER_HEARTBEAT_MS` says otherwise.
+/// The time between two heartbeats, unless `OSTLER_HEARTBEAT_MS` sets another.
 const PAUSE: Duration = Duration::from_secs(30);
 
 pub(super) fn pause(env: &Environment) -> Duration {
@@ -19,7 +19,7 @@ pub(super) fn pause(env: &Environment) -> Duration {
     wanted.filter(|pause| *pause > 0).map_or(PAUSE, Duration::from_millis)
 }
 
-/// Tells the host from time to time that a call still runs, until it is dropped.
+/// Sends the host a heartbeat from time to time, until the future is dropped.
 pub(super) async fn tell(outbox: &Outbox, call: &ToolUseBlock, pause: Duration) -> Infallible {
     let mut n_told = 0_u64;
     loop {

@@ -13,7 +13,7 @@ use crate::tool::ToolCx;
 /// Asks the tool.
 ///
 /// # Errors
-/// When it does not answer, or not in the right way.
+/// When it does not answer, or the answer is malformed.
 pub(super) async fn ask(
     tools: &Tools,
     cx: &ToolCx,
@@ -22,7 +22,7 @@ pub(super) async fn ask(
 ) -> Result<PermissionResult, String> {
     if !tools.contains_key(name) {
         return Err(format!(
-            "the permission prompt tool {name} is not there; --permission-prompt-tool must name a tool of a \
+            "the permission prompt tool {name} does not exist; --permission-prompt-tool must name a tool of a \
              connected MCP server, such as mcp__server__tool"
         ));
     }
@@ -37,5 +37,5 @@ pub(super) async fn ask(
         (prepared.run)(cx.clone()).await.map_err(|error| odd(&format!("failed: {error}")))?;
     let answer = output.content.text();
     serde_json::from_str(&answer)
-        .map_err(|error| odd(&format!("gave no answer that can be read ({error}): {answer:.200}")))
+        .map_err(|error| odd(&format!("gave a malformed answer ({error}): {answer:.200}")))
 }

@@ -34,7 +34,7 @@ pub(super) fn request(
         decision_reason_type: Some(decision.reason_type.clone()),
         blocked_path: decision.blocked_path.as_ref().map(|path| path.display().to_string()),
         permission_suggestions: Some(decision.suggestions.clone()).filter(|list| !list.is_empty()),
-        // Without a suggestion no rule would answer the next question of this kind.
+        // Without a suggested rule, "always allow" would not answer the next question of this kind.
         suppress_always_allow_rule: decision.suggestions.is_empty().then_some(true),
         agent_id: at.context.outbox.agent().cloned(),
         requires_user_interaction: (*effect == Effect::AskUser).then_some(true),

@@ -1,14 +1,14 @@
 //! Tool calls, recorded or replayed.
 //!
-//! What touches nothing but the conversation always runs: it is the engine at work, and what it does is not in its
-//! result alone. A replayed call has been permitted like any other.
+//! A call that touches only the conversation always runs: the engine itself performs it, and its result does not
+//! contain all its effects. A replayed call needs permission like any other.
 
 use serde_json::Value;
 
 use crate::record::{CallOutcome, Recorder, Recording, ReplayTools};
 use crate::tool::{Effect, RunFuture, ToolError, ToolOutput};
 
-/// These touch nothing outside, but ask about what does.
+/// These touch nothing outside themselves, but report on tasks that do.
 const ABOUT_TASKS: [&str; 2] = ["TaskOutput", "TaskStop"];
 
 /// A call that is permitted.
@@ -19,7 +19,7 @@ pub(crate) struct PermittedCall<'a> {
     pub(crate) effect: &'a Effect,
 }
 
-/// Runs a call, or has the recording answer it.
+/// Runs a call, or takes its result from the recording.
 pub(crate) async fn run(
     recording: Option<&Recording>,
     call: PermittedCall<'_>,
@@ -49,7 +49,7 @@ async fn record(
     result
 }
 
-/// A call that runs. It is written when it ends, in whatever way.
+/// A call that runs. It is recorded when it ends, in whatever way.
 struct CallRecorder<'a> {
     recorder: &'a Recorder,
     call: PermittedCall<'a>,

@@ -15,7 +15,7 @@ use crate::rescue::LentConversation;
 use crate::session::report;
 use crate::turn::Ending;
 
-/// A command of the engine's own.
+/// A built-in command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BuiltIn {
     Clear,
@@ -55,16 +55,14 @@ impl BuiltIn {
 
     pub(super) fn listed(self) -> SlashCommand {
         let (description, hint) = match self {
-            Self::Clear => {
-                ("Forget the conversation and begin another; what runs in the background ends", "")
-            }
+            Self::Clear => ("Forget the conversation and begin another; background tasks end", ""),
             Self::Compact => (
                 "Replace the conversation so far by a summary of it",
                 "[what the summary should keep]",
             ),
             Self::Context => ("Show how full the context window is", ""),
             Self::Cost => ("Show what the session has cost so far", ""),
-            Self::Help => ("List the commands there are", ""),
+            Self::Help => ("List all commands", ""),
         };
         let aliases: Vec<String> = self.aliases().iter().map(|it| (*it).to_owned()).collect();
         SlashCommand {
@@ -78,7 +76,7 @@ impl BuiltIn {
     }
 }
 
-/// Carries a command out.
+/// Runs a command.
 pub(crate) async fn obey(
     context: &TurnContext,
     conversation: LentConversation,
@@ -108,7 +106,7 @@ fn finished(command: BuiltIn, text: String, conversation: Vec<ChatMessage>) -> T
     )
 }
 
-/// Shows what a command prints. It is no part of the conversation, and not kept.
+/// Shows the output of a command. It is not part of the conversation and is not stored.
 async fn show(context: &TurnContext, command: BuiltIn, arguments: &str, text: &str) {
     let message = Message {
         id: Some(fresh_uuid().to_string()),

@@ -25,10 +25,10 @@ pub(crate) struct ExpandedCommand {
     pub(crate) model: Option<String>,
 }
 
-/// Turns a command into a prompt. Hooks hear of it first.
+/// Turns a command into a prompt, after its hooks ran.
 ///
 /// # Errors
-/// Why it does not become one.
+/// The reason, when a hook objects or the text cannot be read or filled in.
 pub(crate) async fn expand(
     context: &TurnContext,
     command: &Command,
@@ -38,7 +38,7 @@ pub(crate) async fn expand(
     let Verdict { context: added_context, hides_prompt, .. } =
         hear(context, command, arguments, prompt).await?;
     if hides_prompt {
-        // The model reads what the hook has to say in place of the command, and nothing runs for it.
+        // The model reads the hook's text in place of the command, and nothing runs for it.
         let blocks = added_context.into_iter().map(ContentBlock::text).collect();
         return Ok(ExpandedCommand { blocks, model: None });
     }
@@ -61,7 +61,7 @@ pub(crate) async fn expand(
     Ok(ExpandedCommand { blocks, model: command.model.clone() })
 }
 
-/// Tells hooks that a command is about to become a prompt; what they say to it.
+/// Runs the hooks for a command that is about to become a prompt, and returns their verdict.
 async fn hear(
     context: &TurnContext,
     command: &Command,
@@ -78,7 +78,7 @@ async fn hear(
     context.hooks.expanding(fields).await
 }
 
-/// Where a command comes from, in the words of the wire.
+/// Where a command comes from, with the names of the wire protocol.
 fn source(origin: &Origin) -> &'static str {
     match origin {
         Origin::User => "userSettings",
@@ -87,7 +87,7 @@ fn source(origin: &Origin) -> &'static str {
     }
 }
 
-/// Lets run without approval, for this turn, what the command says. Files of an untrusted project have no rules here.
+/// Grants the command's rules for this turn. Files of an untrusted project have no rules here.
 pub(super) async fn grant(context: &TurnContext, command: &Command) {
     for text in &command.allowed_tools {
         match text.parse::<Rule>() {
@@ -113,7 +113,7 @@ pub(super) async fn text(
     for piece in pieces(&body) {
         match piece {
             TextPart::Text(words) => text.push_str(&filled(words, arguments)),
-            // Filled in before it is judged: what runs is what was judged.
+            // Filled in before permissions are decided, so that the decision is about the line that runs.
             TextPart::Line(line) => {
                 text.push_str(&output(context, &filled(line, arguments)).await?)
             }
@@ -134,11 +134,11 @@ pub(super) async fn text(
 #[derive(Debug, PartialEq, Eq)]
 enum TextPart<'a> {
     Text(&'a str),
-    /// A command line whose output stands in its place.
+    /// A command line, which its output replaces.
     Line(&'a str),
 }
 
-/// Takes a text apart at its command lines: an exclamation mark and words between backquotes.
+/// Splits a text at its command lines: an exclamation mark and a line between backquotes.
 fn pieces(text: &str) -> Vec<TextPart<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -165,14 +165,14 @@ fn takes_arguments(text: &str) -> bool {
     text.contains("$ARGUMENTS") || filled(text, PROBE) != text
 }
 
-/// The text with arguments in their places: `$ARGUMENTS` for all, `$0`, `$1`… or `$ARGUMENTS[0]`… for one of them. A
-/// place for which there is no argument stays as it is.
+/// The text with its placeholders filled in: `$ARGUMENTS` for all arguments, `$0`, `$1`… or `$ARGUMENTS[0]`… for one
+/// of them. A placeholder without an argument stays as it is.
 fn filled(text: &str, arguments: &str) -> String {
     let words = words(arguments);
     interpolate::fill_places(text, |rest| place(rest, arguments, &words))
 }
 
-/// What stands for the place at the beginning of a text, and how long the place is.
+/// The value of the placeholder at the beginning of a text, and the length of the placeholder.
 fn place<'a>(text: &str, all: &'a str, words: &'a [String]) -> Option<(Cow<'a, str>, usize)> {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).count();
     let word = |number: &str| words.get(number.parse::<usize>().ok()?).map(Cow::from);
@@ -189,7 +189,7 @@ fn place<'a>(text: &str, all: &'a str, words: &'a [String]) -> Option<(Cow<'a, s
     word(number).map(|word| (word, 1 + number.len()))
 }
 
-/// Takes arguments apart at spaces, except those between quotes.
+/// Splits arguments at spaces, except between quotes.
 fn words(arguments: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -210,7 +210,7 @@ fn words(arguments: &str) -> Vec<String> {
     words
 }
 
-/// What a command line prints.
+/// The output of a command line.
 async fn output(context: &TurnContext, line: &str) -> Result<String, String> {
     let input = json!({"command": line, "description": "Part of a slash command"});
     let (text, denied) = run(context, "Bash", input).await;
@@ -264,7 +264,7 @@ mod tests {
                 .collect();
             assert_eq!(again, none);
         }
-        // Arguments are filled in afterwards, so they cannot bring lines of their own.
+        // Arguments are filled in afterwards, so they cannot add command lines.
         assert_eq!(pieces("say $ARGUMENTS").len(), 1);
     }
 }

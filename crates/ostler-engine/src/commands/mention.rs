@@ -1,4 +1,4 @@
-//! Files that a command mentions as `@path`: their content goes along, as far as it may be read without a question.
+//! Files that a command mentions as `@path`: their content is added, if it may be read without approval.
 
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use crate::disk::on_disk;
 use crate::drive::TurnContext;
 use crate::permission::{CallFacts, Effect, Outcome, Policy};
 
-/// More files than this are not meant.
+/// Further files are ignored.
 const MOST_FILES: usize = 20;
 
-/// What the mentioned files hold, each with its name.
+/// The contents of the mentioned files, each with its name.
 pub(super) async fn files(context: &TurnContext, text: &str) -> Vec<String> {
     let mut texts = Vec::new();
     for name in mentioned(text).into_iter().take(MOST_FILES) {
@@ -35,7 +35,7 @@ fn may_read(policy: &Policy, path: &Path) -> bool {
     policy.decide(&facts).outcome == Outcome::Allow
 }
 
-/// The names after `@`, each once. An address of mail mentions nothing.
+/// The names after `@`, each once. An `@` inside a word, as in a mail address, mentions nothing.
 fn mentioned(text: &str) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,7 +1,7 @@
 //! Slash commands: prompts that begin with `/` and a known name.
 //!
-//! Some are the engine's own and answer in the model's place; the others stand in files (`library/`) and become prompts
-//! (`expand.rs`). What begins with a slash and is no command is a prompt like any other.
+//! Built-in commands answer in the model's place; the others are files (`library/`) and become prompts (`expand.rs`).
+//! A prompt that begins with a slash but names no command is a prompt like any other.
 
 mod built_in;
 mod expand;
@@ -20,13 +20,13 @@ use crate::library::{Command, Library, Sort};
 /// A command in a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CommandCall {
-    /// One of the engine's own, and what followed it.
+    /// A built-in command and its arguments.
     BuiltIn(BuiltIn, String),
-    /// One from a file.
+    /// A command from a file and its arguments.
     File(Box<Command>, String),
 }
 
-/// Which command a prompt calls, if it does.
+/// The command that a prompt calls, if any.
 pub(crate) fn read(library: &Library, prompt: &User) -> Option<CommandCall> {
     let is_typed = prompt.is_synthetic != Some(true) && prompt.client_composed != Some(true);
     let text = match prompt.message.content.as_ref().filter(|_| is_typed)? {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_engine_and_composed_prompts_are_no_command() {
+    fn texts_of_the_engine_and_composed_prompts_never_call_a_command() {
         let library = Library::default();
         let synthetic = User { is_synthetic: Some(true), ..User::prompt("/compact") };
         assert_eq!(read(&library, &synthetic), None);

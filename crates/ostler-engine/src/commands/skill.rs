@@ -1,4 +1,4 @@
-//! `Skill`: the model asks for the instructions of a skill or command, when it has need of them.
+//! `Skill`: the model loads the instructions of a skill or command when it needs them.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::drive::TurnContext;
 use crate::library::{Command, Library};
 use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
 
-/// What the list of skills may take of every request, in characters.
+/// The longest list of skills in a request, in characters.
 const MAX_LIST: usize = 8_000;
-/// What is shown of one description.
+/// The most characters of one description.
 const MAX_DESCRIPTION: usize = 250;
 
-/// The tool, with the world its command lines run in.
+/// The tool, with the context in which its command lines run.
 pub(crate) struct Skill(TurnContext);
 
 impl Skill {
     pub(crate) const NAME: &'static str = "Skill";
 
-    /// The tool as the model sees it, with the skills there are; `None` when there are none.
+    /// The tool as the model sees it: its description lists the skills. `None` without skills.
     pub(crate) fn offered(context: TurnContext) -> Option<Arc<dyn AnyTool>> {
         let description = description(&context.library)?;
         Some(Arc::new(Described::new(Self(context), description)))
@@ -63,7 +63,7 @@ impl Tool for Skill {
     type Args = Args;
 
     fn effect(&self, _: &ToolCx, _: &Args) -> Effect {
-        // Instructions are words; what they lead to is decided call by call.
+        // Instructions are only text; each call that follows from them is decided by itself.
         Effect::Nothing
     }
 

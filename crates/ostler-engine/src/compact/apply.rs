@@ -1,4 +1,4 @@
-//! The end of a compaction: what the host sees of it, what is written down, which hooks run.
+//! The end of a compaction: what the host sees of it, what is written to the transcript, which hooks run.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(super) async fn keep(
     let mut first = vec![ContentBlock::text(beginning.as_str())];
     first.extend(prompt.iter().cloned());
     let mut conversation = vec![ChatMessage { role: Role::User, content: first }];
-    // What the API counted was the conversation before.
+    // The API's count belongs to the conversation before.
     context.context_usage.forget();
     let tokens = (before, context.context_usage.tokens(context, &conversation));
     if job.trigger == Trigger::Manual {
@@ -89,7 +89,8 @@ async fn write(context: &TurnContext, beginning: String) {
     show(context, lost.into_iter().chain([ToHost::User(Box::new(summary))])).await;
 }
 
-/// Writes down what the conversation also begins with, for a resumed session. Hosts have seen it, or are not to.
+/// Writes further blocks of the new beginning to the transcript, for a resumed session. The host does not receive them:
+/// it has seen them, or must not see them.
 async fn write_quietly(context: &TurnContext, blocks: &[ContentBlock], is_synthetic: bool) {
     if blocks.is_empty() {
         return;
@@ -106,7 +107,7 @@ async fn write_quietly(context: &TurnContext, blocks: &[ContentBlock], is_synthe
     }
 }
 
-/// Shows the host what is written down already. It sees nothing of the conversations of subagents.
+/// Sends the host frames that the transcript has already. It sees nothing of the conversations of subagents.
 async fn show(context: &TurnContext, frames: impl IntoIterator<Item = ToHost>) {
     for frame in frames {
         if context.outbox.subagent.is_none() {
@@ -115,7 +116,8 @@ async fn show(context: &TurnContext, frames: impl IntoIterator<Item = ToHost>) {
     }
 }
 
-/// Tells hooks what came of it, and that the conversation begins again. Returns what they want the model to read.
+/// Runs the hooks for the finished compaction and for the conversation that begins again. Returns their text for the
+/// model.
 async fn tell_hooks(context: &TurnContext, trigger: Trigger, summary: &str) -> Vec<ContentBlock> {
     let TurnContext { outbox, hooks, cx, .. } = context;
     let all = async {

@@ -1,7 +1,7 @@
 //! How full the context window is, and when that is too full. Pure, except that the last measurement is shared.
 //!
-//! What the API counted for the last response is exact; only what was said since then is estimated. An estimate that
-//! is too low costs a refused request, after which the conversation is compacted all the same.
+//! The API's count for the last response is exact; only messages after it are estimated. An estimate that is too low
+//! costs a refused request, after which the conversation is compacted anyway.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 use crate::drive::{MAX_OUTPUT_TOKENS, TurnContext};
 use crate::model::{ChatMessage, pricing};
 
-/// The window of a model that is not known: the smallest that any model of today has.
+/// The window of an unknown model: the smallest of today's models.
 const UNKNOWN_WINDOW: u64 = 200_000;
 
 /// How much of the window may be full, in percent.
 const FULL_PERCENT: u64 = 85;
 
-/// What an image takes, about; its bytes say nothing about it.
+/// The approximate tokens of an image, whose size in bytes says nothing about them.
 const IMAGE_TOKENS: u64 = 1_600;
 
 /// When a conversation is compacted.
@@ -27,7 +27,7 @@ const IMAGE_TOKENS: u64 = 1_600;
 pub struct Compaction {
     /// Whether it happens by itself when the context window is nearly full. `/compact` works in any case.
     pub automatic: bool,
-    /// A smaller window than the model's, in tokens; the window of a model that is not known.
+    /// A smaller window than the model's, or the window of an unknown model, in tokens.
     pub window: Option<u64>,
     /// Whether requests ask for the large window (the beta `context-1m-…`), where a model has one.
     pub large: bool,
@@ -40,7 +40,7 @@ impl Default for Compaction {
 }
 
 impl Compaction {
-    /// As settings say it: `autoCompactEnabled` and `autoCompactWindow`. What is not understood changes nothing.
+    /// Reads `autoCompactEnabled` and `autoCompactWindow`. Invalid values are ignored.
     pub fn from_settings(settings: &Map<String, Value>) -> Self {
         let automatic = settings.get("autoCompactEnabled").and_then(Value::as_bool).unwrap_or(true);
         let window = settings.get("autoCompactWindow").and_then(Value::as_u64);
@@ -53,7 +53,7 @@ impl Compaction {
         Self { large: betas.iter().any(|beta| beta.starts_with("context-1m-")), ..self }
     }
 
-    /// From how many tokens on the context of a model counts as full: the next answer still has room.
+    /// The number of tokens at which a model's context counts as full. There is still room for the next answer.
     pub fn threshold(&self, model: &str) -> u64 {
         let known = match self.large && pricing::has_large_window(model) {
             true => Some(pricing::LARGE_WINDOW),
@@ -90,13 +90,13 @@ impl ContextUsage {
         self.tokens.load(Ordering::Relaxed)
     }
 
-    /// Whether that was not longer ago than this.
+    /// Whether the last count is at most this old.
     pub(crate) fn is_fresh(&self, age: Duration) -> bool {
         let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
         at.is_some_and(|at| at.elapsed() < age)
     }
 
-    /// The conversation is another one now.
+    /// Forgets the count, because the conversation was replaced.
     pub(super) fn forget(&self) {
         self.tokens.store(0, Ordering::Relaxed);
     }
@@ -110,13 +110,13 @@ impl ContextUsage {
     }
 }
 
-/// What was said after the last response.
+/// The messages after the last response.
 fn since_last_answer(conversation: &[ChatMessage]) -> &[ChatMessage] {
     let answer = conversation.iter().rposition(|said| said.role == Role::Assistant);
     &conversation[answer.map_or(0, |answer| answer + 1)..]
 }
 
-/// What stands before every conversation.
+/// The estimated tokens of system prompt and tools.
 fn beginning(context: &TurnContext) -> u64 {
     let tools = context
         .specs
@@ -137,7 +137,7 @@ fn tokens(block: &ContentBlock) -> u64 {
     }
 }
 
-/// Four bytes are a token, except in what is encoded: pictures and pages count as such.
+/// Counts four bytes as a token, except in encoded data: images and pages have a fixed estimate.
 fn weigh(value: &Value) -> u64 {
     match value {
         Value::Object(source) if source.get("type").is_some_and(|kind| kind == "base64") => {
@@ -164,12 +164,16 @@ mod tests {
             |model: &str, window| Compaction { window, ..Compaction::default() }.threshold(model);
         assert_eq!(threshold("claude-opus-5-5", None), 850_000);
         assert_eq!(threshold("claude-opus-4-5", None), 168_000);
-        assert_eq!(threshold("somebody-elses", None), 168_000);
-        assert_eq!(threshold("somebody-elses", Some(1_000_000)), 850_000);
+        assert_eq!(threshold("other-vendor", None), 168_000);
+        assert_eq!(threshold("other-vendor", Some(1_000_000)), 850_000);
         assert_eq!(threshold("claude-opus-5-5", Some(400_000)), 340_000);
-        assert_eq!(threshold("claude-opus-4-5", Some(400_000)), 168_000, "it has no more");
-        assert_eq!(threshold("somebody-elses", Some(1000)), 750);
-        assert_eq!(threshold("somebody-elses", Some(1)), 0);
+        assert_eq!(
+            threshold("claude-opus-4-5", Some(400_000)),
+            168_000,
+            "its window is not larger"
+        );
+        assert_eq!(threshold("other-vendor", Some(1000)), 750);
+        assert_eq!(threshold("other-vendor", Some(1)), 0);
     }
 
     // Mutant: betas are ignored.
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_may_switch_it_off_or_make_the_window_smaller() {
+    fn settings_may_disable_compaction_or_make_the_window_smaller() {
         let read = |value: Value| Compaction::from_settings(value.as_object().unwrap());
         assert_eq!(read(json!({})), Compaction::default());
         assert!(!read(json!({"autoCompactEnabled": false})).automatic);
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_said_since_the_last_answer_is_estimated() {
+    fn only_messages_after_the_last_answer_are_estimated() {
         let said =
             |role, text: String| ChatMessage { role, content: vec![ContentBlock::text(text)] };
         let conversation = [

@@ -4,7 +4,7 @@ use ostler_proto::api::{ContentBlock, Role};
 
 use crate::model::ChatMessage;
 
-/// A place in a conversation: after so many messages, and so many blocks of the last of them.
+/// A place in a conversation: a number of messages, and a number of blocks of the last of them.
 pub(crate) type CutPoint = (usize, usize);
 
 /// The end of a conversation.
@@ -12,8 +12,8 @@ pub(crate) fn end(conversation: &[ChatMessage]) -> CutPoint {
     (conversation.len(), conversation.last().map_or(0, |last| last.content.len()))
 }
 
-/// How far a summary can reach, the furthest first: to `to`, one round less, half of it. A model that has no room for
-/// the first may have some for the others.
+/// How far a summary can reach, the furthest first: to `to`, one round less, half of it. If the first does not fit the
+/// model's window, another may.
 pub(super) fn places(conversation: &[ChatMessage], to: CutPoint) -> Vec<CutPoint> {
     let before = |n: usize| (1..n).rev().find(|n| is_cut_point(conversation, *n));
     let whole = |n: usize| end(&conversation[..n]);
@@ -34,12 +34,12 @@ fn is_cut_point(conversation: &[ChatMessage], n: usize) -> bool {
     let calls = |block: &ContentBlock| {
         matches!(block, ContentBlock::ToolUse(_) | ContentBlock::ServerToolUse(_))
     };
-    // Results stand in the message after their calls.
+    // Results are in the message after their calls.
     conversation[n - 1].role == Role::User || !conversation[n - 1].content.iter().any(calls)
 }
 
-/// A conversation up to a place, with a question behind it. What stands before is left as it is: the vendor's cache
-/// hits, and models refuse their thoughts behind a changed beginning.
+/// A conversation up to a place, followed by a question. The messages before it are unchanged: the vendor's cache hits,
+/// and the API refuses thinking blocks after a changed beginning.
 pub(super) fn asking(
     conversation: &[ChatMessage],
     place: CutPoint,
@@ -54,7 +54,7 @@ pub(super) fn asking(
     messages
 }
 
-/// What stands before a place.
+/// The messages before a place.
 pub(super) fn before(conversation: &[ChatMessage], (n, n_blocks): CutPoint) -> Vec<ChatMessage> {
     let mut messages = conversation[..n].to_vec();
     if let Some(last) = messages.last_mut() {
@@ -63,7 +63,7 @@ pub(super) fn before(conversation: &[ChatMessage], (n, n_blocks): CutPoint) -> V
     messages
 }
 
-/// What stands behind a place. It is part of one message of the user's side, or nothing.
+/// The blocks after a place: part of one user message, or nothing.
 pub(super) fn behind(conversation: &[ChatMessage], (n, n_blocks): CutPoint) -> Vec<ContentBlock> {
     let rest = conversation.get(n.saturating_sub(1)).filter(|_| n > 0);
     let rest = rest.map_or(&[][..], |said| &said.content[n_blocks.min(said.content.len())..]);
@@ -100,13 +100,13 @@ mod tests {
     fn conversation(rounds: &[(usize, bool)], ends_with_answer: bool) -> Vec<ChatMessage> {
         let mut messages =
             vec![ChatMessage { role: Role::User, content: vec![ContentBlock::text("go")] }];
-        for (round, (n_calls, speaks)) in rounds.iter().enumerate() {
+        for (round, (n_calls, has_prompt)) in rounds.iter().enumerate() {
             let ids = || (0..*n_calls).map(move |call| format!("t{round}-{call}"));
             let mut answer = vec![ContentBlock::text("so")];
             answer.extend(ids().map(call));
             messages.push(ChatMessage { role: Role::Assistant, content: answer });
             let mut back: Vec<_> = ids().map(result).collect();
-            if *speaks || back.is_empty() {
+            if *has_prompt || back.is_empty() {
                 back.push(ContentBlock::text("go on"));
             }
             messages.push(ChatMessage { role: Role::User, content: back });
@@ -141,7 +141,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_cut_parts_a_call_from_its_result(
+        fn no_cut_separates_a_call_from_its_result(
             rounds in prop::collection::vec((0_usize..4, any::<bool>()), 0..9),
             ends_with_answer in any::<bool>(),
             prompt in prop::option::of(1_usize..3),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_by_a_round_and_then_by_half() {
+    fn a_conversation_that_is_too_long_is_cut_by_a_round_and_then_by_half() {
         let whole = conversation(&[(1, false), (2, false), (1, false), (1, false)], false);
         let ends = |to| places(&whole, to).iter().map(|place| place.0).collect::<Vec<_>>();
         assert_eq!(ends(end(&whole)), [9, 7, 3]);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_waits_for_its_results_is_no_end() {
+    fn a_conversation_is_not_cut_between_calls_and_their_results() {
         let whole = conversation(&[(1, false)], false);
         assert_eq!(places(&whole, (2, 2)), [(1, 1)]);
     }

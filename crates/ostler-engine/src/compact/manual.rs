@@ -15,7 +15,7 @@ use crate::turn::{Ending, Limit};
 /// The command, as hosts know it.
 const NAME: &str = "compact";
 
-/// What is said where there is nothing to do.
+/// The answer to `/compact` in an empty conversation.
 const EMPTY: &str = "There is nothing to compact yet.";
 
 /// Compacts the whole conversation.
@@ -71,7 +71,7 @@ fn finished(outcome: Result<String, String>, conversation: Vec<ChatMessage>) -> 
     TurnOutcome::new(Ending::Command { name: NAME.to_owned(), outcome }, conversation)
 }
 
-/// What the command prints. It is no part of the conversation.
+/// Sends the output of the command. It is not part of the conversation.
 async fn say(context: &TurnContext, words: &str) {
     let text = format!("<local-command-stdout>{words}</local-command-stdout>");
     let user = User {

@@ -1,13 +1,13 @@
 //! Compaction: a conversation that fills the context window becomes a summary of itself.
 //!
-//! The model is asked for the summary at the end of the conversation as it is, so that the request begins with the
-//! same bytes as the last one. What comes out is one message of the user's side: summary, the last messages as text,
-//! and the prompt that has no answer yet, word by word. No call, result or thought is in it, so nothing can be parted
-//! from what it belongs to. Until the summary is there nothing changes: a compaction that fails, is forbidden by a
-//! hook or is interrupted leaves the conversation and its file as they were.
+//! The model is asked for the summary at the end of the unchanged conversation, so that the request begins with the
+//! same bytes as the last one. The result is one user message: the summary, the last messages as text, and the
+//! unanswered prompt word for word. It contains no calls, results or thinking blocks, so no call loses its result.
+//! Nothing changes before the summary is complete: a compaction that fails, that a hook forbids or that is interrupted
+//! leaves the conversation and its file as they were.
 //!
-//! `context_usage.rs` says when, `cut.rs` where, `prompts.rs` with which texts, `manual.rs` runs `/compact`; `apply.rs` writes
-//! down what came of it.
+//! `context_usage.rs` decides when, `cut.rs` where; `prompts.rs` has the texts, `manual.rs` runs `/compact`, `apply.rs`
+//! stores the result.
 
 mod apply;
 mod context_usage;
@@ -34,10 +34,10 @@ use crate::hooks::Event;
 use crate::ids::fresh_uuid;
 use crate::model::{ChatMessage, ModelError};
 
-/// How many model calls at least lie between two compactions that happen by themselves.
+/// The fewest model calls between two automatic compactions.
 const CALLS_BETWEEN: u32 = 3;
 
-/// Who wants a compaction.
+/// Who started a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trigger {
     /// The user.
@@ -55,15 +55,15 @@ impl Trigger {
     }
 }
 
-/// What is to be compacted.
+/// A conversation to compact.
 pub(crate) struct CompactJob<'a> {
     pub(crate) trigger: Trigger,
     pub(crate) conversation: &'a [ChatMessage],
-    /// Where the prompt begins that is kept as it is; the end of the conversation without one.
+    /// Where the prompt begins that stays unchanged; without one, the end of the conversation.
     pub(crate) to: CutPoint,
-    /// The request that is being worked on, when it is not behind `to`.
+    /// The request that is being worked on, when it is not after `to`.
     pub(crate) request: Option<&'a str>,
-    /// What the user wants of the summary.
+    /// The user's instructions for the summary.
     pub(crate) instructions: Option<&'a str>,
     /// The API has refused the conversation because of its length.
     pub(crate) is_too_long: bool,
@@ -82,9 +82,9 @@ pub(crate) struct CompactedConversation {
 /// Why a conversation was not compacted.
 #[derive(Debug, PartialEq)]
 pub(crate) enum CompactError {
-    /// A hook does not want it.
+    /// A hook objected, with its reason.
     Blocked(String),
-    /// It did not work out.
+    /// It failed, with the reason.
     Failed(String),
     /// It was cancelled.
     Stopped,
@@ -102,10 +102,10 @@ impl CompactError {
     }
 }
 
-/// What a turn has tried so far, so that it does not try for ever.
+/// The compactions that a turn has tried so far, so that it does not try for ever.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
-    /// One did not work out, and the next one will not either.
+    /// One failed, and the next one would fail too.
     pub(crate) failed: bool,
     /// The context was full again right after one.
     refilled: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Whether the conversation is to be compacted before the model is asked.
+    /// Whether to compact before the model is asked.
     pub(crate) fn is_due(&mut self, context: &TurnContext, conversation: &[ChatMessage]) -> bool {
         let answers_user = conversation.last().is_some_and(|last| last.role == Role::User);
         if !context.compaction.automatic || self.failed || self.refilled || !answers_user {
@@ -138,12 +138,12 @@ impl Attempts {
             && !std::mem::replace(&mut self.was_too_long, true)
     }
 
-    /// The model is asked.
+    /// Counts a model call.
     pub(crate) fn ask(&mut self) {
         self.calls_since = self.calls_since.map(|calls| calls.saturating_add(1));
     }
 
-    /// A compaction worked out.
+    /// Counts a successful compaction.
     pub(crate) fn succeed(&mut self) {
         self.calls_since = Some(0);
     }
@@ -158,7 +158,7 @@ pub(crate) async fn compact(
     let begun = Instant::now();
     tell(context, Status { status: Some("compacting".to_owned()), ..Status::default() }).await;
     let made = tokio::select! {
-        // First, because an interruption also takes back what hooks are asked: that is no verdict of theirs.
+        // First, because an interruption also cancels the hooks, which must not count as their verdict.
         biased;
         () = stop => Err(CompactError::Stopped),
         made = summarise(context, &job) => made,
@@ -181,7 +181,7 @@ pub(crate) async fn compact(
     }
 }
 
-/// A summary, and how many messages it was made of.
+/// A summary, and how many messages it covers.
 struct Summary {
     text: String,
     covered: usize,
@@ -207,7 +207,7 @@ async fn summarise(context: &TurnContext, job: &CompactJob<'_>) -> Result<Summar
     Err(CompactError::Failed(refused))
 }
 
-/// Hears hooks before anything is done: whether it may be, and what they and the user want of the summary.
+/// Runs the hooks before a compaction. Returns their instructions for the summary and the user's; a hook may object.
 async fn ask_hooks(
     context: &TurnContext,
     job: &CompactJob<'_>,
@@ -225,13 +225,13 @@ async fn ask_hooks(
 }
 
 enum SummaryError {
-    /// There is no room for the question.
+    /// The request does not fit the model's window.
     TooLong(String),
     Other(String),
 }
 
-/// Asks for the summary, with the same beginning as every request of the conversation. Calls in the answer are not
-/// run: forbidding them in the request would change its beginning.
+/// Asks for the summary, with the same beginning as every request of the conversation. Tool calls in the answer are not
+/// run. The request does not forbid them, because that would change its beginning.
 async fn ask_for_summary(
     context: &TurnContext,
     messages: Vec<ChatMessage>,
@@ -263,7 +263,7 @@ async fn ask_for_summary(
     }
 }
 
-/// Tells the host how the compaction stands. Those of subagents are their own affair.
+/// Sends the host the status of the compaction, unless a subagent compacts.
 async fn tell(context: &TurnContext, status: Status) {
     let outbox = &context.outbox;
     if outbox.subagent.is_none() {

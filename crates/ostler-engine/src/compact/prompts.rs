@@ -1,4 +1,4 @@
-//! The words of a compaction: what the model is asked, and what the conversation begins with afterwards. Pure.
+//! The texts of a compaction: the request to the model, and the new beginning of the conversation. Pure.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use crate::model::ChatMessage;
 
 /// Asks for the summary. The headings name what is needed to continue without the conversation.
 const QUESTION: &str = "The conversation up to here will be replaced by a summary, because the context window is \
-nearly full. Write that summary now. Whoever goes on will have nothing else: what you leave out is gone.
+nearly full. Write that summary now. The work continues with this summary alone: what you leave out is lost.
 
-Do not call any tool and do not go on with the work. Answer with plain text only, under these headings:
+Do not call any tool and do not continue the work. Answer with plain text only, under these headings:
 
 Request: what the user asks for, in the user's own words where they are short, with all later corrections and wishes.
 Done: what has been done so far, step by step, and how it came out.
@@ -22,7 +22,7 @@ Open: what is still to be done, questions without an answer, and the very next s
 
 Be exact and complete rather than elegant; a headline without content may be left out.";
 
-/// The question for a summary, with what users and hooks want of it.
+/// The request for a summary, with the instructions of users and hooks.
 pub(super) fn question(instructions: &[String]) -> String {
     let mut words = QUESTION.to_owned();
     for instruction in instructions {
@@ -32,23 +32,23 @@ pub(super) fn question(instructions: &[String]) -> String {
     words
 }
 
-/// The longest piece of one message that is kept word by word, in characters.
+/// The longest part of one message that is quoted word for word, in characters.
 const LONGEST: usize = 2_000;
 
-/// The longest request that is kept word by word.
+/// The longest request that is quoted word for word, in characters.
 const LONGEST_REQUEST: usize = 6_000;
 
-/// How many of the last messages are kept, shortened.
+/// How many of the last messages are quoted, shortened.
 const LAST_MESSAGES: usize = 4;
 
-/// How much of them is kept together.
+/// The most characters of them together.
 const LONGEST_END: usize = 16_000;
 
-/// How a conversation begins that was compacted.
+/// The beginning of a compacted conversation.
 const INTRODUCTION: &str = "[The conversation up to here no longer fits the context window. This summary of it stands \
 in its place.]";
 
-/// What the conversation begins with from now on. `covered`: how many of the messages the summary was made of.
+/// The new beginning of the conversation. `covered`: how many of the messages the summary covers.
 pub(super) fn beginning(
     summary: &str,
     messages: &[ChatMessage],
@@ -57,7 +57,7 @@ pub(super) fn beginning(
 ) -> String {
     let mut words = format!("{INTRODUCTION}\n\n{}", summary.trim());
     if let Some(request) = request.filter(|request| !request.trim().is_empty()) {
-        words.push_str("\n\n[The request that is being worked on, word by word.]\n\n");
+        words.push_str("\n\n[The request that is being worked on, word for word.]\n\n");
         words.push_str(&shortened(request, LONGEST_REQUEST));
     }
     let from = covered.min(messages.len().saturating_sub(LAST_MESSAGES));
@@ -73,7 +73,7 @@ pub(super) fn beginning(
     words
 }
 
-/// The messages from `from` on as text, as many of the newest as there is room for.
+/// The messages from `from` on as text: as many of the newest as fit.
 fn last_messages(messages: &[ChatMessage], from: usize) -> String {
     let mut tools: HashMap<&ToolUseId, &str> = HashMap::new();
     for call in messages.iter().flat_map(|said| &said.content).filter_map(ContentBlock::as_tool_use)
@@ -101,7 +101,7 @@ fn last_messages(messages: &[ChatMessage], from: usize) -> String {
 fn line(role: &Role, block: &ContentBlock, tools: &HashMap<&ToolUseId, &str>) -> Option<String> {
     let who = if *role == Role::User { "User" } else { "Assistant" };
     Some(match block {
-        // What an earlier summary says is in the new one.
+        // The new summary contains the earlier one.
         ContentBlock::Text(text) if text.text.starts_with(INTRODUCTION) => return None,
         ContentBlock::Text(text) => format!("{who}: {}", shortened(&text.text, LONGEST)),
         ContentBlock::ToolUse(call) => {
@@ -115,7 +115,7 @@ fn line(role: &Role, block: &ContentBlock, tools: &HashMap<&ToolUseId, &str>) ->
         }
         ContentBlock::Image(_) => format!("{who}: (an image)"),
         ContentBlock::Document(_) => format!("{who}: (a document)"),
-        // Thoughts are for the model alone, and the rest makes no sense outside of its place.
+        // Thinking blocks are for the model alone; the other types mean nothing outside their message.
         _ => return None,
     })
 }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_question_carries_every_wish() {
+    fn the_request_for_a_summary_contains_every_instruction() {
         let words = question(&["keep names".into(), "be brief".into()]);
         assert!(words.starts_with(QUESTION));
         assert!(words.contains("keep names") && words.ends_with("be brief"), "{words}");
@@ -174,11 +174,11 @@ mod tests {
         let expected = "Assistant: yes\nUser: look\nAssistant calls Read: {\"file\":\"a\"}\n\
             Read answers: text of a\n\n[End";
         assert!(end.starts_with(expected), "{words}");
-        assert!(words.contains("word by word.]\n\nlook\n"), "{words}");
+        assert!(words.contains("word for word.]\n\nlook\n"), "{words}");
     }
 
     #[test]
-    fn what_the_summary_does_not_cover_is_quoted_as_far_as_there_is_room() {
+    fn messages_that_the_summary_does_not_cover_are_quoted_as_far_as_they_fit() {
         let messages: Vec<_> =
             (0..30).map(|n| text(Role::User, &format!("{n} {}", "é".repeat(3000)))).collect();
         let words = beginning("Short.", &messages, 10, None);

@@ -1,10 +1,10 @@
 //! CLAUDE.md: standing instructions of the user and of the project, with what they import.
 //!
 //! The user's file comes first, then those of the folders from the root down to the working directory, so that the
-//! nearest has the last word. A line may import another file with `@path`; inside code it is only text.
+//! nearest file comes last and wins. A line may import another file with `@path`; inside code it is only text.
 //!
-//! The user's file may import what the user likes. A file of the project may import only what lies in its own folder,
-//! unless the user trusts the project; so may those of the folders above. What is left out is reported as a problem.
+//! The user's file may import any file. A file of the project, or of a folder above it, may import only files in its
+//! own folder, unless the user trusts the project. Files that are left out are reported as problems.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -19,9 +19,9 @@ use ostler_files::read_at_most;
 use crate::project_file::{Boundary, Refusal};
 use crate::settings::Problem;
 
-/// The most of one file that is read. Instructions are short; more would crowd out the work.
+/// The most bytes that are read of one file. Longer instructions would leave too little room for the work.
 const MAX_BYTES: usize = 64 * 1024;
-/// The most of all files together.
+/// The most bytes of all files together.
 const MAX_TOTAL: usize = 512 * 1024;
 /// How many files are read.
 const MAX_FILES: usize = 100;
@@ -75,13 +75,13 @@ pub struct Lookup<'a> {
     pub home: Option<&'a Path>,
     /// Which files are wanted.
     pub sources: MemorySources,
-    /// Whether the files of the project may import what lies outside of it.
+    /// Whether the files of the project may import files outside it.
     pub trusts_project: bool,
-    /// Files that permission rules keep from being read; they are never imported.
+    /// Files that permission rules forbid to read; they are never imported.
     pub denied: Arc<ReadGuard>,
 }
 
-/// Loads the instructions for work in a folder. Files that are missing or not text are passed over.
+/// Loads the instructions for work in a folder. Files that are missing or not text are skipped.
 pub fn load(lookup: &Lookup<'_>) -> Memory {
     let Lookup { cwd, config, home, sources, trusts_project, denied } = lookup;
     let mut loader = Loader { home: *home, ..Loader::default() };
@@ -98,7 +98,7 @@ pub fn load(lookup: &Lookup<'_>) -> Memory {
         for name in shared.chain(own) {
             let path = folder.join(name);
             // Every user can put instructions into a folder such as /tmp, above the projects of all users.
-            if !trusts_project && folder != *cwd && is_for_everybody(folder) && path.exists() {
+            if !trusts_project && folder != *cwd && is_world_writable(folder) && path.exists() {
                 loader.problem(&path, format!(
                     "the instructions are left out: every user can write to {}; pass --trust-project to use them",
                     folder.display()
@@ -112,7 +112,7 @@ pub fn load(lookup: &Lookup<'_>) -> Memory {
 }
 
 /// Whether every user of the machine can write to a folder.
-fn is_for_everybody(folder: &Path) -> bool {
+fn is_world_writable(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|folder| folder.permissions().mode() & 0o002 != 0)
 }
 
@@ -126,7 +126,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Adds a file that lies at a usual place.
+    /// Adds a file at one of the usual places.
     fn add(&mut self, path: &Path, boundary: &Boundary) {
         self.add_opened(path, boundary, 0, Boundary::open);
     }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_file_has_the_last_word() {
+    fn the_nearest_file_comes_last() {
         let root = tempfile::tempdir().unwrap();
         let (config, cwd) = (root.path().join("config"), root.path().join("a/b"));
         write(&config, "CLAUDE.md", "user");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_passed_over() {
+    fn a_file_that_is_not_text_is_skipped() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("CLAUDE.md"), [0xff, 0xfe, 0]).unwrap();
         write(root.path(), ".claude/CLAUDE.md", "  \n");
@@ -295,13 +295,16 @@ mod tests {
     fn instructions_in_a_folder_that_every_user_can_write_to_are_ignored() {
         let root = tempfile::tempdir().unwrap();
         let (shared, cwd) = (root.path().join("shared"), root.path().join("shared/mine"));
-        write(&shared, "CLAUDE.md", "from anybody");
+        write(&shared, "CLAUDE.md", "from another user");
         write(&cwd, "CLAUDE.md", "own");
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).unwrap();
         let memory = look(&cwd, None, None, MemorySources::ALL, false);
         assert_eq!(texts(&memory.files), ["own"]);
         assert!(memory.problems[0].reason.contains("every user can write"), "{memory:?}");
-        assert_eq!(texts(&load_all(&cwd, None, None, MemorySources::ALL)), ["from anybody", "own"]);
+        assert_eq!(
+            texts(&load_all(&cwd, None, None, MemorySources::ALL)),
+            ["from another user", "own"]
+        );
     }
 
     #[test]

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use self::memory::MemoryFile;
 
-/// The system prompt: our own words, the environment, and the user's instructions. The same for the whole session,
-/// so that every request begins with the same bytes.
+/// The system prompt: our own text, the environment, and the user's instructions. It stays the same for the whole
+/// session, so that every request begins with the same bytes.
 pub(crate) fn system_prompt(
     cwd: &Path,
     custom: Option<&str>,
@@ -37,7 +37,7 @@ pub(crate) fn system_prompt(
     parts.join("\n\n")
 }
 
-/// The system prompt of an agent that has words of its own.
+/// The system prompt of an agent that brings its own text.
 pub(crate) fn agent_prompt(
     cwd: &Path,
     words: &str,
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_words_replace_ours_and_appended_ones_follow() {
+    fn the_hosts_prompt_replaces_ours_and_appended_text_follows() {
         let own = prompt(None, Some("Be kind."));
         assert!(own.starts_with("You are Ostler") && own.contains("Working directory: /work"));
         assert!(own.find("Be kind.") < own.find("Use tabs."), "{own}");

@@ -1,4 +1,4 @@
-//! The tool calls of a turn: each runs in a task of its own, and has one result.
+//! The tool calls of a turn: each runs in a separate task, and has one result.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Driver<'_> {
                 self.ran(result, &call, turn).await;
             }
             Err(error) => {
-                // Calls catch their panics; what comes here has panicked while it was dropped.
+                // Calls catch their panics; this one panicked while it was dropped.
                 let Some(call) = self.running.remove(&error.id()) else { return };
                 let why = match error.try_into_panic() {
                     Ok(panic) => panic,
@@ -86,7 +86,8 @@ impl Driver<'_> {
         turn.handle(Input::ToolDone { result: block, stop });
     }
 
-    /// A call that ends with the turn. Whatever runs is stopped first: nothing of a call comes after its result.
+    /// Sends the result of a call that ends with the turn. Running calls are stopped first, so that no frame of a call
+    /// comes after its result.
     pub(super) async fn stopped(&mut self, result: ToolResultBlock) {
         self.jobs.shutdown().await;
         self.finished.n_user_messages += 1;

@@ -1,5 +1,4 @@
-//! What the user is shown of the model's words, where hooks want it otherwise. The model, the conversation and its file
-//! keep what was said.
+//! Text of the model that hooks replace on the user's display. The conversation and its file keep the original.
 
 use ostler_proto::Uuid;
 use ostler_proto::api::{
@@ -13,12 +12,12 @@ use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
 
-/// Whether hooks see the model's words before the user does. Those of subagents are not shown to the user.
+/// Whether hooks see the model's text before the user does. The text of subagents is not shown to the user.
 pub(crate) fn is_judged(context: &TurnContext) -> bool {
     context.outbox.subagent.is_none() && context.hooks.any_for(&HookEvent::MessageDisplay)
 }
 
-/// Whether an event is a piece of text.
+/// Whether an event is a text delta.
 pub(crate) fn is_text(event: &StreamEvent) -> bool {
     matches!(event, StreamEvent::ContentBlockDelta(delta) if matches!(delta.delta, Delta::TextDelta(_)))
 }
@@ -29,7 +28,7 @@ pub(crate) fn of_call(context: &TurnContext, call: &ToolUseBlock) -> Option<Tool
     Some(ToolUseMeta { id: call.id.clone(), ..meta })
 }
 
-/// What hooks want to be shown in place of a block; `None` for what was said.
+/// The text that hooks show in place of a block; `None` for the original.
 pub(crate) async fn ask(
     context: &TurnContext,
     turn: &Uuid,
@@ -50,7 +49,7 @@ pub(crate) async fn ask(
     }
 }
 
-/// The pieces that were held back, as one, for the block that `end` finishes.
+/// The withheld deltas as one, for the block that `end` finishes.
 pub(crate) fn delta(
     context: &TurnContext,
     end: &StreamEvent,

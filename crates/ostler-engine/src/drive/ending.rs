@@ -12,7 +12,7 @@ use crate::turn::{Ending, INTERRUPTED, INTERRUPTED_TOOLS, Input, MAX_REFUSALS, S
 
 /// What the user reads when the model declined to answer.
 pub(crate) const REFUSED: &str = "The model declined to answer this.";
-/// What the user reads when the answer was cut once too often.
+/// What the user reads when the answer was cut too often.
 pub(crate) const CUT: &str = "The answer was longer than the model may write, also in pieces.";
 
 impl Driver<'_> {
@@ -23,7 +23,7 @@ impl Driver<'_> {
             "stop_hook_active": again,
             "last_assistant_message": self.finished.text,
             "background_tasks": cx.tasks.summary(),
-            // Nothing here runs by a clock.
+            // The engine has no schedules.
             "session_crons": [],
         });
         let event = match &outbox.subagent {
@@ -38,11 +38,11 @@ impl Driver<'_> {
         };
         let event = Event::new(event, fields);
         tokio::select! {
-            // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+            // First, because the interruption also cancels the hooks, which must not count as their verdict.
             biased;
             () = cx.cancelled.cancelled() => Input::Interrupt,
             verdict = hooks.run(event) => {
-                // What a hook wants the model to read, it shall still read in this turn.
+                // The model reads the hooks' text still in this turn.
                 let words: Vec<_> = verdict.block.into_iter().chain(verdict.context).collect();
                 self.stopped_by_hook(verdict.stop.clone());
                 Input::StopVerdict(match verdict.stop {
@@ -53,17 +53,16 @@ impl Driver<'_> {
         }
     }
 
-    /// Keeps what a hook said when it ended the turn.
+    /// Notes why a hook ended the turn.
     pub(super) fn stopped_by_hook(&mut self, reason: Option<String>) {
         if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
             self.finished.hook_stop_reason = Some(reason);
         }
     }
 
-    /// Hooks will never let the turn end, it seems.
+    /// Reports that stop hooks refused the end too often.
     pub(super) async fn overruled(&mut self) {
-        let text =
-            format!("Stop hooks wanted the turn to go on {MAX_REFUSALS} times; it ends now.");
+        let text = format!("Stop hooks continued the turn {MAX_REFUSALS} times; it ends now.");
         self.context.outbox.inform(text, "warning", Some("stop_hooks_overruled")).await;
     }
 
@@ -82,7 +81,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Tells hooks that the turn failed. What they say changes nothing.
+    /// Runs the hooks for a failed turn. Their answers change nothing.
     pub(super) async fn tell_of_failure(&mut self, error: AssistantError, details: String) {
         let TurnContext { outbox, hooks, cx, .. } = self.context;
         if outbox.subagent.is_some() {
@@ -97,13 +96,13 @@ impl Driver<'_> {
         }
     }
 
-    /// Says in the model's place why it has no answer.
+    /// Sends a message in the model's place that says why there is no answer.
     pub(super) async fn apologise(&mut self, words: String, error: AssistantError) {
         self.context.outbox.send_error(words.clone(), error.clone()).await;
         self.tell_of_failure(error, words).await;
     }
 
-    /// Text of the turn itself that makes the model continue.
+    /// Sends text of the turn itself that makes the model continue.
     pub(super) async fn nudge(&mut self, words: String) {
         match self.refused().cloned() {
             Some(refused) => {
@@ -120,7 +119,7 @@ impl Driver<'_> {
         self.frame.as_ref().filter(|_| was_refused).map(|frame| &frame.message)
     }
 
-    /// Something the turn itself says on the user's side.
+    /// Sends text of the turn itself as a user message.
     pub(super) async fn prompt(&mut self, words: String) {
         self.finished.n_user_messages += 1;
         self.context.outbox.send_synthetic(words).await;

@@ -1,5 +1,5 @@
-//! What hooks receive when a session gets another model: which, who wants it, and what it costs to read everything
-//! again.
+//! What hooks receive when a session gets another model: its name, who asked for it, and what it costs to read
+//! everything again.
 
 use ostler_proto::api::Usage;
 use ostler_proto::hook::HookEvent;
@@ -9,7 +9,7 @@ use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::model::{Cache, Fallback, Prices, pricing};
 
-/// The model whose price is assumed for one that is not in the list.
+/// The model whose price is assumed for an unknown model.
 const ASSUMED: &str = "claude-opus-5-5";
 
 /// A change of the model.
@@ -17,9 +17,9 @@ const ASSUMED: &str = "claude-opus-5-5";
 pub(crate) struct ModelSwitch {
     pub(crate) from: String,
     pub(crate) to: String,
-    /// The name in the request; `None` for the usual model, and for a fallback.
+    /// The name in the request; `None` for the default model, and for a fallback.
     pub(crate) requested: Option<String>,
-    /// Who wants it.
+    /// Who asked for it.
     pub(crate) source: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl ModelSwitch {
     }
 }
 
-/// What it costs to write so much to a model's cache.
+/// The cost of writing this many tokens to a model's cache.
 fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f64> {
     let price = prices.price(model)?;
     let usage = Usage { cache_creation_input_tokens: Some(tokens), ..Usage::default() };
@@ -58,7 +58,7 @@ fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f6
     }
 }
 
-/// Notifies hooks that another model took over by itself. They cannot object, and are not waited for.
+/// Notifies hooks of a fallback to another model. They cannot object, and are not waited for.
 pub(crate) fn tell_of_fallback(context: &TurnContext, fallback: &Fallback) {
     let TurnContext { outbox, hooks, .. } = context;
     if outbox.subagent.is_some() || !hooks.any_for(&HookEvent::PostModelSwitch) {

@@ -1,4 +1,4 @@
-//! What a host has been shown of a response's events, so that the stream can be closed when the response never is.
+//! The events of a response that the host has seen, so that the stream can be closed when the response never ends.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +33,7 @@ impl OpenStream {
     }
 
     /// The events that close what is open, and with the last of them the blocks that will never be finished. `kept`:
-    /// what had come of the open block counts.
+    /// the received part of the open block stays in the conversation.
     pub(crate) fn close(&mut self, kept: bool) -> Vec<(StreamEvent, Option<AbandonedBlocks>)> {
         let Some(message) = self.message.take() else { return Vec::new() };
         let open = std::mem::take(&mut self.open);

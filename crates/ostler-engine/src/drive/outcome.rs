@@ -1,4 +1,4 @@
-//! What a turn leaves behind.
+//! The result of a turn.
 
 use ostler_proto::api::{StopReason, Usage};
 use ostler_proto::message::PermissionDenial;
@@ -8,18 +8,17 @@ use crate::model::ChatMessage;
 use crate::response::ResponseTiming;
 use crate::turn::Ending;
 
-/// What a turn leaves behind.
 #[derive(Debug)]
 pub(crate) struct TurnOutcome {
     pub(crate) ending: Ending,
     pub(crate) conversation: Vec<ChatMessage>,
     /// The last text of the model.
     pub(crate) text: String,
-    /// What the user was shown in its place.
+    /// The text that hooks showed the user in its place.
     pub(crate) shown: Option<String>,
-    /// The answer in the shape the host asked for.
+    /// The structured answer, if the host asked for one.
     pub(crate) structured: Option<Value>,
-    /// What was wrong with the last attempt at it.
+    /// What was wrong with the last attempt at a structured answer.
     pub(crate) miss: Option<String>,
     /// Why a hook ended the turn.
     pub(crate) hook_stop_reason: Option<String>,

@@ -23,7 +23,7 @@ impl Driver<'_> {
         self.stream = Some(self.context.model.respond(self.context.request(messages, whole)));
     }
 
-    /// Makes the conversation shorter, and returns what the turn is to hear; nothing when it stays as it is.
+    /// Compacts the conversation. Returns the input for the turn; `None` when the conversation stays as it is.
     pub(super) async fn compact(&mut self, turn: &Turn, is_too_long: bool) -> Option<Input> {
         let TurnContext { outbox, cx, .. } = self.context;
         let (conversation, to) = (turn.conversation(), turn.unanswered());
@@ -47,7 +47,7 @@ impl Driver<'_> {
                 () = passed(deadline) => {}
             }
         };
-        // Rare and large: its place is not in every turn.
+        // Boxed: the future is large and rarely needed.
         match Box::pin(compact::compact(self.context, job, stop)).await {
             Ok(CompactedConversation { conversation, prompt_from, .. }) => {
                 self.attempts.succeed();
@@ -72,7 +72,7 @@ impl Driver<'_> {
         turn: &mut Turn,
     ) {
         if let Some(limit) = self.over_limit() {
-            // Subagents have used up what is left, or earlier prompts: nothing more is paid for.
+            // Subagents or earlier prompts have used up the limit: the model is not asked again.
             turn.handle(Input::OverLimit(limit));
         } else if !whole && self.attempts.is_due(self.context, &messages) {
             match self.compact(turn, false).await {

@@ -1,4 +1,4 @@
-//! What the model answers: events, blocks, the end of a response, and its failures.
+//! The model's response: events, blocks, its end, and its failures.
 
 use ostler_proto::api::{ContentBlock, Folded, Message, StopReason, StreamEvent};
 
@@ -11,7 +11,7 @@ use crate::turn::{Input, Turn};
 use crate::{agents, call};
 
 impl Driver<'_> {
-    /// Something from the model: an event, an error, or the end.
+    /// Handles an event of the response, an error, or its end.
     pub(super) async fn heard(
         &mut self,
         event: Option<Result<ModelEvent, ModelError>>,
@@ -45,7 +45,7 @@ impl Driver<'_> {
         };
         self.shown.saw(&event);
         match folded {
-            // What hooks may show otherwise is not shown before they have seen it.
+            // Text that hooks may replace is withheld until they have seen it.
             Folded::Nothing if display::is_text(&event) && display::is_judged(self.context) => {}
             Folded::Nothing => self.show(event, is_first).await,
             Folded::Block(block) => {
@@ -60,7 +60,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Lets a host that follows the response see an event of it.
+    /// Sends an event to a host that follows the response.
     pub(super) async fn show(&mut self, event: StreamEvent, is_first: bool) {
         if matches!(event, StreamEvent::ContentBlockDelta(_)) {
             self.finished.timing.show();
@@ -89,7 +89,7 @@ impl Driver<'_> {
         self.replied(&message, turn);
     }
 
-    /// The model has nothing more to say, or is not listened to any more.
+    /// Drops the response stream and counts the time it took.
     pub(super) fn hang_up(&mut self) {
         self.stream = None;
         if let Some(asked) = self.asked.take() {
@@ -170,7 +170,8 @@ impl Driver<'_> {
         turn.handle(Input::Failed(error));
     }
 
-    /// The response will not be finished: a host that follows its events sees an end of them all the same.
+    /// Closes the stream of a response that will not be finished, so that a host that follows its events sees their
+    /// end.
     pub(super) async fn close_stream(&mut self, kept: bool) {
         for (event, abandoned) in self.shown.close(kept) {
             let about = StreamEventMeta {
@@ -182,7 +183,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What the model said so far is kept: the user has read it.
+    /// Interrupts the response. Its text so far stays in the conversation: the user has read it.
     pub(super) async fn interrupt(&mut self, turn: &mut Turn) {
         self.hang_up();
         let kept = self.response.unfinished_text().is_some();

@@ -1,4 +1,4 @@
-//! What a tool sees of the session around it: little, and only to ask.
+//! What a tool can see and ask of its session.
 
 use std::fmt;
 use std::path::Path;

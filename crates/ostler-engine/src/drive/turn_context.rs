@@ -27,24 +27,24 @@ use crate::session_records::SessionRecords;
 use crate::settings::KeepError;
 use crate::tool::ToolCx;
 
-/// Enough for long files, and what the models of today all allow.
+/// Enough for long files; all current models allow it.
 pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
-/// Everything a turn runs with. A subagent gets a copy of its own.
+/// Everything a turn runs with. A subagent gets its own copy.
 #[derive(Clone)]
 pub(crate) struct TurnContext {
     /// What the session was started with; the host may have changed some of it since.
     pub(crate) launch: Arc<Launch>,
     pub(crate) model: Arc<dyn Model>,
-    /// What it is asked for by name; the host may choose another one.
+    /// The model's name as it was requested; the host may choose another one.
     pub(crate) model_name: Arc<str>,
-    /// What short names of models stand for.
+    /// The full names for short names of models.
     pub(crate) aliases: Arc<Aliases>,
     pub(crate) tools: Arc<Tools>,
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
     pub(crate) system: Arc<str>,
-    /// What the host receives of this conversation.
+    /// Sends the frames of this conversation to the host.
     pub(crate) outbox: Outbox,
     pub(crate) permissions: Permissions,
     /// Bound to the two above, see [`Self::set_outbox`].
@@ -52,8 +52,8 @@ pub(crate) struct TurnContext {
     pub(crate) records: SessionRecords,
     pub(crate) cx: ToolCx,
     pub(crate) limits: Limits,
-    /// When the time of the prompt is up. Subagents have none: those that are waited for end with their parent, the others
-    /// have a time of their own.
+    /// The deadline of the prompt. Subagents have none: those that the turn waits for end with their parent, the others
+    /// have their own time limit.
     pub(crate) deadline: Option<Instant>,
     pub(crate) sampling: Sampling,
     pub(crate) compaction: Compaction,
@@ -63,9 +63,9 @@ pub(crate) struct TurnContext {
     pub(crate) servers: Servers,
     /// Where the key comes from, for programs.
     pub(crate) key_source: Option<Arc<str>>,
-    /// What files and the host offer.
+    /// Agents, commands, skills, styles and plugins of files and the host.
     pub(crate) library: Arc<Library>,
-    /// Standing instructions, for agents that have a system prompt of their own.
+    /// Standing instructions, for agents with their own system prompt.
     pub(crate) memory: Arc<Vec<MemoryFile>>,
     /// The instructions for plan mode.
     pub(crate) planning: Arc<str>,
@@ -75,7 +75,7 @@ pub(crate) struct TurnContext {
     pub(crate) delegation: Delegation,
     /// Subagents that have finished and can be resumed.
     pub(crate) finished_subagents: FinishedSubagents,
-    /// The prompts that the turn answers, as far as the host has given them names.
+    /// The prompts that the turn answers, if the host gave them ids.
     pub(crate) answering: Arc<[Uuid]>,
     /// Tokens of the turn so far, in and out, those of its subagents included.
     pub(crate) tokens: Arc<AtomicU64>,
@@ -153,7 +153,7 @@ impl TurnContext {
         }
     }
 
-    /// The model that answers the next request; with `opusplan` it depends on the mode.
+    /// The name of the model for the next request; with `opusplan` it depends on the mode.
     pub(crate) fn asked_model(&self) -> String {
         let is_planning = self.permissions.policy().effective_mode() == PermissionMode::Plan;
         self.aliases.for_mode(&self.model_name, is_planning)

@@ -15,7 +15,7 @@ pub(super) struct Background {
 impl Background {
     pub(super) fn spawn(&self, hook: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that are done would pile up otherwise.
+        // Otherwise finished tasks would accumulate.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(hook);
     }
@@ -24,12 +24,12 @@ impl Background {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).extend(context);
     }
 
-    /// What was said since the last time.
+    /// Takes the text that arrived since the last call.
     pub(super) fn take_said(&self) -> Vec<String> {
         std::mem::take(&mut *self.said.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends whatever still runs.
+    /// Ends all hooks that still run.
     pub(super) async fn stop(&self) {
         let mut tasks =
             std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));

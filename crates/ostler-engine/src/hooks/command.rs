@@ -1,10 +1,10 @@
 //! Command hooks: the event as JSON on standard input, the answer by exit code and output.
 //!
 //! Exit code 0: the output is the answer, as JSON if it begins with `{`, else as text for the model where the event
-//! takes some. Exit code 2: an objection where the event takes objections, with the reason in the JSON or the error output.
-//! Any other code: JSON on the output is the answer all the same; without, the hook failed, which by the contract of
-//! command hooks is reported to the user and otherwise ignored.
-//! A first line `{"async":true}` means that the hook continues in the background.
+//! takes some. Exit code 2: an objection where the event takes objections, with the reason in the JSON or the error
+//! output. Any other code: JSON on the output is still the answer; without JSON the hook failed, which by the contract
+//! of command hooks is reported to the user and otherwise ignored. A first line `{"async":true}` means that the hook
+//! continues in the background.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -18,34 +18,34 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::event;
 
-/// The most of a hook's output that is read. An answer is short; a log does not belong here.
+/// The most bytes that are read of a hook's output. Answers are short; logs belong elsewhere.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// The longest first line that may say that the hook works on by itself.
+/// The longest first line that may say that the hook continues in the background.
 const FIRST_LINE: usize = 4 * 1024;
-/// How long output is awaited that something which left the hook's process group holds open.
+/// How long to wait for output that a process outside the hook's process group holds open.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// What to run, and where.
 pub(super) struct Program<'a> {
     pub(super) command: &'a str,
-    /// With arguments it is a program, without a line for the shell.
+    /// With arguments, `command` is a program; without, a line for the shell.
     pub(super) args: Option<&'a [String]>,
     pub(super) cwd: &'a Path,
     pub(super) project: &'a Path,
     pub(super) env: &'a Environment,
 }
 
-/// A hook that runs. Dropping it ends it and all it started; so does the end of this process.
+/// A running hook. Dropping it ends it and everything it started; so does the end of this process.
 pub(super) struct RunningHook {
     group: Group,
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
-    /// Whether its first line has been looked at.
+    /// Whether its first line has been read.
     is_known: bool,
     _input: AbortOnDropHandle<()>,
 }
 
-/// What happens to a hook that runs.
+/// An event of a running hook.
 pub(super) enum CommandProgress {
     /// It printed something.
     Output,
@@ -95,17 +95,17 @@ impl RunningHook {
         })
     }
 
-    /// Waits for what happens next. Safe to drop and call again.
+    /// Waits for the next event. Safe to drop and call again.
     ///
     /// # Errors
-    /// When the system does not tell how it ended.
+    /// When the system does not report how it ended.
     pub(super) async fn step(&mut self) -> Result<CommandProgress, String> {
         let status = tokio::select! {
             () = self.stdout.more(), if self.stdout.is_open() => return Ok(CommandProgress::Output),
             () = self.stderr.more(), if self.stderr.is_open() => return Ok(CommandProgress::Output),
             status = self.group.wait() => status,
         };
-        // What it left running goes too, so that the pipes end.
+        // Processes that it left running are killed too, so that the pipes end.
         self.group.kill();
         let rest = async {
             while self.stdout.is_open() {
@@ -115,21 +115,21 @@ impl RunningHook {
                 self.stderr.more().await;
             }
         };
-        // Whatever left the group keeps its own company.
+        // Processes that left the group are not waited for longer.
         let _ = tokio::time::timeout(LINGER, rest).await;
         status.map(CommandProgress::Ended).map_err(|error| format!("cannot be waited for: {error}"))
     }
 
-    /// How long it may work on by itself, if its first line says that it does. Asked once about that line.
+    /// How long it may continue in the background, if its first line says that it does. Reads that line once.
     pub(super) fn detaches(&mut self) -> Option<Duration> {
-        /// Enough for a notification, and not so long that it is forgotten.
+        /// Enough to send a notification.
         const USUAL: Duration = Duration::from_secs(15);
         if std::mem::replace(&mut self.is_known, true) {
             return None;
         }
         let bytes = &self.stdout.bytes;
         let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-            // A line that does not end soon is not one of these.
+            // A longer line does not say it.
             self.is_known = bytes.len() > FIRST_LINE;
             return None;
         };
@@ -141,7 +141,7 @@ impl RunningHook {
             .map(|limit| limit.unwrap_or(USUAL))
     }
 
-    /// How many bytes it printed, as far as they are kept.
+    /// How many bytes of its output are stored.
     pub(super) fn len(&self) -> usize {
         self.stdout.bytes.len() + self.stderr.bytes.len()
     }
@@ -155,7 +155,7 @@ impl RunningHook {
     }
 }
 
-/// What a command that ended says.
+/// The answer of a command that ended.
 #[derive(Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "taken apart at once")]
 pub(super) enum CommandReply {
@@ -165,10 +165,10 @@ pub(super) enum CommandReply {
     Complaint(String),
 }
 
-/// What an end and its output mean; `objects`: exit code 2 is an objection.
+/// Reads exit code and output; `objects`: exit code 2 is an objection.
 ///
 /// # Errors
-/// When the answer makes no sense.
+/// When the answer is malformed.
 pub(super) fn read(
     event: &HookEvent,
     objects: bool,
@@ -181,11 +181,11 @@ pub(super) fn read(
     match status.code() {
         Some(0) => answer(event, stdout).map(CommandReply::Answer),
         Some(2) if objects => {
-            // Nothing it printed takes the objection back, not even what makes no sense.
+            // Its output cannot take the objection back, not even if it is malformed.
             let said = if is_json { answer(event, stdout).ok() } else { None };
             Ok(CommandReply::Answer(objection(said.unwrap_or_default(), stderr)))
         }
-        // A whole answer is meant as one, whatever happened afterwards.
+        // A complete answer counts, whatever happened afterwards.
         _ => {
             let said = if is_json { answer(event, stdout).ok() } else { None };
             let complaint = || CommandReply::Complaint(format!("{status}: {stderr}"));
@@ -194,7 +194,7 @@ pub(super) fn read(
     }
 }
 
-/// What a hook said, as an objection: with its own reason if it gave one.
+/// Turns a hook's output into an objection, with the hook's reason if it has one.
 fn objection(said: HookOutput, stderr: &str) -> HookOutput {
     let own = match &said.hook_specific_output {
         Some(HookSpecificOutput::PreToolUse(output)) => output.permission_decision_reason.clone(),
@@ -207,10 +207,10 @@ fn objection(said: HookOutput, stderr: &str) -> HookOutput {
     HookOutput { decision: Some(HookDecision::Block), reason, ..said }
 }
 
-/// What the output of a hook that went well says.
+/// Reads the output of a successful hook.
 ///
 /// # Errors
-/// When it looks like an answer and is not valid.
+/// When it begins like JSON and is not valid.
 pub(super) fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String> {
     if text.starts_with('{') {
         return serde_json::from_str(text)
@@ -225,7 +225,7 @@ pub(super) fn answer(event: &HookEvent, text: &str) -> Result<HookOutput, String
     }))
 }
 
-/// One output, as far as it came.
+/// One output stream and what was read of it.
 struct Pipe<R> {
     pipe: Option<R>,
     bytes: Vec<u8>,
@@ -237,7 +237,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         Self { pipe, bytes: Vec::new(), is_cut: false }
     }
 
-    /// As text, whatever the bytes are.
+    /// As text; invalid UTF-8 is replaced.
     fn text(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes).into_owned();
         match self.is_cut {
@@ -252,7 +252,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         self.pipe.is_some()
     }
 
-    /// Reads on. What is too much is read and forgotten, or the hook would block for ever on a full pipe.
+    /// Reads more. Bytes beyond the limit are read and dropped; otherwise the hook would block on a full pipe.
     async fn more(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         let mut piece = [0; 8 * 1024];
@@ -262,7 +262,7 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
                 self.bytes.extend_from_slice(&piece[..n.min(room)]);
                 self.is_cut |= n > room;
             }
-            // What was read before an error is still worth having.
+            // The bytes before an error are kept.
             _ => self.pipe = None,
         }
     }
@@ -279,8 +279,8 @@ mod tests {
         read(event, objects, ExitStatus::from_raw(code << 8), stdout, "why\n").unwrap()
     }
 
-    /// The events at which exit code 2 objects, as documented. At a permission question the documentation says that
-    /// nothing comes of it; here it is a no, since a hook that objects to a permission does not want to give it.
+    /// The events at which exit code 2 objects, as documented. At a permission question the documentation says that it
+    /// has no effect; here it is a no, since a hook that objects to a permission does not want to give it.
     const OBJECTIONS: &[HookEvent] = &[
         HookEvent::PreToolUse,
         HookEvent::PostToolUse,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_takes_back_exit_code_2() {
+    fn no_output_takes_back_the_objection_of_exit_code_2() {
         let event = HookEvent::PreToolUse;
         let said = |stdout: &str| match exit(&event, 2, stdout) {
             CommandReply::Answer(output) => (output.decision, output.reason.unwrap()),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_output_is_context_only_where_the_event_takes_some() {
+    fn plain_output_is_context_only_where_the_event_takes_context() {
         for event in HookEvent::ALL {
             let output = answer(event, "it rains").unwrap();
             assert_eq!(output != HookOutput::none(), event::takes_text(event), "{event}");

@@ -1,4 +1,5 @@
-//! Settings files that changed while a session runs: hooks are notified and may object, then what may change takes effect.
+//! Settings files that change while a session runs: hooks are notified and may object, then the allowed changes take
+//! effect.
 
 use std::sync::Arc;
 
@@ -12,14 +13,15 @@ use crate::settings::Settings;
 use crate::settings_watcher::{ChangedFile, SettingsWatcher};
 
 impl Hooks {
-    /// Looks at the settings, notifies hooks of changes, and applies what may be applied. `again`: also asks once more
-    /// where hooks gave no answer. A future that is dropped before its end has changed nothing: the next look begins again.
+    /// Looks at the settings, notifies hooks of changes, and applies the allowed ones. `again`: also asks again about
+    /// changes to which hooks gave no answer. A future that is dropped early has changed nothing: the next look begins
+    /// again.
     pub(super) async fn look_at_settings(&self, again: bool) {
         let Some(watcher) = &self.scope.permissions.settings_watcher else { return };
         let _alone = watcher.looking.lock().await;
         let with_skills = self.any_for(&HookEvent::ConfigChange);
         let looking = Arc::clone(watcher);
-        // A disk may be far away. The look itself does not panic.
+        // The disk may be slow. The look itself does not panic.
         let changed =
             tokio::task::spawn_blocking(move || looking.changed(with_skills, again)).await;
         for ChangedFile { source, path, now } in changed.unwrap_or_default() {
@@ -27,7 +29,7 @@ impl Hooks {
             let verdict = self.run(Event::new(HookEvent::ConfigChange, fields)).await;
             let is_heard = !verdict.unheard || source == Some(Source::Managed);
             match (source, verdict.block) {
-                // A skill is read when it is used; there is nothing to apply.
+                // Nothing to apply: a skill is read when it is used.
                 (None, _) => {}
                 (Some(source), Some(reason)) if source != Source::Managed => {
                     let path = path.display();
@@ -58,7 +60,7 @@ impl Hooks {
     }
 
     fn apply(&self, source: Source, settings: &Settings) -> Result<(), String> {
-        // Hooks first: settings that are malformed must change nothing at all.
+        // Hooks first: malformed settings must change nothing at all.
         let mut hooks: Vec<_> = settings.hooks.clone();
         hooks.retain(|(from, _)| *from == source);
         let hooks = registry::of_settings(&hooks)?;

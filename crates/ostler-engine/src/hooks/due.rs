@@ -1,4 +1,4 @@
-//! Which hooks an event is for.
+//! Selects the hooks for an event.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl Hooks {
         let rules = named_for(&hooks, event).filter_map(|hook| hook.condition.clone());
         let rules: Vec<Rule> = rules.collect();
         let Some(effect) = event.effect.filter(|_| !rules.is_empty()) else {
-            // If the effect is unknown, the hook runs and can see for itself.
+            // If the effect is unknown, the hook runs and can decide by itself.
             return each_once(named_for(&hooks, event));
         };
         let (policy, tool) = (self.scope.permissions.policy(), tool.to_owned());
@@ -55,12 +55,12 @@ fn named_for<'h>(hooks: &'h [Hook], event: &Event<'_>) -> impl Iterator<Item = &
     hooks.iter().filter(move |hook| hook.is_for(&kind, subject.as_deref()))
 }
 
-/// What matchers are compared with.
+/// The value that matchers are compared with.
 pub(super) fn subject(event: &Event<'_>) -> Option<String> {
     let subject = event.fields.get(event::subject(&event.event)?)?.as_str()?;
     match event.event {
         HookEvent::FileChanged => Some(Path::new(subject).file_name()?.to_string_lossy().into()),
-        // All spellings of a model are one. Of an unknown model, every hook that might object is notified.
+        // All spellings of a model count as one. For an unknown model, every hook that might object runs.
         HookEvent::PreModelSwitch => pricing::family(subject).map(|family| family.name.to_owned()),
         HookEvent::PostModelSwitch => {
             Some(pricing::family(subject).map_or(subject, |family| family.name).to_owned())

@@ -1,5 +1,5 @@
-//! A question of an MCP server to the user, on its way there and back: hooks may answer in the user's place, and have
-//! the last word about what is sent. Everything but a clear answer declines.
+//! A question of an MCP server to the user: hooks may answer in the user's place, and may change the answer before the
+//! server receives it. Everything but a clear answer declines.
 
 use ostler_proto::control::{AskHost, Elicitation, ElicitationReply};
 use ostler_proto::hook::{ElicitationAction, HookEvent};
@@ -18,7 +18,7 @@ pub(crate) async fn elicit(hooks: &Hooks, question: Elicitation) -> ElicitationR
     };
     let event = Event::new(HookEvent::ElicitationResult, result_fields(&question, &answer));
     match instead(hooks.run(event).await) {
-        // Another word for the same answer does not take away what was filled in.
+        // A hook that accepts without content keeps the user's content.
         Some(other) if other.action == "accept" && other.content.is_none() => {
             ElicitationReply { content: answer.content, ..other }
         }
@@ -40,7 +40,7 @@ fn reply(action: ElicitationAction, content: Option<Value>) -> ElicitationReply 
     ElicitationReply { action, content, ..ElicitationReply::default() }
 }
 
-/// What hooks answer. An objection, and a word that is not understood, decline.
+/// The hooks' answer. An objection and an unknown action decline.
 fn instead(verdict: Verdict) -> Option<ElicitationReply> {
     use ElicitationAction::{Accept, Cancel, Decline};
     match (verdict.block, verdict.elicited) {
@@ -75,7 +75,7 @@ fn result_fields(question: &Elicitation, answer: &ElicitationReply) -> Value {
     ])
 }
 
-/// The fields that say something.
+/// The fields that have a value.
 fn present<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(fields.collect::<Map<_, _>>())

@@ -1,16 +1,16 @@
-//! What is special about each event: what a matcher is compared with, and what objections and plain output mean.
+//! The properties of each event: the field for matchers, and what objections and plain output mean.
 //!
-//! Hooks can be registered for every event of the protocol. Those of [`WITHOUT_OCCASION`] are kept and never run.
+//! Hooks can be registered for every event of the protocol. Those for [`WITHOUT_OCCASION`] never run.
 
 use std::time::Duration;
 
 use ostler_proto::hook::HookEvent;
 
-/// Events that nothing in this version sets off: it makes no worktrees, and there are no teams of agents.
+/// Events that never happen in this version: it creates no worktrees and has no teams of agents.
 pub(super) const WITHOUT_OCCASION: &[HookEvent] =
     &[HookEvent::TeammateIdle, HookEvent::WorktreeCreate, HookEvent::WorktreeRemove];
 
-/// The field a matcher is compared with. Events without one are for every hook.
+/// The field that a matcher is compared with. Every matcher fits events without one.
 pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
     match event {
         HookEvent::PreToolUse
@@ -35,7 +35,7 @@ pub(super) fn subject(event: &HookEvent) -> Option<&'static str> {
     }
 }
 
-/// Whether hooks stand guard here: one that gives no answer then counts as an objection.
+/// Whether hooks guard something here: a hook that gives no answer counts as an objection.
 pub(super) fn is_guarded(event: &HookEvent) -> bool {
     matches!(
         event,
@@ -72,7 +72,7 @@ pub(super) fn takes_objections(event: &HookEvent) -> bool {
     )
 }
 
-/// Whether output that is not JSON is text for the model. Before a compaction it says what the summary should keep.
+/// Whether output that is not JSON is text for the model. Before a compaction it is an instruction for the summary.
 pub(super) fn takes_text(event: &HookEvent) -> bool {
     matches!(
         event,
@@ -84,7 +84,7 @@ pub(super) fn takes_text(event: &HookEvent) -> bool {
     )
 }
 
-/// Whether a model can be asked whether to continue. Elsewhere there is nothing that a no could stop.
+/// Whether a prompt hook can guard this event. At other events a no could stop nothing.
 pub(super) fn can_be_judged(event: &HookEvent) -> bool {
     matches!(
         event,
@@ -130,8 +130,8 @@ pub(super) fn has_mode(event: &HookEvent) -> bool {
     )
 }
 
-/// How long a hook from settings may take unless it says otherwise. The user waits for a prompt to be accepted and for
-/// a program to end; tests and linters around a tool call take their time.
+/// The timeout of a hook from settings that sets none. It is short where the user waits, for a prompt to be accepted or
+/// a program to end, and long around tool calls, where tests and linters run.
 pub(super) fn default_timeout(event: &HookEvent, kind: &str) -> Duration {
     Duration::from_secs(match event {
         _ if kind == "prompt" => 30,

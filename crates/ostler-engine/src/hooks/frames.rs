@@ -11,21 +11,21 @@ use ostler_proto::message::system::{HookOutcome, HookProgress, HookResponse, Hoo
 use crate::ids::fresh_uuid;
 use crate::outbox::Outbox;
 
-/// One run of a hook, as the host sees it. Dropped before its response it was cancelled, and says so.
+/// One run of a hook, as the host sees it. If it is dropped before its response, it sends that it was cancelled.
 pub(super) struct HookRunFrames {
     outbox: Outbox,
     is_shown: bool,
     id: String,
     name: String,
     event: String,
-    /// What it printed so far, and how much of that the host has seen.
+    /// Its output so far, and how much of it the host has seen.
     output: HookOutputText,
     noted: usize,
     seen: usize,
     is_done: bool,
 }
 
-/// What a hook printed.
+/// The output of a hook.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HookOutputText {
     pub(super) stdout: String,
@@ -64,17 +64,18 @@ impl HookRunFrames {
         shown
     }
 
-    /// Whether the host wants to see what it printed, and there is more than before. `n_bytes` grows.
+    /// Whether the host wants to see the output, and there is more than before. `n_bytes`: the length of the output
+    /// now.
     pub(super) fn lags(&mut self, n_bytes: usize) -> bool {
         self.is_shown && std::mem::replace(&mut self.noted, n_bytes) != n_bytes
     }
 
-    /// Notes what it printed so far.
+    /// Notes the output so far.
     pub(super) fn printed(&mut self, stdout: String, stderr: String) {
         self.output = HookOutputText { stdout, stderr };
     }
 
-    /// Shows what was printed, if anything is new.
+    /// Sends the new output, if there is any.
     pub(super) async fn progress(&mut self) {
         let HookOutputText { stdout, stderr } = &self.output;
         let length = stdout.len() + stderr.len();
@@ -96,7 +97,7 @@ impl HookRunFrames {
         self.send(System::HookProgress(progress)).await;
     }
 
-    /// Shows how it ended. `hides_output`: the hook wants its output kept out of sight.
+    /// Sends how it ended. `hides_output`: the hook asks not to show its output.
     pub(super) async fn finish(
         mut self,
         exit_code: Option<i32>,
@@ -138,7 +139,7 @@ impl Drop for HookRunFrames {
     fn drop(&mut self) {
         if self.is_shown && !self.is_done {
             let response = self.response(None, HookOutcome::Cancelled);
-            // With a full line the host is too far behind to miss it.
+            // If the channel is full, the host is too far behind to need this frame.
             let _ = self.outbox.frames.try_send(ToHost::System(System::HookResponse(response)));
         }
     }

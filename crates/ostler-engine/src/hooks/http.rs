@@ -1,4 +1,4 @@
-//! Hooks that a server answers: the event is posted as JSON, the answer is the body of a response that says success.
+//! Hooks that a server answers: the event is posted as JSON, the answer is the body of a successful response.
 //!
 //! Anything else (no connection, a redirect, another status) is a failure of the hook, which counts as an objection
 //! where it guards.
@@ -17,11 +17,11 @@ use crate::disk::on_disk;
 use crate::interpolate::{self, Syntax};
 use crate::model::is_loopback;
 
-/// The most of an answer that is read.
+/// The most bytes of an answer.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// # Errors
-/// When there is no answer or it makes no sense.
+/// When there is no answer or it is malformed.
 pub(super) async fn ask(
     clients: &Clients,
     hook: &HttpHook,
@@ -37,7 +37,7 @@ pub(super) async fn ask(
         request = request.header(name, value);
     }
     let sent = request.send().await;
-    // The address may carry a secret, and the reader has it in the settings.
+    // Without the URL: it may contain a secret, and the settings show it anyway.
     let mut response =
         sent.map_err(|error| format!("cannot reach its server: {}", error.without_url()))?;
     if !response.status().is_success() {
@@ -49,7 +49,9 @@ pub(super) async fn ask(
             Ok(Some(piece)) if body.len() + piece.len() <= MAX_ANSWER => body.extend(piece),
             Ok(Some(_)) => return Err(format!("was answered with more than {MAX_ANSWER} bytes")),
             Ok(None) => break,
-            Err(error) => return Err(format!("got half an answer: {}", error.without_url())),
+            Err(error) => {
+                return Err(format!("received an incomplete answer: {}", error.without_url()));
+            }
         }
     }
     let body = String::from_utf8_lossy(&body).into_owned();
@@ -57,19 +59,19 @@ pub(super) async fn ask(
     Ok((body, output))
 }
 
-/// The clients of a session's hooks, each made when it is first needed: making one reads the system's certificates, and
-/// a client of its own for every call would connect again for every call.
+/// The HTTP clients of a session's hooks, each created when it is first needed: creating one reads the system's
+/// certificates, and a new client for every call would connect again for every call.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     /// For servers on this machine, without encryption.
     plain_here: OnceCell<reqwest::Client>,
-    /// For servers on this machine: no proxy is asked for the way.
+    /// For servers on this machine: without a proxy.
     here: OnceCell<reqwest::Client>,
     elsewhere: OnceCell<reqwest::Client>,
 }
 
-/// How long a connection is kept for the next call. Many servers end theirs after five seconds, and a request that
-/// meets that end would fail, which for a guard means no.
+/// How long an idle connection is reused. Many servers close theirs after five seconds; a request on a connection that
+/// the server closes would fail, which for a guard means no.
 const KEPT: Duration = Duration::from_secs(4);
 
 impl Clients {
@@ -86,7 +88,7 @@ impl Clients {
                     true => Certificates::None,
                     false => Certificates::System,
                 };
-                // A redirect would carry the headers to wherever it points.
+                // A redirect would send the headers to another address.
                 let mut client = ostler_http::client(certificates)
                     .map_err(|error| error.to_string())?
                     .redirect(reqwest::redirect::Policy::none())
@@ -94,14 +96,14 @@ impl Clients {
                 if is_here {
                     client = client.no_proxy();
                 }
-                client.build().map_err(|error| format!("cannot be sent anywhere: {error}"))
+                client.build().map_err(|error| format!("cannot be sent: {error}"))
             })
         });
         made.await.cloned()
     }
 }
 
-/// Puts variables into a header: `$NAME` and `${NAME}`. One that is not allowed, or not set, is empty.
+/// Fills variables into a header: `$NAME` and `${NAME}`. A variable that is not allowed, or not set, is empty.
 fn fill(text: &str, allowed: &[String], look_up: impl Fn(&str) -> Option<String>) -> String {
     interpolate::fill(text, Syntax::Shell, |name| {
         let is_allowed = allowed.iter().any(|allowed| allowed == name);

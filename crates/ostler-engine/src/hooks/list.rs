@@ -32,7 +32,7 @@ impl HookList {
 }
 
 impl Hooks {
-    /// No hooks yet, in a session that begins in `cwd`, works for `project` and is kept in `transcript`.
+    /// No hooks yet, in a session that begins in `cwd`, works on `project` and writes to `transcript`.
     pub(crate) fn new(
         scope: HookScope,
         cwd: &Path,
@@ -55,7 +55,7 @@ impl Hooks {
         Self { scope: Arc::new(scope), ..self.clone() }
     }
 
-    /// A copy of the list for a session that takes the place of this one and is kept in another file.
+    /// A copy of the list for a session that replaces this one and writes to another file.
     pub(crate) fn for_next_session(&self, scope: HookScope, transcript: Option<PathBuf>) -> Self {
         let mut hooks = self.bound_to(scope);
         hooks.list = HookList::new(self.list.now().to_vec());
@@ -63,29 +63,28 @@ impl Hooks {
         hooks
     }
 
-    /// The same and more, which only this conversation has.
+    /// These hooks and more, which only this conversation has.
     pub(crate) fn with(&self, more: Vec<Hook>) -> Self {
         let list = HookList::new([self.list.now().to_vec(), more].concat());
         self.ring();
         Self { list, ..self.clone() }
     }
 
-    /// Adds hooks.
     pub(crate) fn add(&self, more: Vec<Hook>) {
         self.replace(|_| true, more);
     }
 
-    /// Puts other hooks in place of those from some settings.
+    /// Replaces the hooks from some settings.
     pub(crate) fn replace_settings(&self, is_old: impl Fn(Source) -> bool, new: Vec<Hook>) {
         self.replace(|hook| !hook.source.is_some_and(&is_old), new);
     }
 
-    /// Puts other hooks in place of those from plugins.
+    /// Replaces the hooks from plugins.
     pub(crate) fn replace_plugins(&self, new: Vec<Hook>) {
         self.replace(|hook| hook.plugin.is_none(), new);
     }
 
-    /// Puts other callbacks of the host in place of those it had. A host that sends `initialize` again replaces them.
+    /// Replaces the host's callbacks, when it sends `initialize` again.
     pub(crate) fn replace_callbacks(&self, new: Vec<Hook>) {
         self.replace(|hook| !matches!(hook.kind, Kind::Callback(_)), new);
     }
@@ -95,17 +94,17 @@ impl Hooks {
         self.ring();
     }
 
-    /// The watcher looks at the new files at once. Not here: the disk may be slow.
+    /// Makes the watcher look at the new files at once. Not done here, because the disk may be slow.
     fn ring(&self) {
         self.shared.watch.bell.notify_one();
     }
 
-    /// Whether any hook names files that it wants to be notified of.
+    /// Whether any hook watches files.
     pub(crate) fn watches_files(&self) -> bool {
         self.list.now().iter().any(|hook| !hook.files.is_empty())
     }
 
-    /// Takes the watched files as they are now: only later changes are reported. Touches the disk.
+    /// Notes the watched files as they are now: only later changes are reported. Touches the disk.
     pub(crate) fn note_watched(&self) {
         self.shared.watch.note(&self.watched());
     }
@@ -115,7 +114,7 @@ impl Hooks {
         self.list.now().iter().any(|hook| hook.event == *event)
     }
 
-    /// The events that settings have hooks for and that nothing in this version sets off.
+    /// The events that settings have hooks for and that never happen in this version.
     pub(crate) fn idle_events(&self) -> Vec<&'static str> {
         let hooks = self.list.now();
         let is_written = |event: &HookEvent| {

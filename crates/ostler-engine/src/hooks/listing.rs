@@ -1,4 +1,4 @@
-//! The hooks of a session as hosts see them (`get_hooks_listing`). What the host itself registered it knows.
+//! The hooks of a session as hosts see them (`get_hooks_listing`), without the host's own callbacks.
 
 use ostler_proto::control::{HookEventInfo, HooksListingReply};
 use ostler_proto::hook::HookEvent;
@@ -10,7 +10,7 @@ use super::{Hooks, event};
 use crate::permission::Source;
 
 impl Hooks {
-    /// All hooks from settings and plugins, and the events there are.
+    /// All hooks from settings and plugins, and all events.
     pub(crate) fn listing(&self) -> HooksListingReply {
         self.list.listing()
     }
@@ -34,7 +34,7 @@ impl HookList {
             events: events.collect(),
             hooks: written.iter().map(|hook| listed(hook)).collect(),
             event_catalog: HookEvent::ALL.iter().map(info).collect(),
-            // What is switched off is not here at all.
+            // Disabled hooks are not in the list at all.
             policy: Some(json!({
                 "disabledByPolicy": false, "managedOnly": false, "pluginOnly": false,
                 "allDisabled": false, "policyHookCount": of_policy,
@@ -109,7 +109,7 @@ fn summary(event: &HookEvent) -> &'static str {
         HookEvent::PostToolUse => "A tool has run",
         HookEvent::PostToolUseFailure => "A tool has failed",
         HookEvent::PostToolBatch => "All calls of a response are done",
-        HookEvent::Notification => "The user is to be told something",
+        HookEvent::Notification => "The user is notified of something",
         HookEvent::UserPromptSubmit => "The user has sent a prompt",
         HookEvent::UserPromptExpansion => "A slash command is about to become a prompt",
         HookEvent::SessionStart => "A session begins",
@@ -120,25 +120,25 @@ fn summary(event: &HookEvent) -> &'static str {
         HookEvent::SubagentStop => "A subagent is about to finish",
         HookEvent::PreCompact => "The conversation is about to be compacted",
         HookEvent::PostCompact => "The conversation has been compacted",
-        HookEvent::PreModelSwitch => "Another model is asked for",
+        HookEvent::PreModelSwitch => "Another model is requested",
         HookEvent::PostModelSwitch => "Another model answers from now on",
-        HookEvent::PermissionRequest => "Somebody is asked for a permission",
-        HookEvent::PermissionDenied => "A call was denied without a question",
-        HookEvent::Setup => "A folder is to be prepared or tended",
+        HookEvent::PermissionRequest => "A call requires approval",
+        HookEvent::PermissionDenied => "A call was denied without asking the user",
+        HookEvent::Setup => "A folder needs setup or maintenance",
         HookEvent::TeammateIdle => "A member of a team is about to be idle",
-        HookEvent::TaskCreated => "A task is put on the list",
+        HookEvent::TaskCreated => "A task is added to the list",
         HookEvent::TaskCompleted => "A task on the list is done",
         HookEvent::Elicitation => "An MCP server asks the user something",
         HookEvent::ElicitationResult => "The user has answered an MCP server",
         HookEvent::ConfigChange => "Settings have changed during the session",
-        HookEvent::WorktreeCreate => "A worktree is to be made",
-        HookEvent::WorktreeRemove => "A worktree is to be removed",
+        HookEvent::WorktreeCreate => "A worktree is about to be created",
+        HookEvent::WorktreeRemove => "A worktree is about to be removed",
         HookEvent::InstructionsLoaded => "A file with instructions was read",
-        HookEvent::CwdChanged => "The shell has gone to another folder",
-        HookEvent::FileChanged => "A file that is watched has changed",
+        HookEvent::CwdChanged => "The shell has changed its directory",
+        HookEvent::FileChanged => "A watched file has changed",
         HookEvent::DirectoryAdded => "A working directory was added",
-        HookEvent::MessageDisplay => "Words of the model are about to be shown",
-        _ => "Something that this version does not know",
+        HookEvent::MessageDisplay => "Text of the model is about to be shown",
+        _ => "An event that this version does not know",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which tools, or which kinds of an event, a hook is for.
+//! Matchers: the tools, or the kinds of an event, that a hook is for.
 
 use fancy_regex::Regex;
 use ostler_proto::hook::HookEvent;
@@ -7,24 +7,24 @@ use ostler_proto::hook::HookEvent;
 #[derive(Clone, Debug)]
 pub(super) enum Matcher {
     All,
-    /// Plain names fit as a whole.
+    /// Plain names, which must be equal.
     Names(Vec<String>),
-    /// Anything else is a pattern, found anywhere in the name.
+    /// A pattern that may match anywhere in the name.
     Pattern(Regex),
 }
 
 impl Matcher {
-    /// Nothing, an empty text and `*` mean all; names are separated by `|`; other characters make it a regular
-    /// expression.
+    /// No matcher, an empty one and `*` match everything. Names are separated by `|`; any other character makes it a
+    /// regular expression.
     ///
     /// # Errors
-    /// When it is not a regular expression: a guard must not be left out for a misspelling.
+    /// When it is not a valid regular expression: a guard must not be left out because of a misspelling.
     pub(super) fn parse(event: &HookEvent, text: Option<&str>) -> Result<Self, String> {
         let text = match text.map(str::trim) {
             None | Some("" | "*") => return Ok(Self::All),
             Some(text) => text,
         };
-        // Files and errors may have any name, so of these two only the plainest words are taken as they stand.
+        // Files and errors may have any name, so for these two only names of simple characters count as plain names.
         let is_narrow = matches!(event, HookEvent::FileChanged | HookEvent::StopFailure);
         let others: &[char] = if is_narrow { &['_', '|'] } else { &['_', '|', '-', ',', ' '] };
         let is_plain =
@@ -38,12 +38,12 @@ impl Matcher {
         })
     }
 
-    /// Whether it fits a name; an event that has none is for every hook.
+    /// Whether it fits a name; every matcher fits an event without one.
     pub(super) fn fits(&self, name: Option<&str>) -> bool {
         match (self, name) {
             (Self::All, _) | (_, None) => true,
             (Self::Names(names), Some(name)) => names.iter().any(|known| known == name),
-            // A pattern that gives up on a name may have meant it: rather one hook too many.
+            // A pattern that gives up on a name may match it: one hook too many is safer.
             (Self::Pattern(pattern), Some(name)) => pattern.is_match(name).unwrap_or(true),
         }
     }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matcher_of_files_takes_only_the_plainest_words_as_they_stand() {
+    fn a_file_matcher_with_other_than_simple_characters_is_a_pattern() {
         let fits = |event: &HookEvent, matcher, name| {
             Matcher::parse(event, Some(matcher)).unwrap().fits(Some(name))
         };

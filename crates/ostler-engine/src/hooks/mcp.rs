@@ -1,7 +1,7 @@
 //! Hooks that call a tool of an MCP server: its text is read as the output of a command would be.
 //!
-//! A server that is not connected, a tool that fails and an answer that makes no sense are failures of the hook, which
-//! count as objections where it guards. The hook never connects a server.
+//! A server that is not connected, a tool that fails and a malformed answer are failures of the hook, which count as
+//! objections where it guards. The hook never connects a server.
 
 use std::path::Path;
 
@@ -18,12 +18,12 @@ use crate::tool::ToolCx;
 pub(crate) struct McpHook {
     pub(super) server: String,
     pub(super) tool: String,
-    /// Its input; `${tool_input.file_path}` in a text stands for a field of the hook's input.
+    /// Its input; `${tool_input.file_path}` in a text is replaced by a field of the hook's input.
     pub(super) input: Map<String, Value>,
 }
 
 /// # Errors
-/// When there is no answer or it makes no sense.
+/// When there is no answer or it is malformed.
 pub(super) async fn call(
     hook: &McpHook,
     servers: &Servers,
@@ -45,7 +45,7 @@ pub(super) async fn call(
     Ok((text, answer))
 }
 
-/// Puts fields of the hook's input into a text of the tool's.
+/// Fills fields of the hook's input into a text of the tool's input.
 fn fill(text: &str, hook_input: &Value) -> String {
     interpolate::fill(text, Syntax::Braces, |path| {
         let pointer = format!("/{}", path.replace('.', "/"));

@@ -1,12 +1,12 @@
-//! Hooks: what the user's commands, servers and the host's callbacks have to say about what is going on.
+//! Hooks: the user's commands, servers and the host's callbacks, which the engine runs at events.
 //!
-//! All hooks of an event run side by side; what they say is folded into one [`Verdict`]. Hooks that guard something
-//! (a tool call, a prompt, a permission) fail closed: one that breaks, hangs or disappears is an objection, unless it
+//! All hooks of an event run in parallel; their answers are combined into one [`Verdict`]. Hooks that guard something
+//! (a tool call, a prompt, a permission) fail closed: one that fails, hangs or disappears is an objection, unless it
 //! says `onFailure: continue`. Hooks that only watch fail open, and their failure is reported.
 //!
-//! `registry.rs` reads which hooks there are, `list.rs` keeps them, `due.rs` selects those for an event, `event.rs` knows what
-//! each event is like, `run.rs` runs one hook, `triggers.rs` and `config_change.rs` have the events that need more than one
-//! line.
+//! `registry.rs` reads hooks from settings, `list.rs` stores them, `due.rs` selects those for an event, `event.rs` has
+//! the properties of each event, `run.rs` runs one hook, `triggers.rs` and `config_change.rs` have the events that need
+//! more than one line.
 
 mod background;
 mod command;
@@ -86,26 +86,26 @@ pub(crate) struct Shared {
     project: Arc<PathBuf>,
     /// The file of the main conversation.
     transcript: String,
-    /// Whether the host sees hooks run.
+    /// Whether the host receives frames about hooks.
     shows_hooks: bool,
     /// The prompt that is being answered.
     prompt: Arc<Mutex<Option<String>>>,
     background: Arc<Background>,
-    /// Where the session's shell has gone.
+    /// The directory of the session's shell.
     place: Arc<Mutex<Option<PathBuf>>>,
     watch: Arc<Watch>,
-    /// Held while the watched files are looked at, so that a change is reported once.
+    /// Locked while the watched files are looked at, so that a change is reported once.
     looking: Arc<tokio::sync::Mutex<()>>,
     helpers: Arc<OnceLock<HookServices>>,
-    /// What asks servers.
+    /// The clients for HTTP hooks.
     http: Arc<http::Clients>,
 }
 
-/// Whom hooks of some types need.
+/// The services that hooks of some types need.
 pub(crate) struct HookServices {
     pub(crate) judge: HookModel,
     pub(crate) servers: Servers,
-    /// Where what is too long for the conversation is kept.
+    /// Stores texts that are too long for the conversation.
     pub(crate) scratch: Scratch,
 }
 
@@ -115,28 +115,28 @@ impl fmt::Debug for HookServices {
     }
 }
 
-/// What happened, for hooks to look at.
+/// An event that hooks run for.
 pub(crate) struct Event<'a> {
     pub(crate) event: HookEvent,
     /// The tool, for events around a call.
     pub(crate) tool: Option<&'a str>,
     /// The call, for events around one.
     pub(crate) call: Option<&'a ToolUseId>,
-    /// What the call would touch, as permissions judge it. An `if` is judged on this and nothing else.
+    /// What the call would touch, as permissions decide on it. A hook's `if` is decided on this alone.
     pub(crate) effect: Option<&'a Effect>,
-    /// The fields of the event beyond those all have.
+    /// The event's own fields, in addition to the common ones.
     pub(crate) fields: Value,
 }
 
 impl Event<'_> {
-    /// An event that is about no call.
+    /// An event that is not about a call.
     pub(crate) fn new(event: HookEvent, fields: Value) -> Self {
         Self { event, tool: None, call: None, effect: None, fields }
     }
 }
 
 impl Hooks {
-    /// Names those whom hooks of some types need. The first word counts.
+    /// Sets the services that hooks of some types need. Only the first call counts.
     pub(crate) fn equip(&self, helpers: HookServices) {
         let _ = self.shared.helpers.set(helpers);
     }
@@ -146,12 +146,12 @@ impl Hooks {
         *self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
-    /// What background hooks want the model to read.
+    /// Takes the text of background hooks for the model.
     pub(crate) fn take_said(&self) -> Vec<String> {
         self.shared.background.take_said()
     }
 
-    /// Keeps text for the model, to go with the next prompt.
+    /// Stores text for the model, to go with the next prompt.
     pub(crate) fn say(&self, context: Vec<String>) {
         self.shared.background.say(context);
     }
@@ -178,7 +178,7 @@ impl Hooks {
         }
     }
 
-    /// The folder is to be prepared or tended before anything else. Only commands run, and they cannot object.
+    /// Runs the `Setup` hooks before anything else. Only commands run, and they cannot object.
     pub(crate) async fn prepare(&self, trigger: &SetupTrigger) {
         let event = Event::new(HookEvent::Setup, json!({"trigger": trigger}));
         let mut hooks = self.due(&event);
@@ -188,7 +188,7 @@ impl Hooks {
         self.say(verdict.context);
     }
 
-    /// The session is over: tells the hooks that do not need the host, and ends all that still run.
+    /// Ends the session's hooks: runs those for its end that do not need the host, and stops all that still run.
     pub(crate) async fn finish(&self, reason: &ExitReason) {
         let event = Event::new(HookEvent::SessionEnd, json!({"reason": reason}));
         let mut hooks = self.due(&event);
@@ -203,7 +203,7 @@ impl Hooks {
     /// Where hooks run, and the `cwd` in their input: the directory of the session's shell.
     fn place(&self) -> PathBuf {
         let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // One look, at the folder that the session works in.
+        // A single look at the folder that the session works in.
         place.filter(|place| place.is_dir()).unwrap_or_else(|| self.shared.cwd.to_path_buf())
     }
 
@@ -270,7 +270,7 @@ impl Hooks {
     }
 }
 
-/// A hook that gave no answer: an objection where it guards, a warning where it watches.
+/// Handles a hook that gave no answer: an objection where it guards, a warning where it watches.
 async fn failed(verdict: &mut Verdict, hook: &Hook, hook_call: &HookCall, why: &str) {
     let event = &hook_call.event;
     let text = format!("{event} hook {why}");

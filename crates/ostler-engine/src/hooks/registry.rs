@@ -1,7 +1,7 @@
-//! Which hooks there are: callbacks the host registered, and what settings have: commands, addresses, questions for a
-//! model, tools of MCP servers.
+//! Reads which hooks there are: callbacks that the host registered, and hooks from settings, which are commands, URLs,
+//! prompts for a model or tools of MCP servers.
 //!
-//! Every event of the protocol can be registered for; `event.rs` lists those that nothing sets off.
+//! Hooks can be registered for every event of the protocol; `event.rs` lists those that never happen.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub(crate) struct Hook {
     matcher: Matcher,
     /// The files its matcher names, for `FileChanged`.
     pub(super) files: Vec<String>,
-    /// The settings it stands in; what the host or a plugin brings stands in none.
+    /// The settings it comes from; `None` for hooks of the host or a plugin.
     pub(super) source: Option<Source>,
     /// The plugin that brings it.
     pub(super) plugin: Option<String>,
-    /// What of it is only to be shown.
+    /// The parts of it that are only displayed.
     pub(super) label: Label,
-    /// A rule that the call must fit.
+    /// A rule that the call must match.
     pub(super) condition: Option<Rule>,
     pub(super) kind: Kind,
     /// Callbacks have no limit unless one was set.
@@ -40,18 +40,18 @@ pub(crate) struct Hook {
     pub(super) on_failure: FailurePolicy,
     /// It runs in the background.
     pub(super) is_async: bool,
-    /// It runs in the background, and its objection starts a turn.
+    /// It runs in the background, and its objection wakes the model for a turn.
     pub(super) wakes: bool,
-    /// It has run, and is to run only once.
+    /// Whether it has run; `None` for a hook that may run more than once.
     has_run: Option<Arc<AtomicBool>>,
 }
 
-/// What of a hook is only to be shown.
+/// The parts of a hook that are only displayed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Label {
     /// Its matcher as it is written.
     pub(super) matcher: String,
-    /// The seconds it may take, if it says so.
+    /// Its timeout in seconds, if it has one.
     pub(super) timeout: Option<f64>,
     /// What the user reads while it runs.
     pub(super) status_message: Option<String>,
@@ -79,7 +79,7 @@ pub(crate) enum Kind {
 pub(crate) struct HttpHook {
     pub(super) url: String,
     pub(super) headers: BTreeMap<String, String>,
-    /// The variables whose values may stand in the headers.
+    /// The variables that headers may use.
     pub(super) variables: Vec<String>,
 }
 
@@ -95,12 +95,12 @@ pub(crate) enum FailurePolicy {
 }
 
 impl Hook {
-    /// Whether the hook wants to hear of this; `subject` is what matchers are compared with.
+    /// Whether the hook is for this event; `subject` is the value that matchers are compared with.
     pub(super) fn is_for(&self, event: &HookEvent, subject: Option<&str>) -> bool {
         self.event == *event && self.matcher.fits(subject)
     }
 
-    /// Whether it is to run only once.
+    /// Whether it runs only once.
     pub(super) fn runs_once(&self) -> bool {
         self.has_run.is_some()
     }
@@ -119,7 +119,7 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
     let hooks = entries.flat_map(|(event, entry)| {
         entry.hook_callback_ids.iter().map(move |id| Hook {
             event: HookEvent::from(event.as_str()),
-            // Heard too often is better than a guard that is never asked.
+            // A hook that runs too often is better than a guard that never runs.
             matcher: Matcher::parse(&HookEvent::from(event.as_str()), entry.matcher.as_deref())
                 .unwrap_or(Matcher::All),
             files: files(&HookEvent::from(event.as_str()), entry.matcher.as_deref()),
@@ -145,7 +145,7 @@ pub(crate) fn callbacks(hooks: &BTreeMap<String, Vec<HookMatcher>>) -> Vec<Hook>
     hooks.collect()
 }
 
-/// A hook as it is written in settings. What is not known is passed over: newer files have more.
+/// A hook as it is written in settings. Unknown fields are ignored: newer files have more.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct HookConfig {
@@ -181,7 +181,7 @@ struct HookConfig {
 /// The hooks of a settings file: `{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", …}]}]}`.
 ///
 /// # Errors
-/// When the section is not of that shape: a guard that is misspelt must not be left out quietly.
+/// When the section is malformed: a misspelt guard must not be left out silently.
 pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     let events = settings.as_object().ok_or("`hooks` is not an object")?;
     let mut hooks = Vec::new();
@@ -199,7 +199,7 @@ pub(crate) fn commands(settings: &Value) -> Result<Vec<Hook>, String> {
     Ok(hooks)
 }
 
-/// Reads the hooks of an agent: its stop is that of a subagent.
+/// Reads the hooks of an agent. Its `Stop` hooks become `SubagentStop` hooks.
 ///
 /// # Errors
 /// As for those of settings.
@@ -235,7 +235,7 @@ pub(super) fn of_plugin(plugin: &str, settings: &Value) -> Result<Vec<Hook>, Str
     Ok(hooks.into_iter().map(named).collect())
 }
 
-/// The same, with where the section stands.
+/// Reads the hooks of several settings files, each with its source.
 pub(crate) fn of_settings(settings: &[(Source, Value)]) -> Result<Vec<Hook>, String> {
     let mut all = Vec::new();
     for (source, hooks) in settings {
@@ -251,7 +251,7 @@ fn of_entry(event: &HookEvent, entry: &Value) -> Result<Vec<Hook>, String> {
         Some(Value::String(text)) => Some(text.as_str()),
         Some(other) => return Err(format!("its matcher is not text: {other}")),
     };
-    // Also where nothing follows: a misspelling must not wait for its first hook.
+    // Also without hooks: a misspelling is reported at once.
     Matcher::parse(event, matcher)?;
     let list = entry["hooks"].as_array().ok_or("it has no list of `hooks`")?;
     list.iter().map(|hook| read(event, matcher, hook)).collect()
@@ -272,7 +272,7 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
     let timeout = match written.timeout {
         None => event::default_timeout(event, &written.r#type),
         Some(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| format!("{seconds} is no number of seconds for a timeout"))?,
+            .map_err(|_| format!("{seconds} is not a valid timeout in seconds"))?,
     };
     let on_failure = match written.on_failure.as_deref() {
         None => FailurePolicy::Usual,
@@ -292,7 +292,7 @@ fn read(event: &HookEvent, matcher: Option<&str>, hook: &Value) -> Result<Hook, 
             timeout: written.timeout,
             status_message: written.status_message.clone(),
         },
-        condition: condition.map_err(|error| format!("its `if` is no rule: {error}"))?,
+        condition: condition.map_err(|error| format!("its `if` is not a valid rule: {error}"))?,
         timeout: Some(timeout),
         on_failure,
         is_async: written.r#async || written.async_rewake,
@@ -316,7 +316,7 @@ fn kind(event: &HookEvent, written: HookConfig) -> Result<Kind, String> {
             let is_web =
                 reqwest::Url::parse(&url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
             if !is_web {
-                return Err(format!("`{url}` is no http or https address"));
+                return Err(format!("`{url}` is not an http or https address"));
             }
             let variables = written.allowed_env_vars;
             Ok(Kind::Http(HttpHook { url, headers: written.headers, variables }))
@@ -332,7 +332,7 @@ fn kind(event: &HookEvent, written: HookConfig) -> Result<Kind, String> {
             let tool = written.tool.ok_or("a hook of type mcp_tool has no `tool`")?;
             Ok(Kind::Mcp(McpHook { server, tool, input: written.input }))
         }
-        // It would have to object to everything, so better not to begin.
+        // It would have to object to everything, so the session does not start.
         other if event::is_guarded(event) => Err(format!(
             "hooks of type `{other}` are not supported, and leaving out one that guards is not safe; use command, http, prompt or mcp_tool"
         )),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_is_misspelt_is_an_error() {
+    fn a_misspelt_guard_is_an_error() {
         let command = |more: Value| {
             let mut hook = json!({"type": "command", "command": "x"});
             hook.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_runs_once_is_spent_by_it() {
+    fn a_hook_that_runs_once_does_not_run_again() {
         let hook = json!({"type": "command", "command": "x", "once": true});
         let hook = one("Stop", hook).unwrap();
         assert!(hook.take_turn() && !hook.clone().take_turn());

@@ -22,16 +22,16 @@ use crate::host_calls::HostCall;
 use crate::ids::fresh_uuid;
 use crate::outbox::Outbox;
 
-/// How often a hook that takes its time shows what it prints.
+/// How often the output of a slow hook is sent.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// What a hook is run with. Owned, because a hook may outlast what set it off.
+/// What a hook runs with. Owned, because a hook may outlast the event.
 #[derive(Clone)]
 pub(super) struct HookCall {
     pub(super) hooks: Hooks,
     pub(super) cwd: PathBuf,
     pub(super) event: HookEvent,
-    /// What matchers are compared with.
+    /// The value that matchers are compared with.
     pub(super) subject: Option<String>,
     pub(super) call: Option<ToolUseId>,
     pub(super) input: Value,
@@ -43,14 +43,14 @@ impl HookCall {
     }
 }
 
-/// Runs a hook within its time and before a deadline, to its answer or to the reason why there is none.
+/// Runs a hook within its timeout and before a deadline. An error says why there is no answer.
 pub(super) async fn run(
     hook: &Hook,
     hook_call: &HookCall,
     deadline: Option<Instant>,
 ) -> Result<HookOutput, String> {
     let answer = AssertUnwindSafe(answer(hook, hook_call)).catch_unwind();
-    let answer = async { answer.await.unwrap_or_else(|_| Err("broke down".to_owned())) };
+    let answer = async { answer.await.unwrap_or_else(|_| Err("failed with a panic".to_owned())) };
     let own = hook.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let output = match own.into_iter().chain(deadline).min() {
         None => answer.await,
@@ -63,8 +63,8 @@ pub(super) async fn run(
     about(&hook_call.event, output?)
 }
 
-/// An answer about another event than the one in its input is a mistake, and a guard that answers about the wrong
-/// event has not said yes.
+/// Refuses an answer about another event than the one in the input: a guard that answers about the wrong event has not
+/// allowed this one.
 fn about(event: &HookEvent, output: HookOutput) -> Result<HookOutput, String> {
     match &output.hook_specific_output {
         Some(specific) if specific.tag() != Some(event.as_str()) => {
@@ -82,7 +82,7 @@ pub(super) async fn run_apart(hook: Hook, hook_call: HookCall) {
     if let (true, Some(objection)) = (hook.wakes, objection) {
         let words = objection.reason.clone().unwrap_or_default();
         let words = format!("{} hook feedback:\n{words}", hook_call.event);
-        // A session that is over needs no waking.
+        // If the session is over, nothing happens.
         hook_call.outbox().calls.send(HostCall::Wake(words)).await;
         return;
     }
@@ -124,7 +124,7 @@ fn helpers(hook_call: &HookCall) -> Result<&HookServices, String> {
         .shared
         .helpers
         .get()
-        .ok_or_else(|| "came before the session had begun".to_owned())
+        .ok_or_else(|| "was called before the session began".to_owned())
 }
 
 async fn callback(id: &str, hook_call: &HookCall) -> Result<HookOutput, String> {
@@ -145,7 +145,7 @@ async fn show(hook_call: &HookCall) -> HookRunFrames {
     HookRunFrames::start(hook_call.outbox(), event, subject.as_deref(), is_shown).await
 }
 
-/// Shows a hook that answers in one piece: what was said, and what it means.
+/// Sends the frames of a hook that answers in one piece.
 async fn shown_whole(
     hook_call: &HookCall,
     answer: impl Future<Output = Result<(String, HookOutput), String>>,
@@ -230,7 +230,7 @@ async fn ended(
     }
 }
 
-/// The rest of a command that said it works on by itself.
+/// Waits for a command that continues in the background.
 async fn continue_in_background(
     mut running: RunningHook,
     mut shown: HookRunFrames,
@@ -251,7 +251,7 @@ async fn continue_in_background(
     let outcome = match ended {
         Ok(status) => {
             let stdout = running.stdout();
-            // The first line said only that there would be more.
+            // The first line only announced the background run.
             let rest = stdout.split_once('\n').map_or("", |(_, rest)| rest);
             let objects = event::takes_objections(&hook_call.event);
             let said = command::read(&hook_call.event, objects, status, rest, &running.stderr());
@@ -270,7 +270,7 @@ async fn report(hook_call: &HookCall, outcome: Result<HookOutput, String>) {
         Err(why) => verdict.warnings.push(format!("{} hook {why}", hook_call.event)),
     }
     hook_call.hooks.shared.shorten(&mut verdict).await;
-    // It is too late for a decision; the model may still want to know.
+    // It is too late for a decision, but the model reads the reason.
     let objection = verdict.block.filter(|reason| !reason.is_empty());
     hook_call.hooks.shared.background.say(verdict.context.into_iter().chain(objection).collect());
     for warning in verdict.warnings {

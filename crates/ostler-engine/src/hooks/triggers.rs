@@ -15,7 +15,7 @@ use crate::disk::on_disk;
 /// How often watched files are looked at.
 const PERIOD: Duration = Duration::from_millis(500);
 
-/// Looks at watched files and settings for as long as it is polled. Costs nothing while no hook wants to be notified.
+/// Looks at watched files and settings for as long as it is polled. Costs nothing while no hook watches anything.
 pub(crate) async fn keep_watch(hooks: Hooks) {
     loop {
         if hooks.watches_anything() {
@@ -28,8 +28,8 @@ pub(crate) async fn keep_watch(hooks: Hooks) {
 }
 
 impl Hooks {
-    /// Notifies hooks of changes to watched files and settings since they were last looked at. `again`: also asks once
-    /// more about settings where they gave no answer.
+    /// Notifies hooks of changes to watched files and settings since the last look. `again`: also asks again about
+    /// changed settings to which they gave no answer.
     pub(crate) async fn look_around(&self, again: bool) {
         self.look_at_settings(again).await;
         self.look_at_files().await;
@@ -41,7 +41,7 @@ impl Hooks {
         has_files || (self.any_for(&HookEvent::ConfigChange) && has_settings)
     }
 
-    /// The files that hooks want to hear of.
+    /// The files that hooks watch.
     pub(super) fn watched(&self) -> BTreeSet<PathBuf> {
         let hooks = self.list.now();
         let names: Vec<&str> =
@@ -55,7 +55,7 @@ impl Hooks {
         }
         let _alone = self.shared.looking.lock().await;
         let (files, watch) = (self.watched(), Arc::clone(&self.shared.watch));
-        // A disk may be far away. The look itself does not panic.
+        // The disk may be slow. The look itself does not panic.
         let looked = tokio::task::spawn_blocking(move || watch.look(&files)).await;
         for change in looked.unwrap_or_default() {
             let path = change.path.display().to_string();
@@ -64,7 +64,7 @@ impl Hooks {
         }
     }
 
-    /// The session's shell has gone somewhere else. Hooks hear of it in the main conversation.
+    /// The session's shell has changed its directory. Hooks of the main conversation are notified.
     pub(crate) async fn moved(&self, from: &Path, to: &Path) {
         *self.shared.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(to.to_owned());
         let (watch, files) = (Arc::clone(&self.shared.watch), self.watched());
@@ -85,10 +85,10 @@ impl Hooks {
         }
     }
 
-    /// A command in a prompt is about to be replaced by its text. What hooks add goes along with the text.
+    /// A command in a prompt is about to be replaced by its text. Text that hooks add follows it.
     ///
     /// # Errors
-    /// Why it is not to be.
+    /// The objection of a hook.
     pub(crate) async fn expanding(&self, fields: Value) -> Result<Verdict, String> {
         let mut verdict = self.run(Event::new(HookEvent::UserPromptExpansion, fields)).await;
         match verdict.block.take().or(verdict.stop.take()) {
@@ -97,10 +97,10 @@ impl Hooks {
         }
     }
 
-    /// An entry of the list of tasks is made, or done.
+    /// An entry of the task list is created or completed.
     ///
     /// # Errors
-    /// Why it is not to be.
+    /// The objection of a hook.
     pub(crate) async fn task(&self, event: HookEvent, fields: Value) -> Result<(), String> {
         match self.run(Event::new(event, fields)).await.block {
             Some(reason) if reason.is_empty() => Err("a hook does not want it".to_owned()),

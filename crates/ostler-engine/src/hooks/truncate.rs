@@ -1,4 +1,4 @@
-//! What hooks say at too great a length: the conversation gets the beginning, a file the whole.
+//! Texts of hooks that are too long: the conversation gets the beginning, a file all of it.
 
 use super::Shared;
 use super::verdict::Verdict;
@@ -7,11 +7,11 @@ use crate::scratch::Scratch;
 
 /// The most characters of one text that the model or the user reads.
 const MAX: usize = 10_000;
-/// How many of a longer one.
+/// How many characters are shown of a longer text.
 const SHOWN: usize = 2_000;
 
 impl Shared {
-    /// Makes texts shorter that are too long.
+    /// Shortens texts that are too long.
     pub(super) async fn shorten(&self, verdict: &mut Verdict) {
         let scratch = self.helpers.get().map(|helpers| &helpers.scratch);
         for text in verdict.context.iter_mut().chain(&mut verdict.warnings) {
@@ -25,14 +25,14 @@ impl Shared {
 
 fn shortened(text: &str, scratch: Option<&Scratch>) -> String {
     let beginning: String = text.chars().take(SHOWN).collect();
-    let n_letters = text.chars().count();
+    let n_chars = text.chars().count();
     let keep = |scratch: &Scratch| scratch.keep_new("hook", ".txt", text.as_bytes());
     let kept = match scratch.map(keep) {
         Some(Ok(path)) => format!("the whole is in {}", path.display()),
         Some(Err(error)) => format!("the rest is lost: {error}"),
         None => "the rest is lost".to_owned(),
     };
-    format!("{beginning}\n[cut here: a hook said {n_letters} letters; {kept}]")
+    format!("{beginning}\n[cut here: the hook's text has {n_chars} characters; {kept}]")
 }
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_of_a_long_text_is_in_a_file() {
+    fn a_long_text_is_stored_completely_in_a_file() {
         let scratch = Scratch::default();
         let text = "ü".repeat(MAX + 1);
         let short = shortened(&text, Some(&scratch));

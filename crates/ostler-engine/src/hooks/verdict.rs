@@ -1,7 +1,7 @@
-//! What several hooks of one event say together. Pure.
+//! The combined answer of all hooks of one event. Pure.
 //!
-//! Hooks run side by side and none knows of the others, so the strictest word counts: one that denies outweighs any
-//! that allow, one that asks outweighs those too.
+//! Hooks run in parallel and do not know each other, so the strictest answer counts: one that denies outweighs all that
+//! ask or allow, one that asks outweighs those that allow.
 
 use ostler_proto::hook::{
     ElicitationAction, HookDecision, HookOutput, HookSpecificOutput, PermissionDecision,
@@ -9,7 +9,7 @@ use ostler_proto::hook::{
 };
 use serde_json::Value;
 
-/// What all hooks of an event say together.
+/// The combined answer of all hooks of an event.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Verdict {
     /// For or against a tool call, and why.
@@ -24,27 +24,27 @@ pub(crate) struct Verdict {
     pub(crate) context: Vec<String>,
     /// Warnings for the user.
     pub(crate) warnings: Vec<String>,
-    /// The turn is to end, and what the user reads.
+    /// The turn must end, and the text that the user reads.
     pub(crate) stop: Option<String>,
     /// An objection to the prompt, the result or the end of the turn.
     pub(crate) block: Option<String>,
-    /// No hook objected; a guard gave no answer.
+    /// No hook objected, but a guard gave no answer.
     pub(crate) unheard: bool,
     /// An answer to a permission question.
     pub(crate) permission: Option<PermissionRequestDecision>,
     /// The model may try a refused call again.
     pub(crate) may_retry: bool,
-    /// What the user would have said first.
+    /// Text that goes before the first prompt, as if the user had sent it.
     pub(crate) first_words: Vec<String>,
-    /// The prompt itself is not for the model.
+    /// The model does not read the prompt itself.
     pub(crate) hides_prompt: bool,
     /// A title for the session.
     pub(crate) title: Option<String>,
-    /// Files to hear of from now on, in place of those before.
+    /// The files to watch from now on, in place of those before.
     pub(crate) watch_paths: Option<Vec<String>>,
-    /// An answer to an MCP server, and what is filled in.
+    /// An answer to an MCP server, and its content.
     pub(crate) elicited: Option<(ElicitationAction, Option<Value>)>,
-    /// What the user is shown in place of what the model said.
+    /// The text that the user sees in place of the model's.
     pub(crate) display: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum HookPermission {
 }
 
 impl Verdict {
-    /// Adds what one hook says. An empty answer, and a hook that works on by itself, say nothing.
+    /// Adds one hook's answer. An empty answer and one that only announces a background run change nothing.
     pub(crate) fn add(&mut self, output: HookOutput) {
         if output.is_detached() {
             return;
@@ -85,7 +85,7 @@ impl Verdict {
                 match output.permission_decision {
                     Some(PermissionDecision::Allow) => self.decide(HookPermission::Allow, reason),
                     Some(PermissionDecision::Ask) => self.decide(HookPermission::Ask, reason),
-                    // What is not understood, or asks for what is not there, must not let a call through.
+                    // An unknown decision must not allow a call.
                     Some(_) => self.decide(HookPermission::Deny, reason),
                     None => {}
                 }
@@ -127,7 +127,7 @@ impl Verdict {
                 let reason = output.permission_decision_reason.unwrap_or_default();
                 match output.permission_decision {
                     Some(PermissionDecision::Allow) | None => {}
-                    // No one is asked about a model here, so everything else is a no.
+                    // A change of the model cannot be put to the user, so everything else is a no.
                     Some(_) => self.object(reason),
                 }
                 None
@@ -160,7 +160,7 @@ impl Verdict {
             HookSpecificOutput::Stop(output) => output.additional_context,
             HookSpecificOutput::SubagentStart(output) => output.additional_context,
             HookSpecificOutput::SubagentStop(output) => output.additional_context,
-            // Not in the published list, and still the only way to say what a summary should keep.
+            // Not in the published list, but the only way to give instructions for a summary.
             HookSpecificOutput::Unknown(output) => {
                 output.get("additionalContext").and_then(Value::as_str).map(str::to_owned)
             }
@@ -183,7 +183,7 @@ impl Verdict {
         self.block.get_or_insert(why);
     }
 
-    /// Notes files to watch; what several hooks want is watched together.
+    /// Notes files to watch; the lists of several hooks are joined.
     fn watch(&mut self, paths: Option<Vec<String>>) {
         if let Some(paths) = paths {
             self.watch_paths.get_or_insert_default().extend(paths);
@@ -210,7 +210,7 @@ impl Verdict {
         }
     }
 
-    /// Notes a word unless a stricter one was said.
+    /// Notes a decision unless there is a stricter one.
     pub(crate) fn decide(&mut self, word: HookPermission, reason: String) {
         if self.decision.as_ref().is_none_or(|(known, _)| *known < word) {
             self.decision = Some((word, reason));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_strictest_word_counts_in_any_order() {
+    fn the_strictest_decision_counts_in_any_order() {
         let (allow, ask, deny) =
             (HookOutput::allow(), HookOutput::ask("hm"), HookOutput::deny("no"));
         assert_eq!(word([HookOutput::none()]), None);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_not_understood_denies() {
+    fn an_unknown_decision_denies() {
         let output = serde_json::from_value(json!({"hookSpecificOutput":
             {"hookEventName": "PreToolUse", "permissionDecision": "maybe"}}));
         assert_eq!(word([output.unwrap()]), Some(HookPermission::Deny));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_works_on_by_itself_says_nothing() {
+    fn a_hook_that_continues_in_the_background_decides_nothing() {
         let detached = HookOutput { decision: Some(HookDecision::Block), ..HookOutput::detached() };
         assert_eq!(together([detached]), Verdict::default());
     }

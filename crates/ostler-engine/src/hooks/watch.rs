@@ -1,7 +1,7 @@
-//! Files that hooks want to hear of. Looked at every now and then; where nothing is watched, nothing is looked at.
+//! Files that hooks watch. They are polled; without watched files there is no polling.
 //!
-//! Which ones: those that a `FileChanged` matcher names, in the directory the session works in, and those that hooks
-//! ask for with `watchPaths`. What is new on the list is taken as it is, and only later changes are reported.
+//! Watched are the files that a `FileChanged` matcher names, in the session's directory, and those that hooks request
+//! with `watchPaths`. Only changes after a file was added to the list are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 use crate::file_stamp::FileStamp;
 
-/// The most files that are watched: each costs a look at the disk, again and again.
+/// The most watched files: each is polled on the disk.
 const MAX_FILES: usize = 1_000;
 
 /// What happened to a file.
@@ -22,11 +22,11 @@ pub(super) struct Change {
     pub(super) event: &'static str,
 }
 
-/// The files that hooks asked for, and what all watched files looked like.
+/// The files that hooks requested, and the last known state of all watched files.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     state: Mutex<State>,
-    /// Rings when there may be something to watch.
+    /// Notified when there may be something to watch.
     pub(super) bell: Notify,
 }
 
@@ -37,8 +37,7 @@ struct State {
 }
 
 impl Watch {
-    /// Watches these instead of those that were asked for before. Only absolute paths say where a file is. Touches the
-    /// disk.
+    /// Watches these files instead of those requested before. Relative paths are ignored. Touches the disk.
     pub(super) fn ask_for(&self, paths: Vec<String>) {
         let paths = paths.into_iter().map(PathBuf::from).filter(|path| path.is_absolute());
         let paths: Vec<PathBuf> = paths.take(MAX_FILES).collect();
@@ -47,7 +46,7 @@ impl Watch {
         self.bell.notify_one();
     }
 
-    /// Takes files as they are now: what happens from here on is news. Touches the disk.
+    /// Notes the state of files: only later changes are reported. Touches the disk.
     pub(super) fn note(&self, files: &BTreeSet<PathBuf>) {
         // Looked at before the lock is taken: code of the runtime takes it too, and must not wait for the disk.
         let is_new = |path: &&PathBuf| !self.lock().known.contains_key(*path);
@@ -59,13 +58,13 @@ impl Watch {
         }
     }
 
-    /// All files to watch: those that were asked for and those that have a name in a folder.
+    /// All files to watch: the requested ones, and those with one of the names in a folder.
     pub(super) fn list(&self, names: &[&str], folder: &Path) -> BTreeSet<PathBuf> {
         let named = names.iter().map(|name| folder.join(name));
         named.chain(self.lock().asked_for.iter().cloned()).take(MAX_FILES).collect()
     }
 
-    /// Looks at the files, and says what happened to those that were looked at before. Touches the disk.
+    /// Looks at the files, and returns the changes since the last look. Touches the disk.
     pub(super) fn look(&self, files: &BTreeSet<PathBuf>) -> Vec<Change> {
         // As above: the disk first, then the lock.
         let stamps: Vec<_> = files.iter().map(|path| (path, FileStamp::of(path))).collect();
@@ -107,7 +106,7 @@ mod tests {
             let changes = watch.look(&files);
             changes.into_iter().map(|change| change.event).collect::<Vec<_>>()
         };
-        assert_eq!(look(), [""; 0], "what is new on the list is taken as it is");
+        assert_eq!(look(), [""; 0], "a file that is new on the list has not changed");
         fs::write(&path, "A=1").unwrap();
         assert_eq!(look(), ["add"]);
         assert_eq!(look(), [""; 0]);
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_were_asked_for_replace_those_before_and_relative_ones_say_nothing() {
+    fn requested_paths_replace_those_before_and_relative_ones_are_ignored() {
         let watch = Watch::default();
         watch.ask_for(vec!["/a".to_owned(), "b".to_owned()]);
         assert_eq!(watch.list(&["c"], Path::new("/w")), paths(&["/a", "/w/c"]));

@@ -1,4 +1,4 @@
-//! Agents in files: `agents/*.md`, a head with what the agent is like and its system prompt.
+//! Agents in files (`agents/*.md`): a head with the agent's properties, and its system prompt.
 
 use std::path::Path;
 
@@ -15,11 +15,11 @@ use ostler_skill::Document;
 pub struct AgentKind {
     /// Its name, as the model calls it.
     pub name: String,
-    /// What it is like.
+    /// Description, tools, model and other properties.
     pub definition: AgentDefinition,
     /// Where it comes from.
     pub origin: Origin,
-    /// Hooks that run while it works, as they stand in settings.
+    /// Hooks that run while it works, in the format of settings.
     pub hooks: Option<Value>,
 }
 
@@ -45,14 +45,16 @@ fn kind(path: &Path, document: Document, origin: &Origin) -> Result<AgentKind, S
     let Document { mut head, body } = document;
     let name = head.text("name").unwrap_or_else(|| stem(path).to_owned());
     if !is_name(&name) {
-        return Err(format!("\"{name}\" is no name for it; use letters, digits, - and _"));
+        return Err(format!("\"{name}\" is not a valid name; use letters, digits, - and _"));
     }
     if head.text("description").is_none() {
-        return Err("its head has no description, which tells when to use it".to_owned());
+        return Err(
+            "its head has no description; add one that says when to use the agent".to_owned()
+        );
     }
     for list in ["tools", "disallowedTools", "skills"] {
         if let Some(words) = head.list(list) {
-            // All tools is what an agent has that names none.
+            // An agent that lists no tools has all of them.
             let is_all = list == "tools" && words == ["*"];
             head.0.insert(list.to_owned(), if is_all { Value::Null } else { json!(words) });
         }

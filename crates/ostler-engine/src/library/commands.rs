@@ -9,7 +9,7 @@ use super::{Library, Origin, head, is_name, read, stem};
 use crate::project_file::Boundary;
 use ostler_skill::Head;
 
-/// What is shown of a description that is not given.
+/// The most characters of the first line, which replaces a missing description.
 const FIRST_LINE: usize = 100;
 
 /// A prompt that can be called by name.
@@ -18,13 +18,13 @@ const FIRST_LINE: usize = 100;
 pub struct Command {
     /// Its name, without the slash.
     pub name: String,
-    /// What sort of thing it is.
+    /// Command, skill or prompt of a server.
     pub sort: Sort,
     /// What it does.
     pub description: String,
-    /// What may follow it.
+    /// The arguments it takes, as a hint for users.
     pub argument_hint: Option<String>,
-    /// Rules for calls that run without a question while it is carried out.
+    /// Rules for calls that run without approval during its turn.
     pub allowed_tools: Vec<String>,
     /// The model to use for it.
     pub model: Option<String>,
@@ -40,19 +40,19 @@ pub struct Command {
     boundary: Boundary,
 }
 
-/// What sort of thing it is.
+/// The sorts of prompts that can be called by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
     /// A text.
     Command,
-    /// A text with a folder of material next to it.
+    /// A text with a folder of further files.
     Skill,
     /// A prompt that an MCP server fills in.
     Prompt,
 }
 
 impl Command {
-    /// A prompt of an MCP server. It is for people; the model has the server's tools.
+    /// A prompt of an MCP server. Only people call it; the model has the server's tools.
     pub(crate) fn of_server(
         server: &str,
         name: String,
@@ -89,7 +89,7 @@ impl Command {
         }
     }
 
-    /// The name a plugin's skill has inside the plugin.
+    /// The name of a plugin's skill without the plugin's name.
     pub(super) fn alias(&self) -> Option<&str> {
         match (&self.origin, self.sort) {
             (Origin::Plugin(plugin, _), Sort::Skill) => {
@@ -99,7 +99,7 @@ impl Command {
         }
     }
 
-    /// Its text, as it stands in the file.
+    /// Its text, as it is in the file.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -113,7 +113,7 @@ impl Command {
         })
     }
 
-    /// The folder with a skill's material.
+    /// The folder with a skill's further files.
     pub fn folder(&self) -> Option<&Path> {
         self.file.parent().filter(|_| self.sort == Sort::Skill)
     }
@@ -135,7 +135,7 @@ impl Library {
         for folder in self.entries(folder, boundary) {
             let path = folder.join("SKILL.md");
             let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            // A folder without that file is no skill; a file that is not readable is one that is left out.
+            // A folder without that file is not a skill; an unreadable file is a skill that is left out.
             if path.symlink_metadata().is_err() {
                 continue;
             }
@@ -173,7 +173,7 @@ impl Library {
             boundary: boundary.clone(),
             ..command(sort, name, description, &head, path, origin)
         };
-        // What was read later stands nearer.
+        // Files that are read later are nearer to the project and win.
         self.commands.retain(|known| known.name != command.name);
         self.commands.push(command);
     }
@@ -192,7 +192,7 @@ fn command(
         name,
         sort,
         argument_hint: head.text("argument-hint"),
-        // What grants permissions counts only where the user trusts it.
+        // Rules grant permissions, so they count only in files that the user trusts.
         allowed_tools: if origin.is_trusted() { allowed_tools } else { Vec::new() },
         model: head.text("model").filter(|model| model != "inherit"),
         // A command without a description was not written for the model.
@@ -206,7 +206,7 @@ fn command(
     }
 }
 
-/// A command may do without a description: then its first line stands for one.
+/// The first line of a command, in place of a missing description.
 fn first_line(sort: Sort, path: &Path, boundary: &Boundary) -> Option<String> {
     let body = read(boundary, path).ok().filter(|_| sort == Sort::Command)?.body;
     let line = body.lines().map(|line| line.trim_start_matches('#').trim());

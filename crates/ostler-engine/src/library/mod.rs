@@ -25,20 +25,20 @@ use crate::permission::ReadGuard;
 use crate::project_file::Boundary;
 use crate::settings::Problem;
 
-/// Where to look.
+/// The folders to read.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// The user's folder, `.claude` in the home directory.
     pub user: Option<PathBuf>,
     /// The project, if its files are wanted.
     pub project: Option<PathBuf>,
-    /// Whether the user trusts the project. If not, its files are words for the model and nothing more.
+    /// Whether the user trusts the project. If not, its files are only text for the model.
     pub trusts_project: bool,
     /// Further working directories, which may bring skills.
     pub added: Vec<PathBuf>,
     /// Folders of plugins.
     pub plugins: Vec<PathBuf>,
-    /// Files that permission rules keep from being read.
+    /// Files that permission rules forbid to read.
     pub denied: Arc<ReadGuard>,
 }
 
@@ -64,7 +64,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Whether it may do more than give words to the model: grant permissions, start servers, run hooks.
+    /// Whether it may do more than add text for the model: grant permissions, start servers, run hooks.
     pub fn is_trusted(&self) -> bool {
         !matches!(self, Self::Project { is_trusted: false })
     }
@@ -81,7 +81,7 @@ impl Origin {
         }
     }
 
-    /// A name in the plugin's own space, if it is a plugin's.
+    /// The name, with the plugin's name before it if it comes from a plugin.
     fn name(&self, name: &str) -> String {
         match self {
             Self::Plugin(plugin, _) => format!("{plugin}:{name}"),
@@ -105,7 +105,7 @@ pub struct Library {
     pub problems: Vec<Problem>,
 }
 
-/// Reads what the places offer. What stands nearer to the project wins over what stands farther.
+/// Reads all places. Files nearer to the project win.
 pub fn load(places: &Places) -> Library {
     let mut library = Library::default();
     let is_trusted = places.trusts_project;
@@ -117,7 +117,7 @@ pub fn load(places: &Places) -> Library {
     if let Some(user) = &places.user {
         library.take_folder(user, &Origin::User, &Boundary::anywhere(denied()));
     }
-    // The user's folder is that of the project when one works in the home directory.
+    // In the home directory, the project's folder is the user's folder.
     let project = places.project.as_ref().map(|project| (project, project.join(".claude")));
     if let Some((project, folder)) = project.filter(|(_, it)| Some(it) != places.user.as_ref()) {
         library.take_folder(&folder, &Origin::Project { is_trusted }, &of_project(project));
@@ -151,13 +151,13 @@ impl Library {
         }
     }
 
-    /// Keeps only the skills that are wanted; commands stay.
+    /// Removes all skills but the wanted ones; commands stay.
     pub fn keep_skills(&mut self, wanted: &[String]) {
         let is_wanted = |name: &String| wanted.contains(name);
         self.commands.retain(|command| command.sort != Sort::Skill || is_wanted(&command.name));
     }
 
-    /// A command or skill by its name, or by the name it has inside its plugin where only one has that.
+    /// A command or skill by its name, or by its name without the plugin's name if that is unique.
     pub fn command(&self, name: &str) -> Option<&Command> {
         let exact = self.commands.iter().find(|command| command.name == name);
         exact.or_else(|| {
@@ -191,7 +191,7 @@ impl Library {
         self.take_styles(&folder.join("output-styles"), origin, boundary);
     }
 
-    /// What is in a folder, sorted. One that is not to be looked into is empty, and a problem.
+    /// The entries of a folder, sorted. A folder that must not be read counts as empty and is reported.
     fn entries(&mut self, folder: &Path, boundary: &Boundary) -> Vec<PathBuf> {
         boundary.entries(folder).unwrap_or_else(|refusal| {
             self.problem(folder, format!("the folder is left out: {refusal}"));
@@ -238,12 +238,12 @@ impl Library {
     }
 }
 
-/// How deep folders are looked into.
+/// How deep folders are searched.
 const DEEPEST: usize = 8;
-/// More files than this in one place are a mistake.
+/// Further files in one place are ignored: so many are a mistake.
 const MOST_FILES: usize = 1000;
 
-/// A walk through a folder and those below it.
+/// A walk through a folder and its subfolders.
 #[derive(Default)]
 struct Walk {
     between: Vec<String>,
@@ -251,17 +251,17 @@ struct Walk {
     seen: BTreeSet<PathBuf>,
 }
 
-/// The head of a file that lies where it may.
+/// The head of a file, if it lies within the boundary.
 fn head(boundary: &Boundary, path: &Path) -> Result<Head, String> {
     ostler_skill::head(boundary.open(path).map_err(|refusal| refusal.to_string())?)
 }
 
-/// A whole file that lies where it may.
+/// A whole file, if it lies within the boundary.
 fn read(boundary: &Boundary, path: &Path) -> Result<Document, String> {
     ostler_skill::read(boundary.open(path).map_err(|refusal| refusal.to_string())?)
 }
 
-/// A name that can stand in a list and be typed.
+/// Whether a name can be listed and typed.
 fn is_name(name: &str) -> bool {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && name.len() <= 100 && name.chars().all(is_fine)

@@ -1,4 +1,5 @@
-//! Plugins: folders that bundle agents, commands, skills, styles, hooks and servers. All they offer bears their name.
+//! Plugins: folders that bundle agents, commands, skills, styles, hooks and servers, all of whose names begin with the
+//! plugin's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::{Library, Origin, is_name};
 use crate::interpolate::{self, Syntax};
 use crate::project_file::{Boundary, Refusal};
 
-/// The most of a manifest or of one of its parts, in bytes.
+/// The largest manifest, or file of one of its parts, in bytes.
 const LONGEST_FILE: u64 = 1024 * 1024;
 
 /// A plugin in use.
@@ -25,7 +26,7 @@ pub struct Plugin {
     pub folder: PathBuf,
     /// Its version.
     pub version: Option<String>,
-    /// Its hooks, as they stand in settings.
+    /// Its hooks, in the format of settings.
     pub hooks: Option<Value>,
     /// Its MCP servers, by the names they have in the session.
     pub servers: BTreeMap<String, McpServerConfig>,
@@ -43,7 +44,7 @@ impl Plugin {
     }
 }
 
-/// What a plugin says about itself, in `.claude-plugin/plugin.json`.
+/// A plugin's manifest, `.claude-plugin/plugin.json`.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Manifest {
@@ -57,7 +58,7 @@ struct Manifest {
     mcp_servers: Option<Value>,
 }
 
-/// More folders than the usual one.
+/// Folders in addition to the usual one.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Paths {
@@ -80,7 +81,7 @@ impl Library {
         let of_folder = || folder.file_name().and_then(|it| it.to_str()).unwrap_or_default();
         let name = name.unwrap_or_else(|| of_folder().to_owned());
         if !is_name(&name) {
-            let reason = format!("the plugin is left out: \"{name}\" is no name for it");
+            let reason = format!("the plugin is left out: \"{name}\" is not a valid name");
             return self.problem(folder, reason);
         }
         if self.plugins.iter().any(|plugin| plugin.name == name) {
@@ -112,7 +113,7 @@ impl Library {
         self.plugins.push(plugin);
     }
 
-    /// A part that the manifest holds, names the file of, or leaves at the usual place.
+    /// A part of the plugin: in the manifest itself, in a file that it names, or at the usual place.
     fn part(&mut self, folder: &Path, usual: &str, said: Option<Value>) -> Option<Value> {
         let path = match said {
             Some(Value::String(path)) => inside(folder, &path)?,
@@ -143,7 +144,7 @@ impl Library {
         servers: Option<Value>,
     ) -> BTreeMap<String, McpServerConfig> {
         let Some(mut servers) = servers else { return BTreeMap::new() };
-        // With or without the name around it.
+        // With or without `mcpServers` around it.
         if let Some(inner) = servers.get_mut("mcpServers") {
             servers = inner.take();
         }
@@ -167,7 +168,7 @@ fn manifest(folder: &Path) -> Result<Manifest, String> {
     let path = folder.join(".claude-plugin/plugin.json");
     match Boundary::default().read_text(&path, LONGEST_FILE) {
         Ok(text) => serde_json::from_str(&text)
-            .map_err(|error| format!(".claude-plugin/plugin.json makes no sense: {error}")),
+            .map_err(|error| format!(".claude-plugin/plugin.json is malformed: {error}")),
         Err(Refusal::Missing) => Ok(Manifest::default()),
         Err(refusal) => Err(format!(".claude-plugin/plugin.json: {refusal}")),
     }
@@ -196,7 +197,7 @@ fn root_texts(value: Value, folder: &Path) -> Value {
     interpolate::map_texts(value, &mut |text| rooted(text, folder))
 }
 
-/// The text with the plugin's folder in place of the variable that stands for it.
+/// Fills in the variable for the plugin's folder.
 pub(super) fn rooted(text: &str, folder: &Path) -> String {
     interpolate::fill(text, Syntax::Braces, |name| {
         (name == "CLAUDE_PLUGIN_ROOT").then(|| folder.display().to_string())

@@ -1,4 +1,4 @@
-//! Output styles: how the model is to talk. Three are built in, others are files `output-styles/*.md`.
+//! Output styles: how the model writes. Three are built in, others are files (`output-styles/*.md`).
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(crate) const DEFAULT: &str = "default";
 pub struct Style {
     /// Its name.
     pub name: String,
-    /// What it is like.
+    /// A short description for lists.
     pub description: String,
     source: Text,
 }
@@ -70,8 +70,8 @@ pub(super) fn built_in() -> Vec<Style> {
         source: Text::BuiltIn(text),
     };
     vec![
-        style("Concise", "As few words as will do", CONCISE),
-        style("Explanatory", "Says why, beside what", EXPLANATORY),
+        style("Concise", "Answers in as few words as possible", CONCISE),
+        style("Explanatory", "Explains the reasons for each step", EXPLANATORY),
         style("Learning", "Leaves some of the work to you", LEARNING),
     ]
 }
@@ -85,4 +85,4 @@ they are about; the work itself stays as it would be.";
 
 const LEARNING: &str = "The user wants to learn by doing. Where a piece of the work is small, instructive and not \
 urgent, leave it to them: prepare everything around it, mark the place with TODO(you), say in a few sentences what is \
-to be done and what to think about, and wait for them. Look at what they wrote with care before you go on.";
+to be done and what to think about, and wait for them. Look at what they wrote with care before you continue.";

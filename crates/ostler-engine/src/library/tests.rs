@@ -1,4 +1,4 @@
-//! What is found in folders, and what is wrong with it.
+//! Reading agents, commands, skills, styles and plugins from folders.
 
 use std::fs;
 
@@ -66,7 +66,7 @@ fn the_project_wins_over_the_user_and_malformed_files_are_reported() {
 }
 
 #[test]
-fn what_a_project_offers_grants_nothing_unless_it_is_trusted() {
+fn files_of_a_project_grant_nothing_unless_the_user_trusts_it() {
     let agent =
         "---\ndescription: x\nhooks: {Stop: []}\nmcpServers: [{own: {command: run-me}}]\n---\n";
     let command = "---\ndescription: x\nallowed-tools: Bash(git:*)\n---\n";
@@ -83,7 +83,7 @@ fn what_a_project_offers_grants_nothing_unless_it_is_trusted() {
 }
 
 #[test]
-fn commands_bear_the_names_of_their_folders_and_skills_their_own() {
+fn command_names_include_their_folders_and_skill_names_do_not() {
     let files = [
         ("project/.claude/commands/review.md", "# Look at $ARGUMENTS\n"),
         ("project/.claude/commands/git/commit.md", "---\ndescription: Commits\n---\nCommit."),
@@ -106,7 +106,7 @@ fn commands_bear_the_names_of_their_folders_and_skills_their_own() {
 }
 
 #[test]
-fn all_that_a_plugin_offers_bears_its_name() {
+fn every_name_of_a_plugin_begins_with_the_plugins_name() {
     let files = [
         (
             "plug/.claude-plugin/plugin.json",
@@ -125,8 +125,8 @@ fn all_that_a_plugin_offers_bears_its_name() {
     assert_eq!(library.problems, []);
     assert_eq!(names(&library), ["kit:a", "kit:b", "kit:s"]);
     assert_eq!(library.command("kit:a").unwrap().body().unwrap(), format!("In {}", root.display()));
-    assert_eq!(library.command("s").unwrap().name, "kit:s", "found by its own name too");
-    assert_eq!(library.command("a"), None, "only skills are");
+    assert_eq!(library.command("s").unwrap().name, "kit:s", "also found without the plugin's name");
+    assert_eq!(library.command("a"), None, "only skills are found without the plugin's name");
     assert!(library.agents.contains_key("kit:w"));
     assert!(library.style_names().contains(&"kit:o".to_owned()));
     let hooks = json!({"Stop": [format!("{}/x", root.display())]});

@@ -1,4 +1,5 @@
-//! A server's way to the host: its messages if it lives there, and its questions to the user wherever it lives.
+//! A server's connection to the host: the messages of a server inside the host, and the questions of any server to the
+//! user.
 
 use std::sync::{PoisonError, Weak};
 
@@ -13,11 +14,11 @@ use crate::host_calls::{Calls, HostCall};
 /// How many messages a server inside the host may send before they are read.
 const MESSAGES_AHEAD: usize = 256;
 
-/// A line to the host for one server.
+/// The connection to the host for one server.
 #[derive(Clone)]
 pub struct HostLine {
     server: String,
-    // Not the whole line to the host: a reference to that would keep the session's frames open.
+    // Not the whole outbox: a reference to it would keep the session's frames open.
     calls: Calls,
     servers: Weak<Inner>,
 }
@@ -27,10 +28,11 @@ impl HostLine {
         Self { server: server.to_owned(), calls, servers }
     }
 
-    /// Sends a JSON-RPC message to a server inside the host; its answer, which for a notification means nothing.
+    /// Sends a JSON-RPC message to a server inside the host and returns its answer, which has no meaning for a
+    /// notification.
     ///
     /// # Errors
-    /// When the host does not answer, or not in the right way.
+    /// When the host does not answer, or its answer is malformed.
     pub async fn send(&self, message: Value) -> Result<Value, String> {
         let server_name = self.server.clone();
         let request = McpMessage { server_name, message, extra: Extra::default() };
@@ -38,7 +40,7 @@ impl HostLine {
         Ok(reply.mcp_response.unwrap_or_default())
     }
 
-    /// What a server inside the host says by itself, from now on. The receiver before gets no more.
+    /// The messages that a server inside the host sends by itself, from now on. An earlier receiver gets no more.
     pub fn listen(&self) -> mpsc::Receiver<Value> {
         let (inbox, messages) = mpsc::channel(MESSAGES_AHEAD);
         if let Some(servers) = self.servers.upgrade() {

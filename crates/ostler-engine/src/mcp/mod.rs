@@ -1,7 +1,7 @@
-//! MCP servers of a session: which there are, how they are, and their tools.
+//! MCP servers of a session: their list, their state, and their tools.
 //!
-//! How a server is reached is a [`Connector`]'s business, so that the engine needs no MCP library. Servers connect
-//! while the session starts; the first turn waits for them.
+//! A [`Connector`] connects to servers, so that the engine needs no MCP library. Servers connect while the session
+//! starts; the first turn waits for them.
 
 mod line;
 mod policy;
@@ -32,13 +32,13 @@ use crate::model::ToolSpec;
 use crate::settings::ServerLists;
 use crate::tool::{AnyTool, RunFuture, ServerToolPolicy, ToolCx};
 
-/// How the names of servers begin that plugins bring.
+/// The prefix of the names of plugins' servers.
 const OF_PLUGIN: &str = "plugin:";
 
-/// Reaches MCP servers.
+/// Connects to MCP servers.
 pub trait Connector: Send + Sync {
-    /// Connects to a server and asks for its tools. Must give up after a while. The line leads to the host: what the
-    /// server wants to know from the user is asked there.
+    /// Connects to a server and asks for its tools. Must give up after a while. Through the line, the server's
+    /// questions to the user reach the host.
     fn connect(
         &self,
         name: String,
@@ -47,13 +47,13 @@ pub trait Connector: Send + Sync {
     ) -> BoxFuture<'static, Connected>;
 }
 
-/// A server, or why it is missing.
+/// A server, or why it is not connected.
 pub type Connected = Result<Arc<dyn Server>, NotConnected>;
 
 /// Why a server is not connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotConnected {
-    /// As text.
+    /// The reason, as text for users.
     pub reason: String,
     /// Whether the user has to log in first.
     pub needs_auth: bool,
@@ -73,7 +73,7 @@ pub enum ServerLocation {
     Configured(McpServerConfig),
     /// Inside the host.
     InHost {
-        /// What it would say in the handshake, which can be skipped then: `{initializeResult, toolsListResult}`.
+        /// Its answers of the handshake, which can then be skipped: `{initializeResult, toolsListResult}`.
         manifest: Option<Value>,
         /// How long one call may take, in milliseconds.
         timeout: Option<u64>,
@@ -87,7 +87,7 @@ pub struct KnownServer {
     pub config: McpServerConfig,
     /// Who configured it: `dynamic` for the command line, `project` for `.mcp.json`.
     pub scope: &'static str,
-    /// Why it cannot even be tried.
+    /// Why it cannot be connected at all.
     pub problem: Option<String>,
 }
 
@@ -111,12 +111,12 @@ pub trait Server: Send + Sync {
     /// Calls a tool.
     fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture;
 
-    /// Asks for its tools again, if it has said that they changed.
+    /// Asks for its tools again, if it has sent that they changed.
     fn refresh(&self) -> BoxFuture<'static, ()> {
         async {}.boxed()
     }
 
-    /// What it can do, as it says itself.
+    /// The capabilities that it declares.
     fn capabilities(&self) -> Value {
         Value::Null
     }
@@ -131,7 +131,7 @@ pub trait Server: Send + Sync {
         Vec::new()
     }
 
-    /// A prompt with its arguments filled in: what is said, by whomever.
+    /// A prompt with its arguments filled in: the content of all its messages.
     fn prompt(
         &self,
         name: &str,
@@ -160,7 +160,7 @@ pub struct McpToolInfo {
     pub description: String,
     /// The JSON Schema of its input.
     pub input_schema: Value,
-    /// Whether it says that it changes nothing. A claim.
+    /// Whether the server claims that it changes nothing.
     pub read_only: bool,
     /// All hints, for the host.
     pub annotations: Option<Value>,
@@ -183,33 +183,33 @@ pub(crate) struct Servers(Arc<Inner>);
 
 struct Inner {
     connector: Option<Arc<dyn Connector>>,
-    /// Which servers the settings let the session have.
+    /// The settings' lists of allowed and denied servers.
     lists: Arc<ServerLists>,
     calls: Calls,
     state: Mutex<State>,
     /// Counts changes, for waiting callers.
     changed: watch::Sender<u64>,
-    /// Ways to the clients of servers inside the host.
+    /// The inboxes of the clients of servers inside the host.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Value>>>,
 }
 
 #[derive(Default)]
 struct State {
     entries: BTreeMap<String, Entry>,
-    // Dropping the set gives up on whatever still connects.
+    // Dropping the set cancels open connection attempts.
     connecting: JoinSet<()>,
 }
 
 struct Entry {
     config: McpServerConfig,
     how: ServerState,
-    /// Which attempt this is: an older one has nothing to say any more.
+    /// The number of the newest attempt: the outcome of an older one is ignored.
     attempt: u64,
     /// The host added it while the session ran.
     is_dynamic: bool,
     /// Who configured it.
     scope: &'static str,
-    /// What a server inside the host would say in the handshake.
+    /// The handshake answers of a server inside the host.
     manifest: Option<Value>,
 }
 
@@ -221,7 +221,7 @@ enum ServerState {
 }
 
 impl Entry {
-    /// Where it comes from, in the words of the wire.
+    /// Where it comes from, with the names of the wire protocol.
     fn source(&self) -> &'static str {
         if matches!(self.config, McpServerConfig::Sdk(_)) { "sdk" } else { self.scope }
     }
@@ -250,7 +250,7 @@ impl Servers {
         Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
     }
 
-    /// A list of its own for servers that only one subagent has.
+    /// An empty list for servers that only one subagent has.
     pub(crate) fn apart(&self) -> Self {
         let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
         let lists = Arc::clone(&self.0.lists);
@@ -258,12 +258,12 @@ impl Servers {
         Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
     }
 
-    /// Adds a server and begins to connect; one of the same name stays as it is. Whether it is new.
+    /// Adds a server and begins to connect; an existing one of the same name stays as it is. Returns whether it is new.
     pub(crate) fn add(&self, name: &str, known: KnownServer) -> bool {
         self.insert(name, known, None, false)
     }
 
-    /// Adds a server inside the host, which may have said already what it can do. Whether it is new.
+    /// Adds a server inside the host, possibly with its handshake answers. Returns whether it is new.
     pub(crate) fn add_in_host(
         &self,
         name: &str,
@@ -299,7 +299,7 @@ impl Servers {
         true
     }
 
-    /// Replaces the servers that were added while the session ran; the names that came and went.
+    /// Replaces the servers that were added while the session ran. Returns the added and the removed names.
     pub(crate) fn set(
         &self,
         servers: &BTreeMap<String, McpServerConfig>,
@@ -321,7 +321,7 @@ impl Servers {
         (added, removed)
     }
 
-    /// Takes over the servers of plugins: new ones connect, those that are gone are left, the others stay.
+    /// Takes over the servers of plugins: new ones connect, missing ones are disconnected, the others stay.
     pub(crate) fn set_plugins(&self, servers: &BTreeMap<String, McpServerConfig>) {
         self.lock().entries.retain(|name, entry| {
             !name.starts_with(OF_PLUGIN) || servers.get(name) == Some(&entry.config)
@@ -358,7 +358,7 @@ impl Servers {
             entry.how = ServerState::Failed("this engine cannot reach MCP servers".into());
             return;
         };
-        // Here, and not where a server is added: every way to connect comes through here.
+        // Checked here and not where a server is added, because every connection attempt passes here.
         if let Some(reason) = self.0.lists.refusal(name, &entry.config) {
             entry.how = ServerState::Failed(reason.into());
             return;
@@ -390,7 +390,7 @@ impl Servers {
         while state.connecting.try_join_next().is_some() {}
     }
 
-    /// Waits until no server connects any more; the tools there are then, always in the same order.
+    /// Waits until no server connects any more. Returns all tools, always in the same order.
     pub(crate) async fn ready(&self) -> Vec<Arc<dyn AnyTool>> {
         self.settled(|_| true).await;
         for (_, server) in self.connected() {
@@ -407,8 +407,8 @@ impl Servers {
         }
     }
 
-    /// Waits until none of these servers connects any more; those that failed, and why. Whoever says which is not to
-    /// ask anything here.
+    /// Waits until none of these servers connects any more. Returns those that failed, and why. The function that
+    /// selects them must not call this type: it runs under the lock.
     pub(crate) async fn settled(
         &self,
         is_meant: impl Fn(&str) -> bool,
@@ -477,14 +477,14 @@ impl Servers {
         state.entries.iter().flat_map(of).collect()
     }
 
-    /// Hands on what a server inside the host says by itself.
+    /// Delivers a message that a server inside the host sends by itself.
     ///
     /// # Errors
     /// When there is no such server.
     pub(crate) async fn deliver(&self, name: &str, message: Value) -> Result<(), String> {
         let inboxes = self.0.inboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let inbox = inboxes.get(name).ok_or_else(|| format!("Server not found: {name}"))?;
-        // A client that is gone has nothing to hear any more; one that does not keep up misses news, not answers.
+        // A client that is gone needs no messages; one that does not keep up misses notifications, not answers.
         let _ = inbox.try_send(message);
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! What the configuration of a server says about single tools: `tools: [{name, permission_policy, org_max_permission}]`.
+//! The permissions of single tools in a server's configuration: `tools: [{name, permission_policy,
+//! org_max_permission}]`.
 
 use ostler_proto::mcp::{McpServerConfig, ToolPolicy};
 use serde_json::Value;
@@ -6,12 +7,12 @@ use serde_json::Value;
 use super::tool::plain;
 use crate::tool::ServerToolPolicy;
 
-/// What a configuration says about a tool. The strictest entry of several holds.
+/// A tool's permission in a configuration. The strictest of several entries holds.
 pub(super) fn of(config: &McpServerConfig, tool: &str) -> ServerToolPolicy {
     let entries = match config {
         McpServerConfig::Sse(server) | McpServerConfig::Http(server) => server.tools.clone(),
         McpServerConfig::Sdk(server) => server.tools.clone(),
-        // Not in the published configuration of a stdio server, and written there all the same.
+        // Not part of the published configuration of a stdio server, but used there.
         McpServerConfig::Stdio(server) => match server.extra.get("tools").map(entries) {
             Some(None) => return ServerToolPolicy::AlwaysAsk,
             Some(entries) => entries,
@@ -29,7 +30,7 @@ fn entries(list: &Value) -> Option<Vec<ToolPolicy>> {
     serde_json::from_value(list.clone()).ok()
 }
 
-/// A word that this version does not know requires approval.
+/// An unknown value requires approval.
 fn of_entry(entry: &ToolPolicy) -> ServerToolPolicy {
     let policy = match entry.permission_policy.as_deref() {
         None => ServerToolPolicy::Unset,
@@ -38,7 +39,7 @@ fn of_entry(entry: &ToolPolicy) -> ServerToolPolicy {
         Some(_) => ServerToolPolicy::AlwaysAsk,
     };
     let most = match entry.org_max_permission.as_deref() {
-        // No limit: the least of all.
+        // No limit: the least strict.
         None | Some("allow") => ServerToolPolicy::AlwaysAllow,
         Some("blocked") => ServerToolPolicy::AlwaysDeny,
         Some(_) => ServerToolPolicy::AlwaysAsk,
@@ -54,7 +55,7 @@ mod tests {
 
     // Mutant: `of` that looks at `permission_policy` only, or only at remote servers.
     #[test]
-    fn every_kind_of_server_limits_its_tools_and_the_strictest_word_holds() {
+    fn every_kind_of_server_limits_its_tools_and_the_strictest_entry_holds() {
         use ServerToolPolicy::{AlwaysAllow, AlwaysAsk, AlwaysDeny, Unset};
         let kinds = [
             json!({"type": "stdio", "command": "x"}),

@@ -22,10 +22,10 @@ impl Servers {
         commands
     }
 
-    /// What a prompt that is called by its name as a command says.
+    /// The content of a prompt that is called as a command.
     ///
     /// # Errors
-    /// When its server has gone or arguments are missing.
+    /// When its server is not connected or arguments are missing.
     pub(crate) async fn fill_in(
         &self,
         server: &str,
@@ -45,7 +45,7 @@ fn command_name(server: &str, prompt: &str) -> String {
     format!("{}{}", tools_of(server), plain(prompt))
 }
 
-/// What may follow the command.
+/// The arguments as a hint for users.
 fn hint(prompt: &ServerPrompt) -> Option<String> {
     let of = |(name, required): &(String, bool)| match required {
         true => format!("<{name}>"),
@@ -55,7 +55,7 @@ fn hint(prompt: &ServerPrompt) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Words become arguments in the order the server lists them.
+/// Assigns words to arguments in the order in which the server lists them.
 fn arguments(prompt: &ServerPrompt, words: &[String]) -> Result<BTreeMap<String, String>, String> {
     let missing: Vec<&str> = prompt
         .arguments

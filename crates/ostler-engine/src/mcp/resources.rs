@@ -1,4 +1,4 @@
-//! Two tools about the resources of servers. They are on offer only while a server has some.
+//! Two tools for the resources of servers. They are offered only while a server has resources.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::disk::on_disk;
 use crate::scratch::Scratch;
 use crate::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 
-/// The most of a resource that the model reads, in bytes.
+/// The most bytes of a resource that the model reads.
 const MOST_TEXT: usize = 100_000;
 
 /// The tools, if any server has resources.
@@ -75,7 +75,11 @@ impl Tool for List {
             format!("{} ({}) of {server}: {what}", it.uri, it.name)
         });
         let text: Vec<String> = lines.chain(troubles).collect();
-        let text = if text.is_empty() { "There are none.".to_owned() } else { text.join("\n") };
+        let text = if text.is_empty() {
+            "No MCP server offers resources.".to_owned()
+        } else {
+            text.join("\n")
+        };
         Ok(ToolOutput::new(text, resources))
     }
 }
@@ -96,7 +100,7 @@ impl Tool for Read {
     type Args = ReadArgs;
 
     fn effect(&self, _: &ToolCx, _: &ReadArgs) -> Effect {
-        // As for the list: resources are read, never changed.
+        // As for the list: reading a resource changes nothing.
         Effect::Nothing
     }
 
@@ -116,7 +120,8 @@ impl Tool for Read {
     }
 }
 
-/// What the model reads of a part, and what programs do. Bytes are put into a file, and so is a text that is too long.
+/// A part of a resource as text for the model and as a value for programs. Bytes, and text that is too long, go into a
+/// file.
 fn part(
     scratch: &Scratch,
     content: ResourceContents,
@@ -150,7 +155,7 @@ fn part(
 
 fn keep(scratch: &Scratch, bytes: &[u8]) -> Result<String, ToolError> {
     let failed = |error: std::io::Error| {
-        ToolError::Failed(format!("the resource cannot be kept on disk: {error}"))
+        ToolError::Failed(format!("the resource cannot be written to disk: {error}"))
     };
     let path = scratch.keep_new("resource", "", bytes).map_err(failed)?;
     Ok(path.display().to_string())

@@ -1,4 +1,4 @@
-//! How servers are, in the words of the wire.
+//! The state of servers, with the names of the wire protocol.
 
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::message::system::InitMcpServer;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::{Entry, NotConnected, ServerState, Servers};
 
 impl Servers {
-    /// How every server is, as `mcp_status` tells it.
+    /// The state of every server, for `mcp_status`.
     pub(crate) fn status(&self) -> Vec<Value> {
         let state = self.lock();
         state.entries.iter().map(|(name, entry)| status(name, entry)).collect()
     }
 
-    /// The same in short, as `init` tells it.
+    /// The short form, for `init`.
     pub(crate) fn summary(&self) -> Vec<InitMcpServer> {
         let short = |status: Value| json!({"name": status["name"], "status": status["status"], "source": status["source"]});
         self.status()
@@ -59,7 +59,7 @@ fn status(name: &str, entry: &Entry) -> Value {
     status
 }
 
-/// How a server is reached, without what may be secret: variables and headers stay here.
+/// The configuration of a server without variables and headers, which may be secret.
 fn shown(config: &McpServerConfig) -> (&'static str, Option<Value>) {
     match config {
         McpServerConfig::Stdio(server) => {
@@ -76,7 +76,7 @@ fn shown(config: &McpServerConfig) -> (&'static str, Option<Value>) {
     }
 }
 
-/// Hints in the short words of the status.
+/// Hints with the short names of the status.
 fn hints(annotations: &Value) -> Value {
     let mut hints = json!({});
     for (long, short) in [

@@ -1,4 +1,4 @@
-//! A tool of an MCP server, as the engine's own.
+//! A tool of an MCP server as a tool of the engine.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{McpToolInfo, Server};
 use crate::model::ToolSpec;
 use crate::tool::{AnyTool, Effect, Prepared, ServerToolPolicy, ToolCx};
 
-/// What is kept of a description: a server's words are paid for with every request.
+/// The most characters of a description: every request pays for it.
 const MAX_DESCRIPTION: usize = 2048;
 
 pub(super) struct McpTool {
@@ -29,7 +29,7 @@ impl McpTool {
         server: Arc<dyn Server>,
         policy: ServerToolPolicy,
     ) -> Self {
-        // The description is held once: a server may have thousands of tools.
+        // The description is stored once: a server may have thousands of tools.
         let description = std::mem::take(&mut tool.description);
         let description: String = description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec {
@@ -50,7 +50,7 @@ impl McpTool {
     }
 }
 
-/// A name as people would write it: `get_weather` is Get Weather.
+/// A name for people: `get_weather` becomes Get Weather.
 pub(crate) fn for_people(name: &str) -> String {
     let mut begins = true;
     let character = |character: char| {
@@ -62,19 +62,19 @@ pub(crate) fn for_people(name: &str) -> String {
     name.chars().map(character).collect()
 }
 
-/// How the names of a server's tools begin.
+/// The prefix of the names of a server's tools.
 pub(crate) fn tools_of(server: &str) -> String {
     format!("mcp__{}__", plain(server))
 }
 
-/// What the API takes as a name.
+/// The name with only characters that the API accepts.
 pub(super) fn plain(name: &str) -> String {
     let fits =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     name.chars().map(|character| if fits(character) { character } else { '_' }).collect()
 }
 
-/// The API wants the schema of an object; a server may leave that unsaid.
+/// Adds `type: object`, which the API requires and a server may leave out.
 fn object_schema(schema: Value) -> Value {
     match schema {
         Value::Object(mut fields) => {

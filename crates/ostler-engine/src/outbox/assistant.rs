@@ -20,12 +20,12 @@ impl Outbox {
         self.send_block_with(response, block, None).await;
     }
 
-    /// Sends what there is of a block that an interruption cut short.
+    /// Sends the received part of a block that an interruption cut.
     pub(crate) async fn send_cut_block(&self, response: &ResponseHeader, block: ContentBlock) {
         self.send_block_with(response, block, Some(true)).await;
     }
 
-    /// Sends one finished block with other words than the model's; the session's file keeps the model's.
+    /// Sends one finished block with other text than the model's; the session's file keeps the model's.
     pub(crate) async fn send_replaced_block(
         &self,
         response: &ResponseHeader,
@@ -80,13 +80,13 @@ impl Outbox {
         }
     }
 
-    /// Sends words of the engine itself in the model's place, because the model has none.
+    /// Sends text of the engine itself in the model's place, because the model has no answer.
     pub(crate) async fn send_error(&self, words: String, error: AssistantError) {
         let failure = self.failure(words, error, StopReason::StopSequence);
         self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
-    /// The model would not answer, and no other takes over.
+    /// Sends that the model declined to answer and no other model takes over.
     pub(crate) async fn send_refusal(&self, refused: &Message, words: &str) {
         let detail = |name: &str| {
             let details = refused.stop_details.as_ref()?;
@@ -110,7 +110,7 @@ impl Outbox {
         self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
-    /// The same for an answer of the API, with its status: a resumed session must know what was refused.
+    /// Sends an error of the API with its status: a resumed session must know what was refused.
     pub(crate) async fn send_api_error(&self, error: &ModelError) {
         let failure = Assistant {
             api_error_status: error.status(),
@@ -145,8 +145,8 @@ impl Outbox {
         }
     }
 
-    /// Sends an event of the response, if the host wants to see them. Subagents keep theirs to themselves, and signs
-    /// of life of the API are not passed on.
+    /// Sends an event of the response, if the host wants to see events. Events of subagents and the API's pings are not
+    /// sent.
     pub(crate) async fn send_event(&self, event: StreamEvent, about: StreamEventMeta) {
         if !self.partial_messages
             || self.subagent.is_some()

@@ -22,12 +22,12 @@ use crate::host_calls::Calls;
 use crate::ids::fresh_uuid;
 use crate::store::{SharedTranscript, StoreError, TranscriptWriter};
 
-/// Sends frames of one conversation to the host, and asks it. Cheap to clone; a subagent has one of its own.
+/// Sends frames of one conversation to the host, and asks it. Cheap to clone; a subagent has its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     pub(crate) session_id: SessionId,
-    /// The conversation's file; `None` when nothing is kept. Dropped before the frames: a host that sees their end may
-    /// open the file.
+    /// The conversation's file; `None` when nothing is stored. Dropped before the frames: a host that sees their end
+    /// may open the file.
     pub(crate) transcript: Option<SharedTranscript>,
     pub(crate) frames: mpsc::Sender<ToHost>,
     pub(crate) calls: Calls,
@@ -37,7 +37,7 @@ pub(crate) struct Outbox {
     pub(crate) partial_messages: bool,
     /// Whether prompts are sent back as they are taken up.
     pub(crate) replays: bool,
-    /// What the user should know about the start, until it was sent.
+    /// Notices about the start for the user, until they were sent.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }
 

@@ -17,7 +17,7 @@ use crate::model::{Fallback, FallbackTrigger, Retry};
 use crate::permission::Decision;
 
 impl Outbox {
-    /// Tells a host that follows responses that the model is asked.
+    /// Notifies a host that follows responses of a request to the model.
     pub(crate) async fn send_requesting(&self, answers: &[Uuid]) {
         if !self.partial_messages || self.subagent.is_some() {
             return;
@@ -32,7 +32,7 @@ impl Outbox {
         self.send(ToHost::System(System::Status(status))).await;
     }
 
-    /// Tells which mode holds now.
+    /// Sends the current permission mode.
     pub(crate) async fn send_mode(&self, mode: PermissionMode) {
         let status = Status {
             permission_mode: Some(mode),
@@ -43,7 +43,7 @@ impl Outbox {
         self.send(ToHost::System(System::Status(status))).await;
     }
 
-    /// Tells that a request to the model will be tried again.
+    /// Sends that a request to the model will be retried.
     pub(crate) async fn send_retry(&self, retry: &Retry) {
         let frame = ApiRetry {
             attempt: retry.attempt,
@@ -59,7 +59,7 @@ impl Outbox {
         self.send(ToHost::System(System::ApiRetry(frame))).await;
     }
 
-    /// Tells that another model takes over.
+    /// Sends that another model takes over.
     pub(crate) async fn send_fallback(&self, fallback: Fallback) {
         let reason = match fallback.trigger {
             FallbackTrigger::Overloaded => "is overloaded",
@@ -80,7 +80,7 @@ impl Outbox {
         self.send(ToHost::System(System::ModelFallback(frame))).await;
     }
 
-    /// Tells that a call was denied without a question.
+    /// Sends that a call was denied without asking the user.
     pub(crate) async fn send_denied(&self, call: &ToolUseBlock, decision: &Decision) {
         let frame = PermissionDenied {
             tool_name: call.name.clone(),
@@ -96,7 +96,7 @@ impl Outbox {
         self.send(ToHost::System(System::PermissionDenied(frame))).await;
     }
 
-    /// Tells the user something, through the host.
+    /// Sends the user a message, through the host.
     pub(crate) async fn inform(&self, content: String, level: &str, tag: Option<&str>) {
         let frame = Informational {
             content,
@@ -109,7 +109,7 @@ impl Outbox {
         self.send(ToHost::System(System::Informational(frame))).await;
     }
 
-    /// Tells the host what it should know about the start, once.
+    /// Sends the notices about the start, once.
     pub(super) async fn send_notices(&self) {
         let notices =
             std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));

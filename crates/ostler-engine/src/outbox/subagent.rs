@@ -1,4 +1,4 @@
-//! A subagent: what of it the host sees, and how far it has come.
+//! A subagent: which of its frames the host sees, and its progress.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub(crate) struct SubagentIdentity {
     in_background: AtomicBool,
     /// The host sees its text in addition to its calls.
     shows_text: AtomicBool,
-    /// Its text is kept here, for `TaskOutput` and the host.
+    /// The file with its text, for `TaskOutput` and the host.
     pub(crate) output_file: PathBuf,
     begun: Instant,
     n_tool_calls: AtomicU64,
@@ -80,7 +80,7 @@ impl SubagentIdentity {
         count_tokens(&self.tokens, usage);
     }
 
-    /// What it took so far.
+    /// Its cost so far.
     pub(crate) fn effort(&self) -> TaskCost {
         TaskCost {
             tokens: self.tokens.load(Ordering::Relaxed),
@@ -89,7 +89,7 @@ impl SubagentIdentity {
         }
     }
 
-    /// What the host sees of a frame.
+    /// The frame as the host sees it; `None` when it does not.
     pub(crate) fn shown(&self, mut frame: ToHost) -> Option<ToHost> {
         match &mut frame {
             ToHost::Assistant(said) => {
@@ -113,7 +113,7 @@ impl SubagentIdentity {
         (!self.is_silent.load(Ordering::Relaxed)).then_some(frame)
     }
 
-    /// Keeps what it says where tasks keep their output. A disk that is full is no reason to stop.
+    /// Appends its text to the task's output file. A full disk does not stop it.
     fn keep(&self, blocks: &[ContentBlock]) {
         let words: String =
             blocks.iter().filter_map(ContentBlock::as_text).map(|it| format!("{it}\n")).collect();
@@ -126,7 +126,7 @@ impl SubagentIdentity {
         }
     }
 
-    /// `task_progress`: what it does now.
+    /// `task_progress`: its current call.
     pub(crate) fn progress(&self, session_id: &SessionId, call: &ToolUseBlock) -> ToHost {
         self.n_tool_calls.fetch_add(1, Ordering::Relaxed);
         let what = call.input.get("description").and_then(Value::as_str).unwrap_or(&call.name);

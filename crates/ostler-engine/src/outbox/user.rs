@@ -21,7 +21,7 @@ impl Outbox {
         self.send(ToHost::User(Box::new(user))).await;
     }
 
-    /// Sends a message of the user's side: a marker, words of a command.
+    /// Sends a user message of the engine: a marker, the output of a command.
     pub(crate) async fn send_user(&self, content: Vec<ContentBlock>) {
         self.send(ToHost::User(Box::new(self.user(content.into())))).await;
     }
@@ -53,7 +53,7 @@ impl Outbox {
         self.send(ToHost::User(Box::new(replay))).await;
     }
 
-    /// Sends words of the engine itself on the user's side.
+    /// Sends text of the engine itself as a user message.
     pub(crate) async fn send_synthetic(&self, words: String) {
         self.send(ToHost::User(Box::new(self.synthetic(words)))).await;
     }
@@ -62,7 +62,8 @@ impl Outbox {
         User { is_synthetic: Some(true), ..self.user(Content::Text(words)) }
     }
 
-    /// A response was stopped as unsafe, and the model is asked once more: for the user, and for the model.
+    /// Sends that a response was stopped as unsafe and the model is asked once more: a notice for the user, a text for
+    /// the model.
     pub(crate) async fn send_refused_once(&self, refused: &Message, words: String) {
         let text =
             format!("{} was stopped by its safeguards; it is asked once more.", refused.model);

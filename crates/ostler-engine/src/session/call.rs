@@ -1,4 +1,4 @@
-//! Calls of MCP tools that the host itself wants (`mcp_call`), and servers that it wants to be asked about.
+//! Calls of MCP tools by the host itself (`mcp_call`), and stricter permissions for a server at the host's request.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Session {
         });
     }
 
-    /// Keeps a mode that asks nothing from holding for the tools of a server, or lets it hold again.
+    /// Excludes the tools of a server from a permissive mode, or includes them again.
     pub(super) fn pin_server(&self, set: &SetMcpPermissionModeOverride) -> Result<Value, String> {
         let server = &set.server_name;
         let is_pinned = match &set.mode {
@@ -48,7 +48,7 @@ impl Session {
             Some(PermissionMode::Default) => true,
             Some(PermissionMode::Auto) => {
                 return Err(format!(
-                    "MCP server '{server}' cannot have the mode auto: there is none here"
+                    "MCP server '{server}' cannot have the mode auto: this engine does not support it"
                 ));
             }
             Some(mode) => {
@@ -87,7 +87,7 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
     let has_files = |files: &Option<Vec<Value>>| files.as_ref().is_some_and(|it| !it.is_empty());
     if has_files(&wanted.input_files) || has_files(&wanted.output_files) {
         return Err(
-            "files cannot be handed to a tool here; give their contents as arguments".to_owned()
+            "files cannot be passed to a tool here; pass their contents as arguments".to_owned()
         );
     }
     if let Some(expired) = expires_at.as_deref().filter(|time| is_over(time)) {
@@ -112,7 +112,7 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
     let call = ToolUseBlock { id: id.into(), name: tool.clone(), input, ..ToolUseBlock::default() };
     let mut context = context.for_call(&call);
     if *check_permissions != Some(true) {
-        // The host wants the call, so it is not asked; rules and hooks that forbid it hold all the same.
+        // The host makes the call, so it is not asked; rules and hooks that forbid the call still hold.
         context.set_permissions(context.permissions.granting_only(Rule::whole(tool)));
     }
     let result = call::run(&context, call).await;

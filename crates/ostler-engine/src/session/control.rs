@@ -1,4 +1,4 @@
-//! What a host may ask of a session, and the answers.
+//! Control requests of the host, and their answers.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::model::{Thinking, ThinkingDisplay};
 use crate::structured::StructuredOutput;
 use crate::tasks::{Tasks, output};
 
-/// How much of a task's output a host is shown.
+/// The most bytes of a task's output that a host receives.
 const SHOWN_OUTPUT: u64 = 8 * 1024;
 
 impl Session {
@@ -123,7 +123,7 @@ impl Session {
         self.answer(request.request_id, payload).await;
     }
 
-    /// Adds what is still to be answered, for a host that introduces itself again.
+    /// Adds the open questions, for a host that sends `initialize` again.
     fn with_open_questions(&self, mut response: ControlResponse) -> ControlResponse {
         let open = |is_permission: bool| {
             let mut questions: Vec<_> = self
@@ -147,7 +147,7 @@ impl Session {
         response
     }
 
-    /// What the host brings along.
+    /// Handles `initialize`.
     async fn initialize(&mut self, id: Option<RequestId>, initialize: &Initialize) {
         let brought = self.offers_with(initialize);
         if !brought.plugins.is_empty() {
@@ -162,7 +162,7 @@ impl Session {
         self.answer_initialize(id, answer).await;
     }
 
-    /// Answers once hooks hear of every change from then on.
+    /// Answers `initialize` once the watched files are noted, so that hooks are notified of every later change.
     pub(super) async fn answer_initialize(
         &mut self,
         id: Option<RequestId>,
@@ -182,7 +182,7 @@ impl Session {
         });
     }
 
-    /// Takes over what the host brings along. Prompts and schema hold from the next turn on.
+    /// Takes over the contents of `initialize`. Prompts and schema hold from the next turn on.
     pub(super) fn initialize_with(
         &mut self,
         initialize: &Initialize,
@@ -225,7 +225,7 @@ impl Session {
         }))
     }
 
-    /// What the host has brought so far, and what it brings now.
+    /// What the host has offered so far, and what this `initialize` adds.
     pub(super) fn offers_with(&self, initialize: &Initialize) -> HostOffers {
         let mut brought = self.setup.brought.clone();
         brought.take_plugins(initialize.plugins.as_ref());
@@ -250,7 +250,7 @@ impl Session {
 
     /// Stops the turn that runs. The host receives the cancelled questions, then the answer, then the end of the turn.
     async fn interrupt(&mut self, request_id: Option<RequestId>, interrupt: &Interrupt) {
-        // Kept until the turn knows: a waiting call must not take the closed channel for an answer.
+        // Kept until the turn was cancelled: a waiting call must not take the closed channel for an answer.
         let mut waiting = Vec::new();
         let mut asked: Vec<_> = self.asked.iter().map(|(token, id)| (*token, id.clone())).collect();
         asked.sort_unstable_by_key(|(token, _)| *token);
@@ -294,14 +294,14 @@ impl Session {
         }
     }
 
-    /// How much the model may think, from the next turn on.
+    /// Sets how much the model may think, from the next turn on.
     fn set_thinking(&mut self, set: &SetMaxThinkingTokens) -> Result<Value, String> {
         let sampling = &mut self.setup.base.sampling;
         sampling.display = match set.thinking_display.as_deref() {
             None => sampling.display,
             Some("summarized") => Some(ThinkingDisplay::Summarized),
             Some("omitted") => Some(ThinkingDisplay::Omitted),
-            Some(other) => return Err(format!("there is no display of thinking {other}")),
+            Some(other) => return Err(format!("{other} is not a valid display of thinking")),
         };
         sampling.thinking = match set.max_thinking_tokens {
             None => None,
@@ -315,16 +315,16 @@ impl Session {
 
 /// Ends a task, and waits until the host was notified of its end.
 async fn stop_task(tasks: Tasks, id: TaskId) -> Result<Value, String> {
-    // Hosts stop what they see, and that may be over by now.
+    // The task that a host stops may be over by now.
     if let Some((_, None)) = tasks.get(&id) {
-        // It may even end between the two looks.
+        // It may even end between the check and the stop.
         let _ = tasks.stop(&id).await;
     }
     tasks.wait(&id).await;
     Ok(json!({}))
 }
 
-/// The end of what a task has written. Touches the disk.
+/// The end of a task's output. Touches the disk.
 fn task_output(tasks: &Tasks, get: &GetTaskOutput) -> Result<Value, String> {
     let (task, _) =
         tasks.get(&get.task_id).ok_or_else(|| format!("there is no task {}", get.task_id))?;
@@ -339,7 +339,7 @@ fn task_output(tasks: &Tasks, get: &GetTaskOutput) -> Result<Value, String> {
     serde_json::to_value(reply).map_err(|error| error.to_string())
 }
 
-/// An answer; a request without an id gets one without an id.
+/// A successful answer, with the id of the request if it has one.
 pub(super) fn success(request_id: Option<RequestId>, payload: Value) -> ControlResponse {
     let response = Some(payload);
     let success = Success { request_id, response, ..Success::default() };

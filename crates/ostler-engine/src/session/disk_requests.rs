@@ -1,7 +1,7 @@
-//! Requests of the host that work on files: next to the session's own task, one after the other.
+//! Requests of the host that work on files. They run next to the session's own task, one after the other.
 //!
 //! The session answers everything else meanwhile, an interruption above all. No turn begins until they are done: a
-//! prompt that follows a reload is answered with what the reload found.
+//! prompt that follows a reload is answered with the reloaded files.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use super::control::{failure, success};
 use super::setup::{HostOffers, style_text};
 use crate::library::Library;
 
-/// The requests that wait for the disk. At most one is at work: two that change the same thing would race.
+/// The requests that wait for the disk. At most one runs: two that change the same thing would race.
 #[derive(Debug, Default)]
 pub(super) struct DiskRequests {
     waiting: VecDeque<DiskRequest>,
@@ -30,21 +30,21 @@ pub(super) struct DiskRequest {
     request: AskEngine,
 }
 
-/// What came of the work on a blocking thread; what it changes in the session is left to the session.
+/// The outcome of the work on a blocking thread. Only the session itself changes its state.
 #[derive(Debug)]
 pub(super) enum DiskOutcome {
-    /// All is done.
+    /// The answer; nothing else to do.
     Answer(Result<Value, String>),
-    /// What files, plugins and the host offer.
+    /// A library that was read again.
     Library(Box<Offers>),
 }
 
-/// What files, plugins and the host offer, as it was read.
+/// The library of files, plugins and the host, as it was read.
 #[derive(Debug)]
 pub(super) struct Offers {
     pub(super) library: Library,
     pub(super) brought: HostOffers,
-    /// What the output style tells the model.
+    /// The text of the output style.
     pub(super) style_text: Option<String>,
 }
 
@@ -64,7 +64,7 @@ impl DiskRequests {
 }
 
 impl Session {
-    /// Takes up a request that works on files.
+    /// Queues a request that works on files.
     pub(super) async fn on_disk(&mut self, id: Option<RequestId>, request: AskEngine) {
         self.disk.waiting.push_back(DiskRequest { id, request });
         self.start_disk_work().await;
@@ -74,7 +74,7 @@ impl Session {
         while self.disk.running.is_empty()
             && let Some(next) = self.disk.waiting.pop_front()
         {
-            // Built only now: an earlier request may have changed what this one begins with.
+            // Built only now: an earlier request may have changed the state that this one begins with.
             match self.disk_work(&next.request) {
                 Ok(work) => _ = self.disk.running.spawn_blocking(move || (next, caught(work))),
                 Err(error) => self.answer(next.id, Err(error)).await,
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// The work of a request is done: the session takes over what came of it, and answers.
+    /// Takes over the outcome of a request's work, and answers.
     pub(super) async fn end_disk_work(
         &mut self,
         done: Result<(DiskRequest, DiskOutcome), JoinError>,
@@ -128,7 +128,7 @@ impl Session {
         }
     }
 
-    /// Takes over what a request has read, and says what there is now.
+    /// Takes over what a request has read, and returns its answer.
     async fn offer(&mut self, request: &AskEngine, offers: Offers) -> Result<Value, String> {
         match request {
             AskEngine::Initialize(initialize) => self.initialize_with(initialize, offers),
@@ -140,7 +140,7 @@ impl Session {
 
     /// Reads again what files offer.
     fn reading_library(&self, brought: HostOffers) -> Result<DiskWork, String> {
-        let reload = self.setup.reload.clone().ok_or("nothing here can be read again")?;
+        let reload = self.setup.reload.clone().ok_or("this session cannot read its files again")?;
         let style = self.setup.output_style.clone();
         Ok(Box::new(move || with_offers(reload(), brought, style)()))
     }
@@ -184,10 +184,10 @@ fn answering(work: impl FnOnce() -> Result<Value, String> + Send + 'static) -> D
     Box::new(move || DiskOutcome::Answer(work()))
 }
 
-/// The host waits for an answer, whatever happens.
+/// Turns a panic into an answer: the host waits for one.
 fn caught(work: DiskWork) -> DiskOutcome {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let error = "the request broke down on the way, which is a bug; try it again".to_owned();
+        let error = "the request failed with a panic, which is a bug; try it again".to_owned();
         DiskOutcome::Answer(Err(error))
     })
 }

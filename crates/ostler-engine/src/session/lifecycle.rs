@@ -1,4 +1,4 @@
-//! How far prompts have got, for a host that has given them names.
+//! The progress of prompts, for a host that gave them ids.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::commands;
 use crate::ids::fresh_uuid;
 
 impl Session {
-    /// A prompt waits for its turn.
+    /// Queues a prompt.
     pub(super) async fn enqueue(&mut self, prompt: User) {
         // A host that watches the state must not see a prompt in an idle session.
         if prompt.should_query != Some(false) && self.asked_person.is_empty() {
@@ -24,13 +24,13 @@ impl Session {
         self.tell_of_prompts(named.into_iter().collect(), CommandState::Queued).await;
     }
 
-    /// The turn is over, and with it the prompts it has answered.
+    /// Sends that the turn's prompts are answered.
     pub(super) async fn tell_of_end(&mut self) {
         let named = std::mem::take(&mut self.answering);
         self.tell_of_prompts(named, CommandState::Completed).await;
     }
 
-    /// Tells how far prompts have got.
+    /// Sends the state of prompts.
     pub(super) async fn tell_of_prompts(&self, named: Vec<Uuid>, state: CommandState) {
         let outbox = &self.context.outbox;
         for command_uuid in named {
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// Changes the variables of what tools and hooks start, from the next turn on.
+    /// Changes the environment of programs that tools and hooks start, from the next turn on.
     pub(super) fn update_environment(&mut self, variables: BTreeMap<String, String>) {
         let base = &mut self.setup.base;
         base.set_environment(base.cx.env.with(variables));

@@ -23,22 +23,21 @@ use crate::settings_watcher::WatchedSettings;
 use crate::store::OpenedSession;
 use crate::tool::AnyTool;
 
-/// What a session runs with: the launch, and what follows from it, the settings and the environment.
+/// What a session runs with: the launch, and values that follow from it, the settings and the environment.
 pub struct SessionOptions {
-    /// What the host or the command line asks for. Where nothing is said about permission requests, the host answers
-    /// them.
+    /// The options of the host or the command line. The host answers permission requests, unless they say otherwise.
     pub launch: Launch,
     /// The model.
     pub model: Arc<dyn Model>,
-    /// The tools on offer, beside those the engine brings along.
+    /// The tools, in addition to the engine's own.
     pub tools: Vec<Arc<dyn AnyTool>>,
     /// Tools of the engine itself that are not offered: `Agent`, `Skill`.
     pub withheld: Vec<String>,
-    /// What short names of models stand for.
+    /// The full names for short names of models.
     pub aliases: Aliases,
-    /// What files offer.
+    /// Agents, commands, skills, styles and plugins from files.
     pub library: Library,
-    /// Reads again what files offer, when the host asks for it; `None` where that is not possible.
+    /// Reads the library again, when the host asks for it; `None` where that is not possible.
     pub reload: Option<Reload>,
     /// The style of the answers.
     pub output_style: Option<String>,
@@ -48,13 +47,13 @@ pub struct SessionOptions {
     pub cwd: PathBuf,
     /// What decides about tool calls.
     pub policy: Policy,
-    /// Where changes of it are kept.
+    /// Where changes of the policy are written.
     pub folders: Folders,
     /// The most tokens for one prompt, in and out.
     pub max_tokens: Option<u64>,
     /// The longest time for one prompt.
     pub timeout: Option<Duration>,
-    /// Whether the model may continue after it gave the answer in the shape the host asked for; its last one counts.
+    /// Whether the model may continue after it gave a structured answer; its last one counts.
     pub goes_on_after_answer: bool,
     /// What models cost, for limits in dollars and for the cost of results.
     pub prices: Prices,
@@ -64,52 +63,52 @@ pub struct SessionOptions {
     pub compaction: Compaction,
     /// Standing instructions, see [`crate::context::memory::load`].
     pub memory: Vec<MemoryFile>,
-    /// The session's file and what it holds, see [`crate::store::Projects::open`]; `None` keeps nothing.
+    /// The session's file and its contents, see [`crate::store::Projects::open`]; `None` stores nothing.
     pub opened: Option<OpenedSession>,
-    /// Hooks, as they stand under `hooks` in each settings file.
+    /// Hooks: the value of `hooks` in each settings file.
     pub hooks: Vec<Value>,
-    /// Settings whose hooks hold too, and that are looked at again while the session runs.
+    /// Settings whose hooks also hold, and that are watched for changes while the session runs.
     pub live: Option<WatchedSettings>,
-    /// The model that hooks ask which name none; the session's own where this is not said.
+    /// The model for prompt hooks that name none; `None` for the session's own.
     pub small_model: Option<String>,
     /// Whether a person writes the prompts, one after the other.
     pub is_conversation: bool,
     /// The environment of what the session starts: commands of tools and of hooks.
     pub env: Environment,
-    /// How long the session waits for a prompt before hooks are told that it does; `None` tells them never.
+    /// How long the session waits for a prompt before hooks are notified; `None` for never.
     pub idle_notice: Option<Duration>,
     /// What reaches MCP servers; without it there are none.
     pub connector: Option<Arc<dyn Connector>>,
     /// MCP servers by name. Those inside the host may also come with `initialize`.
     pub mcp_servers: BTreeMap<String, KnownServer>,
-    /// Which MCP servers the settings let the session have.
+    /// The settings' lists of allowed and denied MCP servers.
     pub server_lists: ServerLists,
-    /// What the user should know about the start of the session. The host is told after the first `init`.
+    /// Notices for the user about the start of the session. The host receives them after the first `init`.
     pub notices: Vec<Notice>,
-    /// Whether the host hears what the session is doing: `session_state_changed`.
+    /// Whether, and for whom, `session_state_changed` is sent.
     pub state_events: Option<StateEvents>,
-    /// How long background tasks may go on once the host has nothing more to say; `None` for as long as they like.
+    /// How long background tasks may continue after the host's last prompt; `None` for no limit.
     pub background_wait: Option<Duration>,
-    /// Whether anything may go on in the background.
+    /// Whether background tasks are enabled.
     pub background_tasks: bool,
-    /// Whether files are kept as they were before each prompt, to be put back.
+    /// Whether files are backed up before each prompt, for a rewind.
     pub checkpoints: bool,
-    /// What settings say, by the wire's names of where they stand; the later ones win. Only to be shown to hosts.
+    /// The settings by the wire's names of their sources; later ones win. Only for display by hosts.
     pub settings: Vec<(String, Map<String, Value>)>,
-    /// Who pays.
+    /// The account that pays.
     pub account: AccountInfo,
-    /// What tool calls are recorded on, or replayed from; the model has its own part in that.
+    /// The recording of tool calls, to write or to replay; the model records its own exchanges.
     pub tape: Option<Recording>,
 }
 
-/// Reads what files offer.
+/// Reads the library from files.
 pub type Reload = Arc<dyn Fn() -> Library + Send + Sync>;
 
-/// How long background tasks may go on after the last prompt, where nobody says otherwise.
+/// The default for how long background tasks may continue after the last prompt.
 pub const BACKGROUND_WAIT: Duration = Duration::from_secs(600);
 
 impl SessionOptions {
-    /// A model that works in the policy's working directory, without tools, limits, memory or hooks; nothing is kept.
+    /// A session in the policy's working directory, without tools, limits, memory, hooks or a file.
     pub fn new(model: Arc<dyn Model>, policy: Policy) -> Self {
         Self {
             launch: Launch::default(),

@@ -1,7 +1,7 @@
-//! A prompt on its way into a turn: hooks hear of it first, and may add to it or refuse it.
+//! A prompt before its turn: hooks run first, and may add to it or refuse it.
 //!
-//! The prompt is written to the session's file only when no hook refuses it: what was kept from the model must not
-//! come back to it when the session is resumed.
+//! The prompt is written to the session's file only when no hook refuses it: the model must not see a refused prompt
+//! when the session is resumed.
 
 use std::path::{Path, PathBuf};
 
@@ -30,16 +30,16 @@ pub(crate) struct SessionStartInfo {
     pub(crate) source: &'static str,
     /// The files with instructions that were read for it.
     pub(crate) memory: Vec<PathBuf>,
-    /// What the host calls it.
+    /// The title that the host gave it.
     pub(crate) title: Option<String>,
 }
 
-/// What is left of the prompts once hooks have heard them.
+/// The prompts after hooks ran.
 #[derive(Debug, Default)]
 struct AcceptedPrompts {
     /// What the model reads.
     blocks: Vec<ContentBlock>,
-    /// What is kept of them in the session's file.
+    /// The prompts for the session's file.
     kept: Vec<User>,
     title: Option<String>,
     /// The model that a command wants.
@@ -67,7 +67,7 @@ pub(crate) async fn answer(
         return obey(context, conversation, prompt.clone(), command).await;
     }
     let heard = tokio::select! {
-        // First, because the interruption also takes back what hooks are asked: that is no verdict of theirs.
+        // First, because the interruption also cancels the hooks, which must not count as their verdict.
         biased;
         () = context.cx.cancelled.cancelled() => {
             return interrupted(context, conversation.take()).await;
@@ -109,7 +109,7 @@ pub(crate) async fn answer(
     drive(context, conversation, blocks).await
 }
 
-/// Runs a command in place of a turn. Hooks hear it first: what the user wants of the summary goes to the model.
+/// Runs a built-in command in place of a turn. Hooks run first, because the arguments of `/compact` go to the model.
 async fn obey(
     context: &TurnContext,
     conversation: LentConversation,
@@ -126,7 +126,7 @@ async fn obey(
     };
     match taken {
         Ok(taken) => {
-            // A hook may have put other words in place of the prompt.
+            // A hook may have replaced the prompt.
             let arguments = match commands::read(&context.library, &taken.kept) {
                 Some(CommandCall::BuiltIn(_, arguments)) => arguments,
                 _ => String::new(),
@@ -140,8 +140,8 @@ async fn obey(
     }
 }
 
-/// The turn ends before hooks have heard the prompts. A prompt that hooks have not seen does not go to the model, neither now
-/// nor with the next prompt: all that is left is the marker.
+/// Ends the turn before hooks have seen the prompts. Such prompts do not go to the model, neither now nor with the next
+/// prompt: only the marker of the interruption stays.
 async fn interrupted(context: &TurnContext, mut conversation: Vec<ChatMessage>) -> TurnOutcome {
     let marker = ContentBlock::text(INTERRUPTED);
     context.outbox.send(report::init(context)).await;
@@ -154,10 +154,10 @@ async fn interrupted(context: &TurnContext, mut conversation: Vec<ChatMessage>) 
     TurnOutcome { n_user_messages: 2, ..finished }
 }
 
-/// Tells hooks of the prompts, and of the session if they are the first.
+/// Runs the hooks for the prompts, and for the session's start if they are the first.
 ///
 /// # Errors
-/// Why hooks want none of the prompts answered.
+/// The reason, when hooks refuse all prompts.
 async fn hear(
     context: &TurnContext,
     prompts: Vec<User>,
@@ -206,14 +206,14 @@ fn planning_reminder(context: &TurnContext) -> Option<String> {
 /// Asks hooks about a prompt.
 ///
 /// # Errors
-/// Why the model is not to read it.
+/// The reason, when a hook refuses it.
 async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPrompt, String> {
     let mut blocks = match prompt.message.content.clone() {
         Some(Content::Text(text)) => vec![ContentBlock::text(text)],
         Some(Content::Blocks(blocks)) => blocks,
         None => Vec::new(),
     };
-    // What the engine itself has to say is no prompt of the user's.
+    // A text of the engine itself is not a prompt of the user.
     if prompt.is_synthetic == Some(true) {
         return Ok(AcceptedPrompt { blocks, kept: prompt, title: None, model: None });
     }
@@ -235,7 +235,7 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     }
     let added_context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
-        // Hidden from the model, it is hidden from a session that is resumed from the file as well.
+        // The hidden prompt is also not written to the file, so that a resumed session does not show it to the model.
         blocks = added_context.collect();
         prompt.message.content = Some(Content::Blocks(blocks.clone()));
     } else {
@@ -247,12 +247,15 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     Ok(AcceptedPrompt { blocks, kept: prompt, title: verdict.title, model })
 }
 
-/// Tells hooks that the session begins and which instructions it begins with.
+/// Runs the hooks for the session's start and for its instruction files.
 pub(crate) async fn begin(context: &TurnContext, start: SessionStartInfo) -> Verdict {
     let TurnContext { outbox, permissions, hooks, .. } = context;
     let idle = hooks.idle_events();
     if !idle.is_empty() {
-        let text = format!("hooks for {} never run: nothing sets them off yet", idle.join(", "));
+        let text = format!(
+            "hooks for {} never run: these events do not happen in this version",
+            idle.join(", ")
+        );
         outbox.inform(text, "notice", Some("hooks_without_occasion")).await;
     }
     let fields = json!({"source": start.source, "model": context.model_name.as_ref()});
@@ -266,7 +269,7 @@ pub(crate) async fn begin(context: &TurnContext, start: SessionStartInfo) -> Ver
     verdict
 }
 
-/// The input of hooks about a file with instructions. Its folder and name show whose it is.
+/// The input of hooks for an instruction file. Its folder and name show whose it is.
 fn instructions(file: &Path, user: Option<&Path>) -> Value {
     let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let kind = match name {

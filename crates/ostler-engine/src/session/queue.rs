@@ -1,18 +1,18 @@
-//! Prompts that wait for their turn. Those that wait together are answered together.
+//! Queued prompts. Those that wait together are answered in one turn.
 
 use std::collections::VecDeque;
 
 use ostler_proto::Uuid;
 use ostler_proto::message::{Origin, User};
 
-/// What waits, in the order it came.
+/// The queued prompts, in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct Queue(VecDeque<QueuedPrompt>);
 
 #[derive(Debug)]
 struct QueuedPrompt {
     prompt: User,
-    /// It calls a command, which is a turn of its own.
+    /// It calls a command, which gets its own turn.
     is_command: bool,
 }
 
@@ -21,14 +21,14 @@ impl Queue {
         self.0.push_back(QueuedPrompt { prompt, is_command });
     }
 
-    /// Looks again which of the prompts call a command.
+    /// Finds out again which prompts call a command.
     pub(super) fn find_commands(&mut self, is_call: impl Fn(&User) -> bool) {
         for waiting in &mut self.0 {
             waiting.is_command = is_call(&waiting.prompt);
         }
     }
 
-    /// Everything that waits, as soon as something of it wants an answer. A command is a turn of its own.
+    /// The prompts of the next turn, as soon as one of them wants an answer. A command gets its own turn.
     pub(super) fn take(&mut self) -> Option<Vec<User>> {
         let wants_answer = |waiting: &QueuedPrompt| waiting.prompt.should_query != Some(false);
         let command = self.0.iter().position(|waiting| waiting.is_command);
@@ -39,14 +39,14 @@ impl Queue {
         self.0.remove(command?).map(|command| vec![command.prompt])
     }
 
-    /// How many turns it would take to answer what waits.
+    /// How many turns it takes to answer the queued prompts.
     pub(super) fn n_turns(&self) -> u64 {
-        // Follows `take` without taking: prompts may be large, and this is asked after every turn.
+        // Follows the logic of `take` without copying: prompts may be large, and this runs after every turn.
         let (mut n_turns, mut wants_answer) = (0, false);
         for waiting in &self.0 {
             if waiting.is_command {
                 n_turns += u64::from(wants_answer) + 1;
-                // What wants no answer waits on, behind the command.
+                // Prompts that want no answer wait until after the command.
                 wants_answer = false;
             } else {
                 wants_answer |= waiting.prompt.should_query != Some(false);
@@ -55,19 +55,19 @@ impl Queue {
         n_turns + u64::from(wants_answer)
     }
 
-    /// The prompts the host has given names to.
+    /// The ids of the prompts, where the host gave them one.
     pub(super) fn named(&self) -> Vec<Uuid> {
         named(self.0.iter().map(|waiting| &waiting.prompt))
     }
 
-    /// Takes a prompt back; whether it still waited.
+    /// Withdraws a prompt. Returns whether it was still queued.
     pub(super) fn withdraw(&mut self, uuid: &Uuid) -> bool {
         let n_before = self.0.len();
         self.0.retain(|waiting| waiting.prompt.uuid.as_ref() != Some(uuid));
         self.0.len() < n_before
     }
 
-    /// Forgets everything; the names of what is forgotten.
+    /// Removes all prompts and returns their ids.
     pub(super) fn clear(&mut self) -> Vec<Uuid> {
         let named = self.named();
         self.0.clear();
@@ -75,15 +75,15 @@ impl Queue {
     }
 }
 
-/// The names of prompts, as far as the host has given them some.
+/// The ids of prompts, where the host gave them one.
 pub(super) fn named<'p>(prompts: impl IntoIterator<Item = &'p User>) -> Vec<Uuid> {
     prompts.into_iter().filter_map(|prompt| prompt.uuid.clone()).collect()
 }
 
-/// What a turn answers, as its result tells.
+/// What a turn answers, for its result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
-    /// The prompts the host has given names to.
+    /// The ids of its prompts, where the host gave them one.
     pub(crate) named: Vec<Uuid>,
     /// Who caused the turn, when it was not a person.
     pub(crate) origin: Option<Origin>,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_together_is_one_turn_and_what_wants_no_answer_none() {
+    fn prompts_that_wait_together_are_one_turn_and_those_that_want_no_answer_start_none() {
         let prompt = || User::new(Content::Text("x".to_owned()), None);
         let mut queue = Queue::default();
         assert_eq!(queue.n_turns(), 0);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_turn_of_its_own() {
+    fn a_command_gets_its_own_turn() {
         let mut queue = Queue::default();
         let quiet = User { should_query: Some(false), ..User::prompt("by the way") };
         for (prompt, is_command) in [("a", false), ("b", false), ("/compact", true)] {
@@ -132,7 +132,7 @@ mod tests {
         queue.push(User::prompt("/compact again"), true);
         assert_eq!(queue.n_turns(), 2);
         assert_eq!(queue.take(), Some(vec![User::prompt("/compact")]));
-        // What wants no answer goes with the next prompt, not with a command.
+        // A prompt that wants no answer goes with the next prompt, not with a command.
         assert_eq!(queue.take(), Some(vec![User::prompt("/compact again")]));
         assert_eq!(queue.take(), None);
         queue.push(User::prompt("c"), false);

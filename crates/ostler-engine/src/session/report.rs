@@ -31,7 +31,7 @@ pub(crate) fn init(context: &TurnContext) -> ToHost {
         api_key_source: context.key_source.as_deref().map(str::to_owned),
         original_cwd: Some(context.cx.cwd.display().to_string()),
         additional_directories: Some(directories(context)),
-        // An interruption tells which prompts still wait, and forgets them if it is asked to.
+        // The answer to an interruption lists the queued prompts; the request may ask to remove them.
         capabilities: Some(vec![
             "interrupt_receipt_v1".to_owned(),
             "interrupt_cancel_queued_v1".to_owned(),
@@ -58,7 +58,7 @@ fn directories(context: &TurnContext) -> Vec<String> {
         .collect()
 }
 
-/// What a tool is called in lists for hosts: the one for subagents has an older name there.
+/// The name of a tool in lists for hosts: the one for subagents has its older name there.
 fn listed_name(tool: &str) -> String {
     if agents::is_name(tool) { agents::OLD_NAME.to_owned() } else { tool.to_owned() }
 }
@@ -68,7 +68,7 @@ fn listed_name(tool: &str) -> String {
 pub(crate) struct Totals {
     begun: Option<Instant>,
     answers: Answers,
-    /// The time that models had taken by then.
+    /// The models' time at the start of the turn.
     waited: Duration,
     n_results: u64,
 }
@@ -79,14 +79,14 @@ impl Totals {
         self.n_results
     }
 
-    /// A turn begins.
+    /// Notes that a turn begins.
     pub(crate) fn begin(&mut self, ledger: &Ledger, answers: Answers) {
         self.answers = answers;
         self.begun = Some(Instant::now());
         self.waited = ledger.time();
     }
 
-    /// The prompt that is being answered, if the host gave it a name.
+    /// The id of the prompt that is being answered, if the host gave it one.
     pub(crate) fn prompt(&self) -> Option<Uuid> {
         self.answers.named.last().cloned()
     }
@@ -104,7 +104,7 @@ impl Totals {
             safety_stops: Some(finished.n_safety_stops.into()),
             ..self.frame(context)
         };
-        // Ours: what a mode, rules and hooks save the user from.
+        // A field of our own: how many questions the mode, rules and hooks answered for the user.
         let (asked, spared) = context.records.ledger.questions();
         if asked + spared > 0 {
             let counted = json!({"asked": asked, "spared": spared});
@@ -129,7 +129,7 @@ impl Totals {
                 result.result = Some(outcome.unwrap_or_else(|why| why));
             }
             Ending::Failed(error) => {
-                // The turn itself went as it should: the text says how the API failed.
+                // The turn itself succeeded; the text says how the API failed.
                 result.is_error = true;
                 result.terminal_reason = Some(match error.is_prompt_too_long() {
                     true => TerminalReason::PromptTooLong,
@@ -139,7 +139,7 @@ impl Totals {
                     result.api_error_status = Some(*status);
                 }
                 result.api_error_type = error.api_type().map(str::to_owned);
-                // As the message has it that stands in the model's place.
+                // The same as in the message that was sent in the model's place.
                 result.stop_reason = Some(StopReason::StopSequence);
                 result.result = Some(error.to_string());
             }
@@ -164,7 +164,7 @@ impl Totals {
                 result.terminal_reason = Some(TerminalReason::StructuredOutputRetryExhausted);
             }
             Ending::OverLimit(limit) => {
-                // The protocol knows one budget; which of ours it was is in a field of our own. Time is not a budget there.
+                // The protocol has one budget error; a field of our own names the limit. Time is not a budget there.
                 let (subtype, word) = match limit {
                     Limit::Dollars => (ResultSubtype::ErrorMaxBudgetUsd, "usd"),
                     Limit::Tokens => (ResultSubtype::ErrorMaxBudgetUsd, "tokens"),
@@ -183,10 +183,10 @@ impl Totals {
         ToHost::Result(Box::new(result))
     }
 
-    /// `result` for a turn that broke down inside the engine.
+    /// `result` for a turn that panicked.
     pub(crate) fn broken(&mut self, context: &TurnContext, why: &str) -> ToHost {
         let mut result = self.frame(context);
-        let text = format!("the engine broke down, which is a bug in it: {why}");
+        let text = format!("the turn failed with a panic, which is a bug in the engine: {why}");
         fail(&mut result, ResultSubtype::ErrorDuringExecution, &text);
         ToHost::Result(Box::new(result))
     }
@@ -216,7 +216,7 @@ impl Totals {
     }
 }
 
-/// How long a turn took to its first request and to the first of its answer.
+/// How long a turn took to its first request and to the first events of its answer.
 struct Times {
     to_request: Duration,
     to_event: Duration,
@@ -248,7 +248,7 @@ impl Times {
         result.ttft_stream_ms = Some(number(self.to_event));
         result.ttft_ms = self.to_token.map(number);
         result.first_content_frame_ms = self.to_frame.map(number);
-        // The rest is for hosts that follow their prompts by name.
+        // The other fields are for hosts that give their prompts ids.
         if result.user_message_uuid.is_some() {
             let sent = self.request_sent.duration_since(SystemTime::UNIX_EPOCH).ok();
             result.request_sent_wall_ms = sent.map(number);
@@ -259,10 +259,10 @@ impl Times {
     }
 }
 
-/// How much of what a model said an error repeats, in characters.
+/// The most characters of a model's text in an error.
 const MAX_QUOTED: usize = 500;
 
-/// Why there is no answer in the required shape: what was wrong with the last attempt, or what the model said instead.
+/// Why there is no structured answer: what was wrong with the last attempt, or the model's text instead of one.
 fn missed(miss: Option<&str>, text: &str) -> String {
     let shape = "The model did not give its answer in the required shape";
     let begin = |text: &str| text.trim().chars().take(MAX_QUOTED).collect::<String>();
@@ -297,7 +297,7 @@ fn over(limit: Limit, context: &TurnContext) -> String {
     }
 }
 
-/// A turn that went as it should, except that the model has no answer.
+/// A successful turn, except that the model has no answer.
 fn apology(result: &mut TurnResult, text: &str, reason: TerminalReason) {
     result.is_error = true;
     result.result = Some(text.to_owned());

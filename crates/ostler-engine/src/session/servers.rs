@@ -1,5 +1,5 @@
-//! What the host wants of MCP servers. Whatever waits for a server is answered next to the session's own work, which a
-//! server inside the host needs for its handshake.
+//! Requests of the host about MCP servers. Requests that wait for a server run next to the session's own task, which
+//! the handshake of a server inside the host needs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::control::{failure, success};
 use crate::mcp::Server;
 
 impl Session {
-    /// Adds the servers that live in the host; what became of what they say about themselves.
+    /// Adds the servers inside the host. Returns what happened to their manifests.
     pub(super) fn add_servers(&self, initialize: &Initialize) -> BTreeMap<String, &'static str> {
         let mut parked = BTreeMap::new();
         for name in initialize.sdk_mcp_servers.iter().flatten() {
@@ -38,7 +38,7 @@ impl Session {
         parked
     }
 
-    /// Answers once a server is connected, or is not.
+    /// Connects a server and answers when it is connected or has failed.
     pub(super) fn connect(&mut self, request_id: Option<RequestId>, name: String) {
         let (servers, outbox) = (self.context.servers.clone(), self.context.outbox.clone());
         self.aside(async move {
@@ -84,7 +84,7 @@ impl Session {
         });
     }
 
-    /// Does something that takes its time, until the session ends.
+    /// Runs work next to the session's task; the end of the session cancels it.
     pub(super) fn aside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         while self.asides.try_join_next().is_some() {}
         self.asides.spawn(work);

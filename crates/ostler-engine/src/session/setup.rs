@@ -1,4 +1,4 @@
-//! What the session's world is made of; the host may change some of it.
+//! What a session's turn contexts are built from; the host may change some of it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,21 +29,21 @@ use crate::structured::StructuredOutput;
 use crate::tasks::Tasks;
 use crate::tool::{AnyTool, ToolCx};
 
-/// What the session's world is made of; the host may change some of it.
+/// What a session's turn contexts are built from; the host may change some of it.
 pub(super) struct Setup {
-    /// The world without what only the main conversation has.
+    /// The context without the parts that only the main conversation has.
     pub(super) base: TurnContext,
-    /// The shape the answer must have.
+    /// The schema of the answer, if the host asked for a structured one.
     pub(super) answer: Option<Arc<StructuredOutput>>,
-    /// What settings say, by where they stand.
+    /// The settings by their sources.
     pub(super) settings: Vec<(String, Map<String, Value>)>,
     pub(super) account: AccountInfo,
     /// The style of the answers.
     pub(super) output_style: Option<String>,
-    /// What the style tells the model, as its file said when the library was read.
+    /// The text of the style, as its file was when the library was read.
     pub(super) style_text: Option<String>,
     pub(super) withheld: Vec<String>,
-    /// Reads again what files offer.
+    /// Reads the library again.
     pub(super) reload: Option<Reload>,
     /// What the host offers in addition to files.
     pub(super) brought: HostOffers,
@@ -72,7 +72,7 @@ impl HostOffers {
         }
     }
 
-    /// Adds it to what files offer.
+    /// Adds it to the library of files.
     pub(super) fn add_to(&self, library: &mut Library) {
         for plugin in &self.plugins {
             let n_known = library.plugins.len();
@@ -162,7 +162,7 @@ impl Setup {
         }
     }
 
-    /// Why a model cannot be used: a limit in dollars cannot be kept with it.
+    /// Why a model cannot be used: its price is unknown, so a limit in dollars cannot be enforced.
     pub(super) fn unpriced(&self, model: &str) -> Option<String> {
         let limit = self.base.limits.max_budget_usd?;
         let mut models = self.base.aliases.meant_by(model).into_iter();
@@ -208,18 +208,18 @@ impl Setup {
         }
     }
 
-    /// The kind of agent that leads the conversation, if it is known by now.
+    /// The kind of the main agent, if it is known by now.
     pub(super) fn leader(&self) -> Option<AgentKind> {
         agents::kind(&self.base.library, self.base.launch.agent.as_deref()?)
     }
 
-    /// What the style adds to the system prompt. A host with a prompt of its own has its own style.
+    /// The text of the style for the system prompt. A host that brings its own prompt gets no style.
     pub(super) fn style(&self) -> Option<String> {
         self.style_text.clone().filter(|_| self.base.launch.system_prompt.is_none())
     }
 }
 
-/// What a style tells the model. Reads its file. One that has gone since it was listed says nothing.
+/// Reads the text of a style from its file; `None` if the file cannot be read.
 pub(super) fn style_text(library: &Library, name: Option<&str>) -> Option<String> {
     library.style(name?)?.text().ok()
 }

@@ -1,4 +1,4 @@
-//! What a session is doing, for a host that wants to know.
+//! The state of a session, for a host that wants to receive it.
 
 use ostler_proto::Extra;
 use ostler_proto::frame::ToHost;
@@ -12,7 +12,7 @@ use crate::outbox::Outbox;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StateEvents {
-    /// The host, which keeps it to itself.
+    /// Only the host, which does not pass it on.
     ForHost,
     /// Every reader of the host's messages.
     ForEverybody,
@@ -23,7 +23,7 @@ pub enum StateEvents {
 pub(super) struct ReportedState {
     events: Option<StateEvents>,
     state: SessionState,
-    /// It is to be sent again, although it may be the same.
+    /// It must be sent again, even if it is the same.
     is_stale: bool,
 }
 
@@ -32,12 +32,12 @@ impl ReportedState {
         Self { events, state: SessionState::Idle, is_stale: false }
     }
 
-    /// Something ended in the background: the host may wait to hear that nothing follows from it.
+    /// A background task ended: the host may wait for `idle` again.
     pub(super) fn again(&mut self) {
         self.is_stale = true;
     }
 
-    /// Tells the state, if it is news.
+    /// Sends the state, if it changed.
     pub(super) async fn tell(&mut self, outbox: &Outbox, state: SessionState) {
         // A host that waits for `idle` has to receive it again; `running` is not repeated.
         let is_awaited = state == SessionState::Idle && std::mem::take(&mut self.is_stale);

@@ -1,7 +1,7 @@
-//! What the user might ask next, for hosts that want to offer it (`promptSuggestions`).
+//! Suggestions for the next prompt (`promptSuggestions`).
 //!
-//! The model is asked once more after a turn, with the conversation as it stands, so that nearly all of the request is
-//! in its cache. The first turn says too little about what follows. A new prompt makes the guess pointless.
+//! The model is asked once more after a turn, with the unchanged conversation, so that nearly all of the request is in
+//! its cache. There is no suggestion after the first turn, which shows too little. A new prompt cancels a suggestion.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use crate::model::ChatMessage;
 const QUESTION: &str = "Guess what I will most likely ask you next. Answer with that one prompt, in my words and \
     at most 12 of them, and with nothing else. If you cannot tell, answer with a single dash.";
 
-/// What is longer than this is no prompt but an explanation.
+/// A longer answer, in characters, is an explanation and not a prompt.
 const MOST_LETTERS: usize = 200;
 
 impl Session {
-    /// Ends the guess that is being made, if one is, and takes the conversation back.
+    /// Cancels the suggestion under way, if there is one, and takes the conversation back.
     pub(super) async fn end_guess(&mut self) {
         // Waited for, so that there is no other reference to the conversation: a second one would copy it.
         self.suggesting.shutdown().await;
         if let Some(conversation) = self.guessing.take() {
             self.conversation = Arc::unwrap_or_clone(conversation);
-            // The question is not the user's.
+            // The request for a suggestion is not part of the conversation.
             self.conversation.pop();
         }
     }
 
-    /// What was said so far.
+    /// The conversation so far.
     pub(super) fn conversation(&self) -> &[ChatMessage] {
         match self.guessing.as_deref().and_then(|asked| asked.split_last()) {
             Some((_question, conversation)) => conversation,
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// Begins to guess, if the host wants that.
+    /// Starts a suggestion, if the host wants suggestions.
     pub(super) fn suggest(&mut self) {
         if !self.wants_suggestions || self.totals.n_results() < 2 || self.queue.n_turns() > 0 {
             return;
@@ -58,7 +58,7 @@ impl Session {
         self.suggesting.spawn(async move {
             let context = context.with_server_tools().await;
             let request = context.request(conversation, false);
-            // A guess that fails is no loss.
+            // A suggestion that fails is ignored.
             let Ok(answer) =
                 ask_model(&*context.model, &context.outbox, &context.records.ledger, request).await
             else {

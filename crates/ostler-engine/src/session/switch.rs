@@ -1,4 +1,4 @@
-//! Another model, at the host's request. Hooks hear of it first and may object; no turn begins meanwhile.
+//! Changes the model at the host's request. Hooks run first and may object; no turn begins meanwhile.
 
 use ostler_proto::RequestId;
 use ostler_proto::control::SetModel;
@@ -18,37 +18,37 @@ use crate::ids::fresh_uuid;
 pub(super) struct ModelRequest {
     request_id: Option<RequestId>,
     switch: ModelSwitch,
-    /// Something else was asked for, which is answered elsewhere.
+    /// It is part of another request, which is answered elsewhere.
     is_silent: bool,
 }
 
-/// How far hooks have heard of a change of the model.
+/// The hooks' part in a change of the model.
 #[derive(Debug)]
 pub(super) enum ModelHookResult {
-    /// They were asked; an objection is an error.
+    /// They answered before the change; an objection is an error.
     Answered(Box<ModelRequest>, Result<(), String>),
-    /// They know of it.
+    /// They were notified after the change.
     Notified,
 }
 
 impl Session {
-    /// Another model, from the next turn on.
+    /// Changes the model from the next turn on.
     pub(super) async fn set_model(&mut self, request_id: Option<RequestId>, set: &SetModel) {
         self.want_model(request_id, set.model.clone(), false).await;
     }
 
-    /// Another model, because settings say so.
+    /// Changes the model because of a change of settings.
     pub(super) async fn change_model(&mut self, model: Option<&str>) {
         self.want_model(None, model.map(str::to_owned), true).await;
     }
 
-    /// Why settings cannot name a model.
+    /// Why settings cannot use a model.
     pub(super) fn model_trouble(&self, model: Option<&str>) -> Option<String> {
         let requested = model.filter(|name| !matches!(*name, "" | "default"));
         self.setup.unpriced(&self.meant_model(requested))
     }
 
-    /// The full name of a model that is asked for; without one, that of the session's start.
+    /// The full name of a requested model; without one, of the model at the session's start.
     fn meant_model(&self, requested: Option<&str>) -> String {
         let base = &self.setup.base;
         match requested {
@@ -76,7 +76,7 @@ impl Session {
         self.hear_of_models().await;
     }
 
-    /// Takes up the next request for a model, unless hooks are still busy with the one before.
+    /// Handles the next request for a model, unless hooks still run for the one before.
     async fn hear_of_models(&mut self) {
         while self.switches.is_empty()
             && let Some(mut wanted) = self.wanted_models.pop_front()
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    /// Hooks have heard of a change.
+    /// Handles the result of hooks.
     pub(super) async fn heard_of_model(&mut self, heard: Option<ModelHookResult>) {
         match heard {
             Some(ModelHookResult::Answered(wanted, Ok(()))) => {
@@ -109,7 +109,7 @@ impl Session {
             }
             Some(ModelHookResult::Answered(wanted, Err(reason))) => {
                 let ModelRequest { request_id, switch, is_silent } = *wanted;
-                let reason = if reason.is_empty() { "it does not say why" } else { &reason };
+                let reason = if reason.is_empty() { "it gives no reason" } else { &reason };
                 let error = format!("A hook keeps the model {}: {reason}", switch.from);
                 self.keep_model(request_id, is_silent, error).await;
             }
@@ -118,7 +118,7 @@ impl Session {
         self.hear_of_models().await;
     }
 
-    /// The model stays, and the host reads why.
+    /// Sends the host why the model stays.
     async fn keep_model(&self, request_id: Option<RequestId>, is_silent: bool, error: String) {
         if is_silent {
             self.context.outbox.inform(error, "warning", Some("model_kept")).await;
@@ -149,7 +149,7 @@ impl Session {
         self.switches.spawn(async move {
             let event = Event::new(HookEvent::PostModelSwitch, fields);
             let verdict = hooks.run(event).await;
-            // What they add is for the new model, which answers the next prompt.
+            // Their text is for the new model, which answers the next prompt.
             hooks.say(verdict.context);
             ModelHookResult::Notified
         });

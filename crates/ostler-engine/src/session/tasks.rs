@@ -1,4 +1,4 @@
-//! Background tasks, as the session notifies the host and the model of them. The session's own task alone does this.
+//! Notifies the host and the model of background tasks. Only the session's own task does this.
 
 use ostler_proto::TaskId;
 use ostler_proto::frame::ToHost;
@@ -38,14 +38,14 @@ impl Session {
     }
 }
 
-/// Ends everything, and notifies the host of each end.
+/// Ends all tasks, and notifies the host of each end.
 pub(super) async fn end_all(outbox: &Outbox, tasks: &Tasks) {
     for id in tasks.end_all().await {
         notify_end(outbox, tasks, &id).await;
     }
 }
 
-/// Notifies the host of an end. What the model knows already is not in the notice for it.
+/// Notifies the host of an end. There is no notice for the model if it knows already.
 async fn notify_end(outbox: &Outbox, tasks: &Tasks, id: &TaskId) -> Option<TaskEnd> {
     let mut end = tasks.end_of(id, &outbox.session_id)?;
     send_all(outbox, std::mem::take(&mut end.frames)).await;

@@ -13,10 +13,10 @@ use crate::drive::TurnContext;
 const COMMANDS_WAIT: Duration = Duration::from_secs(5);
 
 impl Session {
-    /// When the time for these prompts is up.
+    /// The deadline of these prompts.
     ///
-    /// A turn about background work has time of its own while the host is there. Once the host has left, everything
-    /// that still happens belongs to its last prompt: otherwise there is no end to it.
+    /// A turn about background work has its own deadline while the host is connected. Once the host has left,
+    /// everything that still happens belongs to its last prompt; otherwise it could continue for ever.
     pub(super) fn deadline_of(&mut self, prompts: &[User], is_host_there: bool) -> Option<Instant> {
         let is_from_host = prompts.iter().any(|prompt| prompt.is_synthetic != Some(true));
         if is_from_host || is_host_there {
@@ -45,8 +45,8 @@ pub(super) async fn until(moment: Option<Instant>) {
     }
 }
 
-/// The same with the tools of the MCP servers, and with a deadline. When it has passed, the turn begins without the tools
-/// and ends at once, with a result that says so.
+/// The context with the tools of the MCP servers. After the deadline, the turn begins without the tools and ends at
+/// once, with a result that says so.
 pub(super) async fn with_server_tools(
     context: TurnContext,
     deadline: Option<Instant>,

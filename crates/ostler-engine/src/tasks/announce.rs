@@ -16,7 +16,7 @@ use super::{Inner, Phase, Task, TaskResult, Tasks, frames, notice};
 
 /// Passes changes of tasks on to the session.
 pub(crate) trait TaskReporter: fmt::Debug + Send + Sync {
-    /// Passes a change on. `false` when there is no session any more.
+    /// Passes a change on. Returns `false` when the session is gone.
     fn report(&self, change: TaskChange) -> BoxFuture<'_, bool>;
 }
 
@@ -41,14 +41,14 @@ pub(crate) enum TaskChangeKind {
 pub(crate) struct TaskEnd {
     /// The frames that notify the host.
     pub(crate) frames: Vec<ToHost>,
-    /// Whether the conversation went on without the task.
+    /// Whether the conversation continued without the task.
     pub(crate) in_background: bool,
     /// The notice for the model, unless it knows.
     pub(crate) notice: Option<String>,
 }
 
 impl Inner {
-    /// Has the session tell of a change and waits until it has, so that what the caller sends next comes after it.
+    /// Has the session notify the host of a change and waits for that, so that the caller's next frames come after it.
     pub(super) async fn report(&self, id: &TaskId, kind: TaskChangeKind) {
         let (announced, is_announced) = oneshot::channel();
         let change = TaskChange { id: id.clone(), kind, announced };
@@ -58,7 +58,7 @@ impl Inner {
         };
         let is_announced = sent && is_announced.await.is_ok();
         if !is_announced && kind == TaskChangeKind::Ended {
-            // No session is left that could notify the host: callers must not wait for it.
+            // The session is gone and cannot notify the host: callers must not wait for it.
             self.mark_announced(id);
         }
     }
@@ -86,7 +86,7 @@ impl Inner {
 }
 
 impl Tasks {
-    /// The frames that tell the host that a task begins or continues in the background.
+    /// The frames that notify the host of a task that begins or continues in the background.
     pub(crate) fn change_frames(
         &self,
         id: &TaskId,
@@ -128,14 +128,14 @@ impl Tasks {
         Some(TaskEnd { frames, in_background, notice: Some(notice) })
     }
 
-    /// The host has been notified of an end. Whether the model knows of it too.
+    /// Notes that the host was notified of an end. Returns whether the model knows of it too.
     pub(crate) fn host_knows_end(&self, id: &TaskId) -> bool {
         let is_known = self.0.lock().find(id).is_none_or(|entry| entry.known);
         self.0.mark_announced(id);
         is_known
     }
 
-    /// Ends everything. The tasks whose end the host does not know yet.
+    /// Ends all tasks. Returns those whose end the host does not know yet.
     pub(crate) async fn end_all(&self) -> Vec<TaskId> {
         self.shutdown().await;
         let open: Vec<TaskId> = {

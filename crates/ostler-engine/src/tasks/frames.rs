@@ -98,7 +98,7 @@ pub(super) fn notification(session: &SessionId, task: &Task, ended: &TaskResult)
     }))
 }
 
-/// What a task took, as the wire has it.
+/// The cost of a task in the wire's type.
 pub(crate) fn usage(effort: TaskCost) -> TaskUsage {
     TaskUsage {
         total_tokens: effort.tokens,

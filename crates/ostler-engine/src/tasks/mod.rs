@@ -1,8 +1,7 @@
 //! Background tasks: work that runs while the conversation continues.
 //!
-//! A tool starts one and returns at once. Its changes are sent to the host as frames, and to the model
-//! in a turn of its own, unless the model has asked or has stopped the task itself. Tasks belong to the session and
-//! end with it.
+//! A tool starts one and returns at once. Its changes are sent to the host as frames. Its end is sent to the model in a
+//! separate turn, unless the model has read it already or has stopped the task itself. Tasks end with the session.
 
 mod announce;
 pub(crate) mod frames;
@@ -27,14 +26,14 @@ pub(crate) use self::announce::{TaskChange, TaskChangeKind, TaskEnd, TaskReporte
 pub use self::promotion::Promotion;
 use crate::scratch::Scratch;
 
-/// More than this is a loop gone wrong.
+/// The most tasks that run at once: more are a loop gone wrong.
 const MOST_RUNNING: usize = 32;
-/// How many finished tasks can still be asked about.
+/// How many finished tasks are remembered.
 const MOST_FINISHED: usize = 64;
-/// How long a task that is stopped may take to come to an end of its own.
+/// How long a stopped task may take to end by itself.
 const TO_AN_END: Duration = Duration::from_secs(5);
 
-/// The background tasks of a session. Cheap to clone; the last one to go ends what still runs.
+/// The background tasks of a session. Cheap to clone; dropping the last clone ends all tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks(Arc<Inner>);
 
@@ -50,9 +49,9 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     entries: VecDeque<Entry>,
-    // Dropping the set aborts whatever still runs.
+    // Dropping the set aborts all running tasks.
     running: JoinSet<()>,
-    /// Calls that can be put into the background, and how they hear of it.
+    /// Calls that can be moved to the background, and the tokens that move them.
     waited_for: HashMap<ToolUseId, CancellationToken>,
 }
 
@@ -68,7 +67,7 @@ struct Entry {
     is_announced: bool,
 }
 
-/// How far a task is.
+/// The phase of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Running,
@@ -115,9 +114,9 @@ pub struct Task {
     pub command: Option<String>,
     /// The call that started it.
     pub call: ToolUseId,
-    /// What it writes goes here.
+    /// The file with its output.
     pub output_file: PathBuf,
-    /// What is known of it besides, if it is a subagent.
+    /// Further properties, if it is a subagent.
     pub agent: Option<AgentTask>,
 }
 
@@ -195,25 +194,25 @@ impl Task {
     }
 }
 
-/// How a task came to its end.
+/// How a task ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskResult {
-    /// In a word.
+    /// The outcome.
     pub outcome: TaskOutcome,
-    /// In a sentence; of a subagent its report.
+    /// One sentence, or the report of a subagent.
     pub summary: String,
-    /// What it took, where that was counted.
+    /// Its cost, where it was counted.
     pub effort: Option<TaskCost>,
 }
 
 impl TaskResult {
-    /// An end without a count of its cost.
+    /// An end without a counted cost.
     pub fn new(outcome: TaskOutcome, summary: impl Into<String>) -> Self {
         Self { outcome, summary: summary.into(), effort: None }
     }
 }
 
-/// What a task took.
+/// The cost of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskCost {
     /// Tokens.
@@ -254,7 +253,7 @@ impl Tasks {
         }
     }
 
-    /// Starts a task. The work is dropped when the task is stopped, and must take along what it started.
+    /// Starts a task. When the task is stopped, the future is dropped and must end everything it started.
     ///
     /// # Errors
     /// When too many run already.
@@ -271,7 +270,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Starts a task that comes to an end by itself when `stop` fires.
+    /// Starts a task that ends by itself when `stop` fires.
     pub(crate) async fn start_agent(
         &self,
         task: Task,
@@ -284,7 +283,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Notes a task and tells of it.
+    /// Adds a task and notifies the host of it.
     async fn enter(&self, task: &Task, stop: &CancellationToken) -> Result<(), TaskRefusal> {
         {
             let mut state = self.0.lock();
@@ -304,7 +303,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// A task and, if it has come to that, its end.
+    /// A task and, if it has ended, its result.
     pub fn get(&self, id: &TaskId) -> Option<(Task, Option<TaskResult>)> {
         let state = self.0.lock();
         let entry = state.find(id)?;
@@ -314,7 +313,7 @@ impl Tasks {
 
     /// Waits until a task has ended and the host was notified; at once `None` when there is no such task.
     ///
-    /// Not for the session itself, which is what tells the host.
+    /// The session itself must not call this: it is what notifies the host.
     pub async fn wait(&self, id: &TaskId) -> Option<TaskResult> {
         self.reached(id, Phase::is_announced).await
     }
@@ -325,7 +324,7 @@ impl Tasks {
         phase.ended().cloned()
     }
 
-    /// The model has read how a task ended: no turn is needed to report it again.
+    /// Notes that the model has read how a task ended: no turn is needed to report it.
     pub fn known(&self, id: &TaskId) {
         if let Some(entry) = self.0.lock().find_mut(id) {
             entry.known = true;
@@ -353,7 +352,7 @@ impl Tasks {
         Ok(entry.task.clone())
     }
 
-    /// Whether there are tasks whose end the session has not heard of.
+    /// Whether there are tasks whose end the host does not know.
     pub(crate) fn are_open(&self) -> bool {
         self.0.lock().entries.iter().any(Entry::is_open)
     }
@@ -370,7 +369,7 @@ impl Tasks {
         state.entries.iter().any(|entry| entry.task.agent.is_some() && entry.is_open())
     }
 
-    /// Ends everything.
+    /// Ends all tasks.
     pub(crate) async fn shutdown(&self) {
         let mut running = std::mem::take(&mut self.0.lock().running);
         running.shutdown().await;
@@ -390,7 +389,7 @@ fn notice(task: &Task, ended: &TaskResult) -> String {
         _ => "failed",
     };
     format!(
-        "[Background agent {id} ({description}) {how}. What follows is its own report, not a word of the user's.]\n{summary}"
+        "[Background agent {id} ({description}) {how}. What follows is its own report, not a message of the user.]\n{summary}"
     )
 }
 
@@ -409,7 +408,7 @@ async fn run(
     };
     let ended = tokio::select! {
         ended = AssertUnwindSafe(work).catch_unwind() => ended.unwrap_or_else(|_| {
-            let words = format!("\"{}\" broke down, which is a bug in the tool", task.description);
+            let words = format!("\"{}\" failed with a panic, which is a bug in the tool", task.description);
             TaskResult::new(TaskOutcome::Failed, words)
         }),
         () = stopped => TaskResult::new(TaskOutcome::Stopped, &task.description),

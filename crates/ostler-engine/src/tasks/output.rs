@@ -1,4 +1,4 @@
-//! What a task has written so far.
+//! The output of a task so far.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 /// The end of a task's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputTail {
-    /// The last bytes, from the beginning of a line on where that is possible.
+    /// The last bytes, from the beginning of a line if possible.
     pub text: String,
     /// How long the output is in all.
     pub total: u64,

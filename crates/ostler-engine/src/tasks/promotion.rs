@@ -1,12 +1,11 @@
-//! Calls that the conversation waits for and that can be put into the background while they run, because the host
-//! says so.
+//! Running calls that the host can move to the background.
 
 use ostler_proto::ToolUseId;
 use tokio_util::sync::CancellationToken;
 
 use super::{TaskChangeKind, Tasks};
 
-/// A call that can be put into the background. Dropped, it cannot any more.
+/// A call that can be moved to the background, until this value is dropped.
 #[derive(Debug)]
 pub struct Promotion {
     tasks: Tasks,
@@ -28,7 +27,7 @@ impl Drop for Promotion {
 }
 
 impl Tasks {
-    /// Lets the host put a call into the background from now on.
+    /// Lets the host move a call to the background from now on.
     pub fn promotion(&self, call: &ToolUseId) -> Promotion {
         let wanted = CancellationToken::new();
         if !self.0.is_off {
@@ -37,14 +36,14 @@ impl Tasks {
         Promotion { tasks: self.clone(), call: call.clone(), wanted }
     }
 
-    /// Moves a call to the background, or all calls. Returns whether there is any that can.
+    /// Moves one call or all calls to the background. Returns whether there was any.
     pub(crate) fn promote(&self, call: Option<&ToolUseId>) -> bool {
         let state = self.0.lock();
         let meant = state.waited_for.iter().filter(|(id, _)| call.is_none_or(|call| call == *id));
         meant.map(|(_, wanted)| wanted.cancel()).count() > 0
     }
 
-    /// Moves a task that was waited for to the background. Returns whether it does: it may have ended meanwhile.
+    /// Moves a task that a call waits for to the background. Returns `false` if it has ended meanwhile.
     pub(crate) async fn put_behind(&self, id: &ostler_proto::TaskId) -> bool {
         {
             let mut state = self.0.lock();

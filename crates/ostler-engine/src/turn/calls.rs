@@ -6,16 +6,16 @@ use ostler_proto::api::{Content, ContentBlock, ToolResultBlock, ToolUseBlock};
 /// What the model reads about a call that was stopped because the turn failed.
 pub(super) const ABANDONED_CALL: &str = "The call was stopped: the turn ended before it was done.";
 
-/// The most calls that run side by side. A model may ask for hundreds of files or pages in one response; each holds
-/// its result, and some a connection.
+/// The most calls that run in parallel. A model may ask for hundreds of files or pages in one response; each call holds
+/// its result in memory, and some hold a connection.
 pub const MAX_PARALLEL_CALLS: usize = 64;
 
 /// The calls of one response, in the order the model made them.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    /// Every call before this one is done. A response may have thousands of calls; nothing here looks at all of them
-    /// for each event.
+    /// Every call before this one is done. A response may have thousands of calls, so no event goes through all of
+    /// them.
     first_open: usize,
     /// The first call that has not started. Calls start in their order.
     next: usize,
@@ -48,8 +48,8 @@ impl Calls {
         self.calls.push(Call { id: call.id.clone(), parallel, state: CallState::Waiting(call) });
     }
 
-    /// Notes a result. One for a call that is not known, or a second one, changes nothing. Of several calls with one
-    /// id the first without a result gets it.
+    /// Notes a result. A result for an unknown call, or a second one, is ignored. Of several calls with the same id the
+    /// first without a result gets it.
     pub(super) fn done(&mut self, result: ToolResultBlock) {
         let open = self.calls[self.first_open..].iter_mut();
         let is_meant = |call: &&mut Call| call.id == result.tool_use_id && !call.is_done();
@@ -68,7 +68,7 @@ impl Calls {
         self.first_open == self.calls.len()
     }
 
-    /// Starts what may start: calls that may run side by side together, every other one alone.
+    /// Starts the calls that may start: parallel ones together, every other one alone.
     pub(super) fn start(&mut self) -> Vec<ToolUseBlock> {
         let running = &self.calls[self.first_open..self.next.max(self.first_open)];
         let is_exclusive = |call: &Call| !call.parallel && !call.is_done();
@@ -91,7 +91,7 @@ impl Calls {
         started
     }
 
-    /// Answers every call that has no result yet with the words why it will have none. Returns these answers.
+    /// Answers every call without a result with the reason why it has none. Returns these answers.
     pub(super) fn stop(&mut self, why: &str) -> Vec<ToolResultBlock> {
         let mut stopped = Vec::new();
         for call in self.calls.iter_mut().filter(|call| !call.is_done()) {

@@ -1,4 +1,4 @@
-//! Gives every call of a conversation an id of its own.
+//! Gives every call of a conversation a unique id.
 //!
 //! The API refuses a conversation in which two calls have the same id, and results find their calls by it. Models
 //! behind gateways have been seen to use an id twice, in one response or in every one.
@@ -20,7 +20,7 @@ impl CallIds {
         Self(blocks.filter_map(id).cloned().collect())
     }
 
-    /// Notes the id of a finished block; one that is taken or empty is replaced.
+    /// Notes the id of a finished call; an empty or used id is replaced.
     pub(crate) fn settle(&mut self, block: &mut ContentBlock) {
         match block {
             ContentBlock::ToolUse(call) => self.settle_call(call),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_with_a_taken_or_empty_id_gets_another_one() {
+    fn a_call_with_a_used_or_empty_id_gets_another_one() {
         let call = |id: &str| {
             ContentBlock::ToolUse(ToolUseBlock { id: id.into(), ..ToolUseBlock::default() })
         };

@@ -1,7 +1,7 @@
 //! [`Turn`]: from a prompt to its result, as a state machine without IO.
 //!
-//! The turn decides; `drive.rs` does. It asks for a model call, starts tools as soon as their input is complete, sends
-//! the results back in the order of the calls, and ends when the model has no more calls and no hook objects.
+//! The turn decides; `drive.rs` performs. It asks for a model call, starts tools as soon as their input is complete,
+//! sends the results back in the order of the calls, and ends when the model has no more calls and no hook objects.
 //!
 //! Invariant: whatever happens, when the turn is done every call in the conversation has exactly one result.
 
@@ -19,28 +19,28 @@ use crate::model::sayable::{self, is_sayable, is_thought};
 use crate::model::{ChatMessage, ModelError};
 pub use crate::model::{INTERRUPTED, INTERRUPTED_CALL, INTERRUPTED_TOOLS};
 
-/// Said when the output limit cut a response.
+/// Sent to the model when the output limit cut its response.
 pub const GO_ON: &str = "The output limit cut your answer. Go on exactly where it ended, without repeating \
     anything, and do the rest in smaller pieces.";
-/// Said when a response was empty.
+/// Sent to the model when its response was empty.
 pub const SAY_SOMETHING: &str =
     "Your answer was empty. Say what you found or did, or what you need.";
 
-/// Said once when the API stopped a response; what it stopped is not sent back.
+/// Sent once to the model when the API stopped its response, which is removed from the conversation.
 pub const STOPPED: &str = "Your last answer was stopped as unsafe and has been removed. Answer in another way if you \
     can; if not, say so.";
 
-/// Stands for a prompt without content.
+/// Replaces a prompt without content.
 pub const EMPTY_PROMPT: &str = "(The user sent an empty message.)";
 
-/// Said when the answer has not come in the shape the host asked for.
+/// Sent to the model when it has not given the structured answer that the host asked for.
 pub const USE_SCHEMA: &str = "Give your final answer now by calling StructuredOutput.";
 
-/// How many answers of the wrong shape are too many.
+/// After this many answers that do not fit the schema, the turn ends.
 const MAX_MISSES: u32 = 5;
-/// How often in a row the end of a turn is refused before it ends all the same: what has not changed by then will not.
+/// How often in a row hooks may refuse the end of a turn before it ends anyway.
 pub const MAX_REFUSALS: u32 = 8;
-/// How often a cut response is taken up again.
+/// How often a cut response is continued.
 const MAX_CONTINUATIONS: u32 = 3;
 /// How often a response that the API paused is sent back to be continued.
 const MAX_PAUSES: u32 = 10;
@@ -57,7 +57,7 @@ pub enum Input {
         /// Whether it may run in parallel with others.
         parallel: bool,
     },
-    /// The response is complete. `over`: a limit that its cost went past.
+    /// The response is complete. `over`: a limit that its cost exceeded.
     Replied {
         /// Why the model stopped.
         stop_reason: Option<StopReason>,
@@ -73,18 +73,18 @@ pub enum Input {
         /// Whether the turn is to end with it.
         stop: Option<StopAfter>,
     },
-    /// What came of [`Output::MayStop`].
+    /// The answer to [`Output::MayStop`].
     StopVerdict(StopVerdict),
-    /// What came of [`Output::MayGoOn`].
+    /// The answer to [`Output::MayGoOn`].
     GoOnVerdict {
-        /// What the model is to read in addition to the results.
+        /// Text for the model in addition to the results.
         context: Vec<String>,
         /// Whether the turn ends instead.
         stop: bool,
     },
-    /// The conversation was made shorter before it was answered: the model is asked with this one instead.
+    /// The conversation was compacted: the model is asked with this one instead.
     Compacted {
-        /// What is left of it.
+        /// The compacted conversation.
         conversation: Vec<ChatMessage>,
         /// Where in it the prompt begins that has no answer yet.
         prompt_from: (usize, usize),
@@ -93,24 +93,24 @@ pub enum Input {
     Deadline,
     /// A limit was reached before the model was asked.
     OverLimit(Limit),
-    /// The user or a hook wants it to stop.
+    /// The user or a hook interrupts the turn.
     Interrupt,
 }
 
 /// Why a turn ends with a tool's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopAfter {
-    /// The host said no and wants everything to stop, at once.
+    /// The host denied a call and stops the turn at once.
     Interrupt,
     /// A hook wants the turn to end once the calls at hand are done.
     Hook,
     /// It is the answer the host asked for.
     Answer,
-    /// It should have been that answer, and does not fit.
+    /// It should have been that answer, but does not fit the schema.
     Miss,
 }
 
-/// Whether a turn that is finished may end.
+/// Whether a finished turn may end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopVerdict {
     /// Yes.
@@ -143,23 +143,23 @@ pub enum Output {
     },
     /// Run a tool. Its result is expected as [`Input::ToolDone`].
     RunTool(ToolUseBlock),
-    /// The turn itself says something to the model, on the user's side; hosts see it too.
+    /// The turn itself sends the model a text as a user message; hosts see it too.
     Prompt(&'static str),
-    /// The same, with words of a stop hook.
+    /// The same, with the text of a stop hook.
     Feedback(String),
     /// Ask whether the turn may end; [`Input::StopVerdict`] is expected. `again`: it was refused before.
     MayStop {
         /// Whether it was refused before in this turn.
         again: bool,
     },
-    /// The end was refused once too often, and comes all the same; the user is to know.
+    /// The end was refused too often and comes anyway; the user must be notified.
     Overruled,
-    /// All calls of a response are done: ask whether to continue; [`Input::GoOnVerdict`] is expected. Only said to
-    /// those who [want to be asked](Turn::asking_after_tools).
+    /// All calls of a response are done: ask whether to continue; [`Input::GoOnVerdict`] is expected. Only with
+    /// [`Turn::asking_after_tools`].
     MayGoOn,
     /// The turn ends before a call is done, and this is its result; hosts see it too.
     Stopped(ToolResultBlock),
-    /// The turn is over. Whatever still runs is to be stopped; its results are no longer wanted.
+    /// The turn is over. Calls that still run must be stopped; their results are ignored.
     Done(Ending),
 }
 
@@ -170,9 +170,9 @@ pub enum Ending {
     Completed,
     /// A hook ended it.
     HookStopped,
-    /// A hook refused the prompt; what the user reads.
+    /// A hook refused the prompt, with the text for the user.
     Blocked(String),
-    /// It was interrupted; `in_tools` tells whether tools were running or waiting.
+    /// It was interrupted.
     Interrupted {
         /// Whether tools were running or waiting.
         in_tools: bool,
@@ -188,9 +188,9 @@ pub enum Ending {
     MaxTurns,
     /// Another limit was reached.
     OverLimit(Limit),
-    /// The model did not give the answer in the shape the host asked for.
+    /// The model did not give the structured answer that the host asked for.
     SchemaMissed,
-    /// The output limit cut the answer more often than it is taken up again.
+    /// The output limit cut the answer too often.
     MaxOutputTokens,
     /// The model declined to answer.
     Refused,
@@ -199,7 +199,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// What the model reads about calls that were not done by then.
+    /// The result of calls that were not done when the turn ended.
     fn words_for_calls(&self) -> &'static str {
         match self {
             Self::Interrupted { .. } => INTERRUPTED_CALL,
@@ -214,7 +214,7 @@ impl Ending {
 /// One turn of a conversation.
 #[derive(Debug)]
 pub struct Turn {
-    /// Where this turn began: after so many messages, and so many blocks of the last of them.
+    /// Where this turn began: a number of messages, and a number of blocks of the last of them.
     before: (usize, usize),
     conversation: Arc<Vec<ChatMessage>>,
     /// The response under way.
@@ -223,7 +223,7 @@ pub struct Turn {
     reply: Option<Option<StopReason>>,
     rounds: u64,
     max_rounds: Option<u64>,
-    /// The host asked for an answer in a certain shape.
+    /// The host asked for a structured answer.
     needs_answer: bool,
     /// The answer does not end the turn.
     goes_on_after_answer: bool,
@@ -234,7 +234,7 @@ pub struct Turn {
     done: bool,
 }
 
-/// What the turn has put up with so far.
+/// Counts what the turn has tolerated so far.
 #[derive(Debug, Default)]
 struct Patience {
     continuations: u32,
@@ -276,7 +276,7 @@ impl Turn {
         let mut prompt = prompt;
         prompt.retain(is_sayable);
         if prompt.is_empty() {
-            // The API takes no message without content, and hosts may send one.
+            // The API refuses a message without content, but hosts may send one.
             prompt.push(ContentBlock::text(EMPTY_PROMPT));
         }
         turn.user_says(prompt);
@@ -298,14 +298,14 @@ impl Turn {
         self
     }
 
-    /// The answer is not the end: the model is asked on until it says nothing more to do.
+    /// The answer does not end the turn: the model continues until it makes no more calls.
     #[must_use]
     pub fn going_on_after_answer(mut self, goes_on: bool) -> Self {
         self.goes_on_after_answer = goes_on;
         self
     }
 
-    /// Takes what happened. Anything after the end is ignored.
+    /// Handles what happened. Anything after the end is ignored.
     pub fn handle(&mut self, input: Input) {
         if self.done {
             return;
@@ -318,7 +318,7 @@ impl Turn {
                 self.answer.push(ContentBlock::ToolUse(call.clone()));
                 self.calls.push(call, parallel);
             }
-            // Money is spent: calls that wait are not run, those that run are stopped.
+            // The budget is spent: waiting calls do not run, running ones are stopped.
             Input::Replied { over: Some(limit), .. } => {
                 return self.end(Ending::OverLimit(limit), None);
             }
@@ -358,7 +358,7 @@ impl Turn {
         self.outputs.pop_front()
     }
 
-    /// Where the prompt begins, until the model has answered it with something; the end of the conversation then.
+    /// Where the prompt begins while the model has not answered it; afterwards the end of the conversation.
     pub fn unanswered(&self) -> (usize, usize) {
         match self.rounds {
             0 | 1 => self.before,
@@ -374,7 +374,7 @@ impl Turn {
         Arc::clone(&self.conversation)
     }
 
-    /// The conversation after the turn, fit to be continued.
+    /// The conversation after the turn, in a valid state to continue.
     pub fn into_conversation(self) -> Vec<ChatMessage> {
         Arc::unwrap_or_clone(self.conversation)
     }
@@ -408,7 +408,7 @@ impl Turn {
         }
     }
 
-    /// Asks the model once more, with what `say` adds on the user's side; ends the turn when it may not.
+    /// Asks the model once more, with the user content that `say` adds; ends the turn at the limit of rounds.
     fn next_round(&mut self, say: impl FnOnce(&mut Self)) {
         if self.has_rounds_left() {
             self.close_round();
@@ -423,7 +423,7 @@ impl Turn {
         self.max_rounds.is_none_or(|max| self.rounds < max)
     }
 
-    /// The response is complete and calls for nothing: is that the end?
+    /// The response is complete and has no calls: decides whether the turn ends.
     fn finished(&mut self, stop_reason: Option<StopReason>) {
         let needs_answer = self.needs_answer && !self.patience.answered;
         match stop_reason {
@@ -436,7 +436,7 @@ impl Turn {
             Some(StopReason::PauseTurn) if self.patience.pauses < MAX_PAUSES => {
                 self.patience.pauses += 1;
                 if self.has_rounds_left() {
-                    // The API wants its own words back, and nothing else.
+                    // The API requires the paused response back unchanged.
                     self.says_of_model();
                     self.ask_model(false);
                 } else {
@@ -457,7 +457,8 @@ impl Turn {
         }
     }
 
-    /// What was stopped does not stay: it would be stopped with every later request. One more try.
+    /// Removes a response that was stopped as unsafe, because every later request would be stopped too, and tries once
+    /// more.
     fn refused(&mut self) {
         self.answer.clear();
         if !self.patience.was_refused && self.has_rounds_left() {
@@ -486,12 +487,12 @@ impl Turn {
         }
     }
 
-    /// Whether the response says and calls nothing.
+    /// Whether the response has neither text nor calls.
     fn is_empty_answer(&self) -> bool {
         self.answer.iter().all(is_thought)
     }
 
-    /// Says something to the model on the user's side, and asks again.
+    /// Sends the model a text as a user message, and asks again.
     fn nudge(&mut self, words: &'static str) {
         self.next_round(|turn| {
             turn.user_says(vec![ContentBlock::text(words)]);
@@ -511,9 +512,9 @@ impl Turn {
         self.says_of_model();
     }
 
-    /// The same as it is, without a look at what may stand at its end.
+    /// Moves the response without removing blocks that must not be at its end.
     fn says_of_model(&mut self) {
-        // No call is left open, whatever the driver does.
+        // No call stays without a result, whatever the driver does.
         self.calls.stop(ABANDONED_CALL);
         let answer = std::mem::take(&mut self.answer);
         self.says(Role::Assistant, answer);
@@ -529,18 +530,18 @@ impl Turn {
 
     fn fail(&mut self, error: ModelError) {
         if error.is_broken_stream() && !self.calls.is_empty() {
-            // Calls were made, and some may have run: what has come so far counts as the response.
+            // Calls were made, and some may have run: the received part counts as the response.
             self.reply = Some(None);
             return self.go_on();
         }
         if error.is_broken_stream() && !self.patience.was_broken {
-            // Nothing was done yet: what was said is void, and the question is asked once more, without a stream.
+            // No calls yet: the received part is dropped, and the model is asked once more, without a stream.
             self.patience.was_broken = true;
             self.answer.clear();
             self.rounds -= 1;
             return self.ask_model(true);
         }
-        // What the API refuses now it would refuse with every later request too.
+        // The API would refuse every later request with this content too.
         if error.is_fault_of_request() && self.answer.is_empty() {
             if self.rounds == 1 {
                 self.forget();
@@ -551,7 +552,7 @@ impl Turn {
         self.end(Ending::Failed(error), None);
     }
 
-    /// Takes back what is in the newest results; that they are there the API insists on.
+    /// Empties the newest results. They must stay, because the API requires a result for every call.
     fn forget_results(&mut self) {
         let newest = Arc::make_mut(&mut self.conversation).last_mut();
         for block in newest.into_iter().flat_map(|said| &mut said.content) {
@@ -561,7 +562,7 @@ impl Turn {
         }
     }
 
-    /// Takes back everything this turn has added to the conversation.
+    /// Removes everything this turn has added to the conversation.
     fn forget(&mut self) {
         let (n_messages, n_blocks) = self.before;
         let conversation = Arc::make_mut(&mut self.conversation);
@@ -587,7 +588,7 @@ impl Turn {
         self.says(Role::User, blocks);
     }
 
-    /// Neighbouring messages of one side are one message, as the API sees them.
+    /// Adds blocks; neighbouring messages of one role become one message, as the API treats them.
     fn says(&mut self, role: Role, blocks: Vec<ContentBlock>) {
         if blocks.is_empty() {
             return;

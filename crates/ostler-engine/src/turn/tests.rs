@@ -1,4 +1,4 @@
-//! The decisions of a turn, as stories: what happens, and what it asks for in turn.
+//! The decisions of a turn: each test feeds inputs and compares the outputs.
 
 use serde_json::json;
 
@@ -56,7 +56,7 @@ fn story_of(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<Stri
                 Output::Feedback(words) => format!("feedback {words}"),
                 Output::MayStop { again } => format!("may stop? {again}"),
                 Output::Overruled => "overruled".to_owned(),
-                Output::MayGoOn => "may go on?".to_owned(),
+                Output::MayGoOn => "may continue?".to_owned(),
                 Output::Stopped(result) => format!("stopped {}", result.tool_use_id),
                 Output::Done(ending) => format!("done {ending:?}"),
             });
@@ -224,14 +224,14 @@ fn nothing_else_gets_past_the_limit_on_rounds_either() {
 }
 
 #[test]
-fn an_empty_response_is_asked_about_once_and_then_an_end() {
+fn an_empty_response_is_asked_about_once_and_then_ends_the_turn() {
     let lines = story([REPLIED, REPLIED, STOP], None);
     assert_eq!(lines[1], format!("prompt {SAY_SOMETHING}"));
     assert_eq!(lines[3..5], ["may stop? false", "done Completed"]);
 }
 
 #[test]
-fn a_cut_response_is_taken_up_three_times() {
+fn a_cut_response_is_continued_three_times() {
     let cut = || [say("part"), stopped(StopReason::MaxTokens)];
     let lines = story([cut(), cut(), cut(), cut()].into_iter().flatten(), None);
     assert_eq!(lines.iter().filter(|line| **line == format!("prompt {GO_ON}")).count(), 3);
@@ -263,7 +263,7 @@ fn a_refusal_is_tried_once_more_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_stop_hook_sends_the_model_back_with_its_words() {
+fn a_stop_hook_makes_the_model_continue_with_its_feedback() {
     let again = || Input::StopVerdict(StopVerdict::GoOn("tests first".into()));
     let lines = story([say("done"), REPLIED, again(), say("tested"), REPLIED, STOP], None);
     assert_eq!(
@@ -280,7 +280,7 @@ fn a_stop_hook_sends_the_model_back_with_its_words() {
 }
 
 #[test]
-fn a_stop_hook_that_is_never_content_is_overruled_unless_the_model_does_something() {
+fn a_stop_hook_that_always_objects_is_overruled_unless_the_model_makes_calls() {
     let again = || Input::StopVerdict(StopVerdict::GoOn("more".into()));
     let refused = || [say("done"), REPLIED, again()];
     let n_refused = |lines: &[String]| lines.iter().filter(|line| *line == "feedback more").count();
@@ -336,12 +336,12 @@ fn think(signature: &str) -> Input {
 }
 
 #[test]
-fn what_the_api_would_refuse_does_not_stay() {
+fn content_that_the_api_would_refuse_is_removed() {
     let end = |inputs: Vec<Input>| story(inputs, None).pop().unwrap();
     // Blank text, also such as the API itself sends before a call.
     let blank = vec![say("\n\n"), call("a", true), REPLIED, done("a"), say("x"), REPLIED, STOP];
     assert_eq!(end(blank), "end why? | call:a | result:a | x");
-    // A thought that is cut, or that nothing follows.
+    // A thinking block that is cut, or that nothing follows.
     let cut = vec![think(""), say("so"), Input::Interrupt];
     assert_eq!(end(cut), "end why? | so | [Request interrupted by user]");
     assert_eq!(end(vec![think("s"), Input::Interrupt]), "end why?+[Request interrupted by user]");
@@ -353,7 +353,7 @@ fn what_the_api_would_refuse_does_not_stay() {
         end(vec![say("look"), search, Input::Interrupt]),
         "end why? | look | [Request interrupted by user]"
     );
-    // A response of thoughts only is an empty one.
+    // A response of only thinking blocks is an empty one.
     let lines = story([think("s"), REPLIED, say("x"), REPLIED, STOP], None);
     assert_eq!(lines[1], format!("prompt {SAY_SOMETHING}"));
 }
@@ -505,7 +505,7 @@ proptest::proptest! {
         let mut n_calls = 0;
         let mut n_done = 0;
         for mut input in inputs.into_iter().chain([Input::Interrupt]) {
-            // The API gives every call an id of its own.
+            // The API gives every call a unique id.
             if let Input::Called { call, .. } = &mut input {
                 call.id = format!("call{n_calls}").as_str().into();
                 n_calls += 1;
@@ -531,7 +531,7 @@ fn hooks_after_tools_may_add_to_the_results_or_end_the_turn() {
     };
     let go_on = Input::GoOnVerdict { context: vec!["careful".into()], stop: false };
     let lines = story_of(turn(), ran().into_iter().chain([go_on, say("so"), REPLIED, STOP]));
-    assert!(lines.contains(&"may go on?".to_owned()), "{lines:#?}");
+    assert!(lines.contains(&"may continue?".to_owned()), "{lines:#?}");
     assert!(lines.iter().any(|line| line.starts_with("ask") && line.contains("careful")));
     let stop = Input::GoOnVerdict { context: Vec::new(), stop: true };
     let lines = story_of(turn(), ran().into_iter().chain([stop]));
@@ -546,7 +546,7 @@ fn compacted(prompt: &str) -> Input {
 }
 
 #[test]
-fn a_conversation_that_was_compacted_is_asked_with_instead() {
+fn after_a_compaction_the_model_is_asked_with_the_compacted_conversation() {
     assert_eq!(
         story([compacted("why?"), say("because"), REPLIED, STOP], Some(1)),
         [
@@ -560,14 +560,14 @@ fn a_conversation_that_was_compacted_is_asked_with_instead() {
 }
 
 #[test]
-fn a_prompt_that_is_refused_after_a_compaction_is_all_that_is_forgotten() {
+fn only_the_prompt_is_removed_if_it_is_refused_after_a_compaction() {
     let error = ModelError::Status { status: 400, kind: "x".into(), message: "no".into() };
     let story = story([compacted("why?"), Input::Failed(error)], None);
     assert_eq!(story.last().unwrap(), "end summary");
 }
 
 #[test]
-fn a_prompt_is_unanswered_until_the_model_has_said_something() {
+fn a_prompt_is_unanswered_until_the_model_has_sent_something() {
     let before = vec![ChatMessage { role: Role::User, content: vec![ContentBlock::text("a")] }];
     let mut turn = Turn::new(before, vec![ContentBlock::text("b")], None);
     assert_eq!(turn.unanswered(), (1, 1));

@@ -74,7 +74,7 @@ fn task_id(host: &TestHost) -> TaskId {
     id.unwrap()
 }
 
-/// What the main conversation was told of the subagent, as programs see it.
+/// The subagent's result for programs, in the main conversation.
 fn structured(host: &TestHost) -> Value {
     let result = host.seen.iter().rev().find_map(|frame| match frame {
         ToHost::User(user) if user.parent_tool_use_id.is_none() => user.tool_use_result.clone(),
@@ -93,7 +93,7 @@ async fn a_subagent_works_in_its_own_conversation_and_reports() {
     host.prompt("delegate").await;
     host.result().await;
     let id = task_id(&host);
-    let report = format!("Report.\n[agent {id}; to go on with it, give its id as `resume`]");
+    let report = format!("Report.\n[agent {id}; to continue it, pass its id as `resume`]");
     assert_eq!(
         host.story()[2..],
         [
@@ -123,7 +123,7 @@ async fn a_subagent_works_in_its_own_conversation_and_reports() {
 }
 
 #[tokio::test]
-async fn what_a_subagent_says_is_forwarded_to_a_host_that_wants_it() {
+async fn the_text_of_a_subagent_is_forwarded_to_a_host_that_wants_it() {
     let mut host = TestHost::start(script(json!({}), look())).await;
     let forward = Initialize { forward_subagent_text: Some(true), ..Initialize::default() };
     host.ask("init", AskEngine::Initialize(Box::new(forward))).await;
@@ -136,7 +136,7 @@ async fn what_a_subagent_says_is_forwarded_to_a_host_that_wants_it() {
 }
 
 #[tokio::test]
-async fn a_kind_has_a_prompt_a_model_tools_and_limits_of_its_own() {
+async fn a_kind_has_its_own_prompt_model_tools_and_limits() {
     let kind = AgentDefinition {
         tools: Some(vec!["Look".into()]),
         model: Some("haiku".into()),
@@ -168,8 +168,8 @@ async fn the_caller_may_choose_the_model_and_an_unknown_kind_is_refused() {
     host.result().await;
     assert_eq!(below(&host).model(), "claude-opus-5-5");
 
-    let nobody = script(json!({"subagent_type": "nobody"}), look());
-    let mut host = host_with(nobody, &[("worker", worker())], |_| {}).await;
+    let unknown = script(json!({"subagent_type": "nobody"}), look());
+    let mut host = host_with(unknown, &[("worker", worker())], |_| {}).await;
     host.prompt("delegate").await;
     host.result().await;
     let words = "there is no subagent of type nobody; there are: general-purpose, worker";
@@ -211,7 +211,7 @@ async fn the_older_name_of_the_tool_works_and_rules_cover_both() {
 }
 
 #[tokio::test]
-async fn a_kind_may_be_stricter_than_its_parent_and_never_wider() {
+async fn a_subagent_may_have_fewer_permissions_than_its_parent_and_never_more() {
     let change = || vec![reply().tool_use("Change", json!({"word": "x"})), reply().text("Report.")];
     let bypass = |options: &mut SessionOptions| {
         options.policy = Policy::new(std::env::temp_dir(), PermissionMode::BypassPermissions);
@@ -238,7 +238,7 @@ async fn a_kind_may_be_stricter_than_its_parent_and_never_wider() {
 }
 
 #[tokio::test]
-async fn a_subagent_in_the_background_reports_in_a_turn_of_its_own() {
+async fn a_subagent_in_the_background_reports_in_a_separate_turn() {
     let mut host = TestHost::with(script(json!({}), look()), |options| {
         in_background(options);
         options.state_events = Some(StateEvents::ForHost);
@@ -259,7 +259,7 @@ async fn a_subagent_in_the_background_reports_in_a_turn_of_its_own() {
     assert_eq!(of("system background_tasks_changed") + 1, of("system task_started"));
     assert!(story.contains(&"assistant of subagent: Report.".to_owned()), "{story:#?}");
     assert!(!story.iter().any(|line| line.starts_with("user of subagent: sub:")), "{story:#?}");
-    // A host that waits for quiet must not take the first result for the end.
+    // A host that waits for `idle` must not take the first result for the end.
     let states: Vec<_> = host
         .seen
         .iter()
@@ -269,12 +269,12 @@ async fn a_subagent_in_the_background_reports_in_a_turn_of_its_own() {
         })
         .collect();
     assert_eq!(states, ["running", "idle"], "{story:#?}");
-    let told = host.api.requests().last().unwrap().last_user_text();
-    assert!(told.contains("(look around) is done") && told.ends_with("\nReport."), "{told}");
+    let notice = host.api.requests().last().unwrap().last_user_text();
+    assert!(notice.contains("(look around) is done") && notice.ends_with("\nReport."), "{notice}");
 }
 
 #[tokio::test]
-async fn a_question_that_comes_after_the_result_is_answered() {
+async fn a_permission_question_after_the_result_is_answered() {
     let steps = vec![
         reply().tool_use("Change", json!({"word": "late"})).hold("later"),
         reply().text("Report."),
@@ -293,7 +293,7 @@ async fn a_question_that_comes_after_the_result_is_answered() {
 }
 
 #[tokio::test]
-async fn an_interruption_of_the_turn_leaves_the_background_alone() {
+async fn an_interruption_of_the_turn_does_not_stop_background_subagents() {
     let steps = vec![reply().tool_use("Change", json!({"word": "late"})), reply().text("Report.")];
     let script = script(json!({}), steps).rule(when(), reply().text("never"));
     let mut host = TestHost::with(script, in_background).await;
@@ -339,7 +339,7 @@ async fn the_host_can_stop_a_subagent_that_the_turn_waits_for() {
 }
 
 #[tokio::test]
-async fn a_host_that_stops_listening_at_a_result_gets_it_when_all_is_done() {
+async fn a_host_that_stops_reading_at_a_result_gets_it_when_all_subagents_are_done() {
     let input = json!({"run_in_background": true});
     let steps = vec![reply().text("Report.").hold("later")];
     let mut host = TestHost::with(script(input, steps), |options| {
@@ -364,13 +364,13 @@ async fn a_held_result_is_sent_when_no_turn_follows() {
     })
     .await;
     host.prompt("delegate").await;
-    // Both are under way; which comes first is open.
+    // Both run at the same time; either may come first.
     for beginning in ["assistant of subagent: Hang", "assistant: Main done."] {
         while !host.story().iter().any(|line| line.starts_with(beginning)) {
             host.next().await.unwrap();
         }
     }
-    // Whoever stopped it need not be told, so there is no other turn.
+    // The host stopped it and needs no notice, so there is no other turn.
     let stop = StopTask { task_id: task_id(&host), ..StopTask::default() };
     host.ask("stop", AskEngine::StopTask(stop)).await;
     assert_eq!(host.result().await.result.as_deref(), Some("Main done."));
@@ -403,12 +403,12 @@ async fn a_finished_subagent_is_resumed_where_it_stopped() {
     let requests = host.api.requests();
     let last = requests.iter().rfind(|request| request.last_user_text().contains("sub: more"));
     let said: Vec<_> = last.unwrap().messages().iter().map(|it| it["role"].clone()).collect();
-    assert_eq!(said, ["user", "assistant", "user"], "it remembers what it said");
+    assert_eq!(said, ["user", "assistant", "user"], "it remembers its conversation");
     assert_eq!(structured(&host)["agentId"], id.as_str());
 }
 
 #[tokio::test]
-async fn a_subagent_has_a_file_of_its_own_that_says_what_it_is() {
+async fn a_subagent_has_its_own_file_with_its_kind() {
     let folder = tempfile::tempdir().unwrap();
     let projects = Projects::new(folder.path());
     let scene = LineContext {
@@ -438,7 +438,7 @@ async fn a_subagent_has_a_file_of_its_own_that_says_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_agent_can_lead_the_conversation() {
+async fn an_agent_can_be_the_main_agent() {
     let kind = AgentDefinition {
         tools: Some(vec!["Look".into()]),
         model: Some("haiku".into()),

@@ -1,4 +1,4 @@
-//! Input that an answer or a hook changed is decided again, through every door that can change it.
+//! Input that an answer or a hook changed is decided again, for every kind of answer.
 
 use ostler_engine::session::SessionOptions;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
@@ -12,16 +12,16 @@ use serde_json::{Map, Value, json};
 use crate::host::TestHost;
 use crate::modes::{Room, calling};
 
-/// Who says yes, with another input.
+/// Who allows the call, with another input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Door {
     /// `can_use_tool` over the control protocol.
     Frame,
     /// The tool of `--permission-prompt-tool`.
     PromptTool,
-    /// A PermissionRequest hook; nobody else can be asked.
+    /// A PermissionRequest hook; no user can be asked.
     PermissionHook,
-    /// A PreToolUse hook that allows; nobody else can be asked.
+    /// A PreToolUse hook that allows; no user can be asked.
     PreToolHook,
 }
 
@@ -46,7 +46,7 @@ impl Tool for PromptTool {
 }
 
 impl Door {
-    /// Lets this door answer with another input, and a rule for the session where it can bring one.
+    /// Sets up this answer with another input, and with a rule for the session where that is possible.
     fn open(self, options: &mut SessionOptions, input: &Value) {
         let rule = json!({"type": "addRules", "behavior": "allow", "destination": "session",
             "rules": [{"toolName": "Bash", "ruleContent": "touch:*"}]});
@@ -145,13 +145,13 @@ async fn a_hook_cannot_change_a_call_into_one_that_needs_a_person() {
         for door in DOORS {
             let results = answered(door, &rules, tool, &input).await;
             let runs = matches!(door, Door::Frame | Door::PromptTool);
-            let expected = if runs { "user: = ran" } else { "user: failed: Nobody can be asked" };
+            let expected = if runs { "user: = ran" } else { "user: failed: No user is available" };
             assert!(results[0].starts_with(expected), "{door:?} {input}: {results:?}");
         }
     }
 }
 
-/// The questions that a host was asked.
+/// The permission questions that the host received.
 fn questions(host: &TestHost) -> Vec<&ostler_proto::control::CanUseTool> {
     let frames = host.seen.iter();
     let of = frames.filter_map(|frame| match frame {
@@ -166,7 +166,7 @@ fn questions(host: &TestHost) -> Vec<&ostler_proto::control::CanUseTool> {
 
 // Mutant: the second question shows the input that the model sent.
 #[tokio::test]
-async fn a_person_is_asked_about_what_a_hook_made_of_the_call() {
+async fn a_person_is_asked_about_the_call_as_a_hook_changed_it() {
     let room = Room::new();
     let input = json!({"file_path": ".git/hooks/x"});
     let script = calling([("Write", json!({"file_path": "a"}))]);
@@ -218,10 +218,10 @@ async fn a_rule_that_comes_with_a_refused_answer_is_not_granted() {
         host.prompt("go").await;
         host.result().await;
         host.ask("s", ostler_proto::control::AskEngine::GetSettings(Default::default())).await;
-        let told = serde_json::to_value(host.until("control_response").await).unwrap();
-        assert_eq!(!told.to_string().contains(RULE), asks, "{door:?}: {told}");
+        let response = serde_json::to_value(host.until("control_response").await).unwrap();
+        assert_eq!(!response.to_string().contains(RULE), asks, "{door:?}: {response}");
         let file = std::path::PathBuf::from(room.path("work/.claude/settings.local.json"));
-        assert!(!file.exists(), "{door:?}: nothing is kept");
+        assert!(!file.exists(), "{door:?}: nothing is written");
     }
 }
 
@@ -233,14 +233,14 @@ fn guard(log: &str) -> Value {
     json!({"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": command}]}]})
 }
 
-// Seen to fail when PreToolUse hooks are not run again: the answered command runs unseen.
+// Seen to fail when PreToolUse hooks do not run again: the changed command runs without a check.
 #[tokio::test]
-async fn a_pre_tool_hook_sees_what_an_answer_made_of_the_call() {
+async fn a_pre_tool_hook_sees_the_call_as_an_answer_changed_it() {
     for door in [Door::Frame, Door::PromptTool, Door::PermissionHook] {
         for (command, expected) in [
             ("make secret", "user: failed: PreToolUse:Bash hook error: "),
             ("make all", "user: = ran"),
-            // Unchanged: seen once.
+            // Unchanged: the hook runs once.
             ("make", "user: = ran"),
         ] {
             let room = Room::new();
@@ -269,10 +269,10 @@ async fn a_pre_tool_hook_sees_what_an_answer_made_of_the_call() {
     }
 }
 
-// Seen to fail when the call that the hook changed after the answer runs without another question.
+// Seen to fail when a call that the hook changed after the answer runs without another question.
 #[tokio::test]
-async fn what_a_hook_makes_of_an_answered_call_is_decided_again() {
-    // Each time it sees `all`, it makes something else of it.
+async fn a_call_that_a_hook_changes_after_the_answer_is_decided_again() {
+    // Each time it sees `all`, it changes the call.
     let hook = |to: &str| {
         let output = json!({"hookSpecificOutput": {
             "hookEventName": "PreToolUse", "updatedInput": {"command": to},

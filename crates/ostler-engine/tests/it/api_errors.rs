@@ -11,14 +11,14 @@ use serde_json::json;
 
 use crate::host::TestHost;
 
-/// How a turn went whose model failed.
+/// A turn whose model failed.
 struct Failed {
     host: TestHost,
     result: TurnResult,
     n_requests: usize,
 }
 
-/// The failure, then a prompt that goes well: no failure of the API ends a session.
+/// Runs the failure, then a prompt that succeeds: no failure of the API ends a session.
 async fn fail(failure: Reply) -> Failed {
     let script = Script::new()
         .rule(when().prompt_contains("after that"), reply().text("Fine."))
@@ -35,14 +35,14 @@ async fn fail(failure: Reply) -> Failed {
 }
 
 impl Failed {
-    /// The frame that stands in the model's place.
+    /// The frame in place of the model's answer.
     fn error_frame(&self) -> (String, String) {
         let mut frames = self.host.seen.iter().filter_map(|frame| match frame {
             ToHost::Assistant(frame) if frame.error.is_some() => Some(frame),
             _ => None,
         });
         let frame = frames.next().expect("an error frame");
-        assert!(frames.next().is_none(), "told once");
+        assert!(frames.next().is_none(), "sent once");
         assert_eq!(frame.message.model, "<synthetic>");
         let stop_reason = frame.message.stop_reason.as_ref().unwrap().as_str();
         assert!(["stop_sequence", "refusal"].contains(&stop_reason), "{stop_reason}");
@@ -68,9 +68,9 @@ fn status(code: u16) -> Reply {
     reply().status(Status::new(code).message("words"))
 }
 
-/// Columns: the failure, the kind of error, the words for the user, how often it is tried again.
+/// Columns: the failure, the kind of error, the text for the user, the number of retries.
 #[tokio::test]
-async fn each_failure_has_its_kind_its_words_and_its_number_of_attempts() {
+async fn each_failure_has_its_kind_its_text_and_its_number_of_attempts() {
     let api_error = |code: u16| format!("API Error: {code} words");
     let long = Status::new(400).message("prompt is too long: 9 tokens > 8 maximum");
     let poor = Status::new(400).message("Your credit balance is too low to access the API");
@@ -118,15 +118,15 @@ async fn each_failure_has_its_kind_its_words_and_its_number_of_attempts() {
         ),
     ] {
         let failed = fail(failure).await;
-        let (told, text) = failed.error_frame();
-        assert_eq!(told, kind, "{row}");
+        let (error_kind, text) = failed.error_frame();
+        assert_eq!(error_kind, kind, "{row}");
         assert!(text.starts_with(&words), "{row}: {text}");
         let result = &failed.result;
         assert_eq!(result.subtype.as_str(), "success", "{row}");
         assert!(result.is_error, "{row}");
         assert_eq!(result.result.as_deref(), Some(text.as_str()), "{row}");
         assert_eq!(failed.n_requests, n_retries + 1, "{row}");
-        assert_eq!(failed.retries().len(), n_retries, "{row}: each attempt is told");
+        assert_eq!(failed.retries().len(), n_retries, "{row}: each retry is reported");
         let code = row.parse().ok();
         assert!(code.is_none_or(|code: u16| result.api_error_status == Some(code)), "{row}");
         let reason = if row == "prompt is too long" { "prompt_too_long" } else { "api_error" };
@@ -143,7 +143,7 @@ async fn a_failed_attempt_is_reported_with_its_number_status_and_kind() {
 }
 
 #[tokio::test]
-async fn what_gets_better_leaves_no_trace_in_the_conversation() {
+async fn an_error_that_a_retry_solves_leaves_no_trace_in_the_conversation() {
     for bad in [status(500), status(529), reply().text("lost").cut(1), status(429)] {
         let script = Script::new()
             .with(Rule::new(when(), bad).times(1))
@@ -238,7 +238,7 @@ async fn a_host_that_follows_the_events_sees_the_end_of_a_broken_stream() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_three_times_and_then_an_error_of_its_own_kind() {
+async fn a_cut_answer_is_continued_three_times_and_then_is_its_own_kind_of_error() {
     let cut = reply().text("part").stop_reason("max_tokens");
     let failed = fail(cut).await;
     assert_eq!(failed.error_frame().0, "max_output_tokens");
@@ -247,7 +247,7 @@ async fn a_cut_answer_three_times_and_then_an_error_of_its_own_kind() {
         failed.host.seen.iter().filter(
             |frame| matches!(frame, ToHost::User(frame) if frame.is_synthetic == Some(true)),
         );
-    assert_eq!(synthetic.count(), 3, "each continuation is seen");
+    assert_eq!(synthetic.count(), 3, "the host sees each continuation");
 }
 
 #[tokio::test]
@@ -278,7 +278,7 @@ async fn a_refusal_is_tried_once_more_and_then_reported() {
     let requests = host.api.requests();
     assert_eq!(requests.len(), 3);
     let sent = format!("{:?}", requests[2].messages());
-    assert!(!sent.contains("I will not"), "what was refused is not sent again: {sent}");
+    assert!(!sent.contains("I will not"), "the refused answer is not sent again: {sent}");
 }
 
 #[tokio::test]

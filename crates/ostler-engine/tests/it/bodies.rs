@@ -1,4 +1,4 @@
-//! The bytes of a response, in whatever portions and spellings they come.
+//! The bytes of a response, in any chunks and encodings.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::model::{ask, client, request};
 
-/// Generous: it only keeps a client that hangs from hanging everything.
+/// Generous: it only ends a test whose client hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Reads a request to its end.
@@ -33,7 +33,7 @@ async fn read_request(stream: TcpStream) -> TcpStream {
     stream.into_inner()
 }
 
-/// Answers one request with these headers and this body, a portion at a time; the address.
+/// Answers one request with these headers and this body, in these chunks. Returns the address.
 async fn serve(headers: &'static str, portions: Vec<Vec<u8>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -55,7 +55,7 @@ async fn serve(headers: &'static str, portions: Vec<Vec<u8>>) -> String {
     format!("http://{address}")
 }
 
-/// Answers every request with these bytes, and then says no more without hanging up; the address.
+/// Answers every request with these bytes, then sends nothing more and keeps the connection open. Returns the address.
 async fn serve_and_fall_silent(bytes: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -71,7 +71,7 @@ async fn serve_and_fall_silent(bytes: &'static str) -> String {
     format!("http://{address}")
 }
 
-/// A response that says these texts, as server-sent events.
+/// A response with these texts, as server-sent events.
 fn events(texts: &[&str]) -> String {
     let message = json!({"id": "m", "type": "message", "role": "assistant", "model": "first",
         "content": [], "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 1}});
@@ -114,7 +114,7 @@ async fn a_compressed_stream_is_read_as_it_comes() {
 }
 
 #[tokio::test]
-async fn characters_that_are_cut_in_two_become_whole_and_broken_ones_are_replaced() {
+async fn characters_that_a_chunk_boundary_splits_are_joined_and_invalid_ones_are_replaced() {
     let bytes = events(&["日本", "x🎉"]).into_bytes();
     check("", bytes.chunks(1).map(<[u8]>::to_vec).collect(), "日本x🎉").await;
     let at = bytes.windows(3).position(|window| window == "本".as_bytes()).unwrap();
@@ -123,14 +123,14 @@ async fn characters_that_are_cut_in_two_become_whole_and_broken_ones_are_replace
 }
 
 #[tokio::test]
-async fn a_long_piece_of_text_is_one_piece() {
+async fn a_long_delta_stays_one_delta() {
     let long = "word ".repeat(2_000_000);
     let bytes = events(&[&long]).into_bytes();
     check("", bytes.chunks(64 * 1024).map(<[u8]>::to_vec).collect(), &long).await;
 }
 
 #[tokio::test]
-async fn other_line_ends_and_remarks_make_no_difference() {
+async fn other_line_ends_and_comments_make_no_difference() {
     let text = events(&["fine"]).replace('\n', "\r\n");
     let text =
         text.replacen("event: content_block_stop", ": still there\r\nretry: 5\r\nevent: x", 1);
@@ -138,7 +138,7 @@ async fn other_line_ends_and_remarks_make_no_difference() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_never_ends_is_a_refusal_all_the_same() {
+async fn an_error_response_whose_body_never_ends_is_still_an_error() {
     let head = "HTTP/1.1 400 Bad Request\r\ncontent-length: 1000\r\n\r\nhalf a rea";
     let address = serve_and_fall_silent(head).await;
     let model = client(address, |config| {

@@ -83,7 +83,7 @@ async fn a_command_becomes_a_prompt_with_its_arguments() {
 }
 
 #[tokio::test]
-async fn arguments_that_a_command_has_no_place_for_follow_it() {
+async fn arguments_without_a_placeholder_follow_the_command() {
     let project = Project::new(&[(".claude/commands/x.md", "Do it.")]);
     let mut host = project.host(any()).await;
     host.prompt("/x now").await;
@@ -92,7 +92,7 @@ async fn arguments_that_a_command_has_no_place_for_follow_it() {
 }
 
 #[tokio::test]
-async fn a_hook_may_say_something_in_place_of_a_command() {
+async fn a_hook_may_replace_the_text_of_a_command() {
     let project = Project::new(&[(".claude/commands/x.md", "Do it.")]);
     for (context, expected) in [(json!("a gist"), Some("a gist")), (Value::Null, None)] {
         let said = json!({"hookSpecificOutput": {
@@ -116,7 +116,7 @@ async fn a_hook_may_say_something_in_place_of_a_command() {
 }
 
 #[tokio::test]
-async fn what_is_no_command_is_a_prompt() {
+async fn a_prompt_with_a_slash_but_without_a_known_command_is_a_prompt() {
     let project = Project::new(&[(".claude/commands/x.md", "Do it.")]);
     let mut host = project.host(any()).await;
     host.prompt("/nosuch hello").await;
@@ -125,16 +125,16 @@ async fn what_is_no_command_is_a_prompt() {
 }
 
 #[tokio::test]
-async fn command_lines_run_under_permission() {
+async fn command_lines_of_a_command_require_permission() {
     let text = "---\ndescription: x\nallowed-tools: Bash(rm a)\n---\nOut: !`rm a` end";
     let project = Project::new(&[(".claude/commands/x.md", text)]).trusted();
     let mut host = project.host(any()).await;
     host.prompt("/x").await;
     assert_eq!(host.result().await.result.as_deref(), Some("Reply."));
-    // The shell of these tests says what it was told.
+    // The shell of these tests prints the command.
     assert_eq!(read(&host)[1], "Out: rm a end");
 
-    // What a project says that nobody trusts grants nothing: the host is asked.
+    // A file of an untrusted project grants nothing: the host is asked.
     let project = Project::new(&[(".claude/commands/x.md", text)]);
     let host = project.host(any()).await;
     let mut host = host.answering(json!({"behavior": "deny", "message": "not that"}));
@@ -146,7 +146,7 @@ async fn command_lines_run_under_permission() {
 }
 
 #[tokio::test]
-async fn what_a_command_allows_ends_with_its_turn() {
+async fn permissions_of_a_command_end_with_its_turn() {
     let text = "---\ndescription: x\nallowed-tools: Bash(rm a)\n---\nGo.";
     let project = Project::new(&[(".claude/commands/x.md", text)]).trusted();
     let call = || reply().tool_use("Bash", json!({"command": "rm a"}));

@@ -1,5 +1,5 @@
-//! Compaction: when a conversation becomes a summary, what the host sees of it, what the model is told afterwards,
-//! what stands in the file, and that nothing is lost when it does not work out.
+//! Compaction: when a conversation becomes a summary, what the host sees of it, what the model reads afterwards, what
+//! the file contains, and that nothing is lost when it fails.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::host::{TestHost, line};
 /// The window of these tests, in tokens; it counts as full from 750 on.
 const WINDOW: u64 = 1000;
 
-/// How a question for a summary is told from others.
+/// Identifies a request for a summary.
 const QUESTION: &str = "Write that summary now";
 /// How a summary begins.
 const SUMMARY: &str = "[The conversation up to here";
@@ -28,12 +28,12 @@ fn asks_for_summary() -> When {
     when().prompt_contains(QUESTION)
 }
 
-/// A reply after which the context has so many tokens.
+/// A reply after which the context has this many tokens.
 fn filling(text: &str, tokens: u64) -> Reply {
     reply().text(text).usage(Usage::tokens(tokens - 10, 10))
 }
 
-/// Says `Noted.` to "first", with a full context, and answers what comes after.
+/// Answers "first" with `Noted.` and a full context, and answers the later prompts.
 fn script(summary: Reply) -> Script {
     Script::new()
         .rule(asks_for_summary(), summary)
@@ -83,12 +83,12 @@ impl Sitting {
         sitting
     }
 
-    /// Sends a prompt; its result, and what the host saw until then.
+    /// Sends a prompt. Returns its result, and the frames until then.
     async fn prompt(&mut self, text: &str) -> (TurnResult, Vec<String>) {
         let n_seen = self.host.seen.len();
         self.host.prompt(text).await;
         let result = self.host.result().await;
-        (result, self.host.seen[n_seen..].iter().map(told).collect())
+        (result, self.host.seen[n_seen..].iter().map(frame_line).collect())
     }
 
     fn requests(&self) -> Vec<RecordedRequest> {
@@ -113,8 +113,8 @@ impl Sitting {
         projects.open(scene(), &start).unwrap()
     }
 
-    /// Another session resumes the file: it says to the model what this one would say, and goes on.
-    async fn resumes_alike(mut self) {
+    /// Resumes the file in another session, which sends the model the same messages as this one and continues.
+    async fn check_resumed_session(mut self) {
         self.prompt("third").await;
         let said = without_marks(self.last_request().body["messages"].clone());
         let opened = self.open();
@@ -133,7 +133,7 @@ impl Sitting {
     }
 }
 
-/// Messages without the marks that tell the API what to cache, which move on with the conversation.
+/// Messages without cache markers, which move with the conversation.
 fn without_marks(mut messages: Value) -> Value {
     for message in messages.as_array_mut().unwrap() {
         for block in message["content"].as_array_mut().into_iter().flatten() {
@@ -143,8 +143,8 @@ fn without_marks(mut messages: Value) -> Value {
     messages
 }
 
-/// A frame in one line, with what matters here.
-fn told(frame: &ToHost) -> String {
+/// The parts of a frame that matter here, in one line.
+fn frame_line(frame: &ToHost) -> String {
     match frame {
         ToHost::System(System::Status(status)) => {
             let words = [status.status.as_deref(), status.compact_result.as_deref()];
@@ -186,7 +186,7 @@ async fn a_full_context_is_compacted_before_the_model_is_asked() {
     assert_eq!(story, expected);
     let requests = sitting.requests();
     assert_eq!(requests.len(), 3);
-    // The question stands behind the conversation as it was; the prompt that is to be answered is not in it.
+    // The request for a summary follows the unchanged conversation; the prompt to answer is not in it.
     let question = requests[1].body["messages"].to_string();
     assert!(question.contains("Noted.") && !question.contains("second"), "{question}");
     // Then there is one message: the summary, the last messages, the prompt.
@@ -208,7 +208,7 @@ async fn a_full_context_is_compacted_before_the_model_is_asked() {
     assert!((800..820).contains(&metadata.pre_tokens), "{metadata:?}");
     assert!(metadata.post_tokens.is_some() && metadata.duration_ms.is_some());
     assert!(boundary.logical_parent_uuid.is_some());
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
@@ -226,7 +226,7 @@ async fn the_beginning_of_requests_stays_the_same_before_and_after() {
     }
     let messages =
         |n: usize| without_marks(requests[n].body["messages"].clone()).as_array().unwrap().clone();
-    // The question follows the first turn, and the third prompt follows what came of the compaction.
+    // The request for a summary follows the first turn, and the third prompt follows the compacted conversation.
     assert!(messages(1).starts_with(&messages(0)));
     assert!(messages(3).starts_with(&messages(2)));
 }
@@ -256,16 +256,12 @@ async fn during_a_turn_results_are_summarised_and_the_work_continues() {
         "result success: Done.",
     ];
     assert_eq!(story, expected);
-    assert_eq!(
-        sitting.requests()[1].tool_results().len(),
-        1,
-        "the summary is made with the result"
-    );
-    let told = sitting.last_request().body["messages"].to_string();
-    assert!(told.contains("word by word.]") && told.contains("look at x"), "{told}");
-    assert!(told.contains("Look answers: saw x"), "{told}");
+    assert_eq!(sitting.requests()[1].tool_results().len(), 1, "the summary covers the result");
+    let sent = sitting.last_request().body["messages"].to_string();
+    assert!(sent.contains("word for word.]") && sent.contains("look at x"), "{sent}");
+    assert!(sent.contains("Look answers: saw x"), "{sent}");
     assert_eq!(result.num_turns, 2);
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
@@ -283,11 +279,11 @@ async fn a_prompt_that_is_too_long_is_asked_again_after_a_compaction() {
     assert_eq!((result.result.as_deref(), result.is_error), (Some("Second answer."), false));
     assert!(story.contains(&"boundary auto".to_owned()), "{story:?}");
     assert_eq!(sitting.requests().len(), 4);
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
-async fn a_result_that_is_too_long_is_kept_shortened() {
+async fn a_result_that_is_too_long_is_shortened() {
     let too_long = || reply().status(Status::new(400).message("prompt is too long"));
     let script = Script::new()
         .rule(asks_for_summary().has_tool_result(true), too_long())
@@ -300,15 +296,15 @@ async fn a_result_that_is_too_long_is_kept_shortened() {
         Sitting::with(script, |options| options.compaction = Compaction::default()).await;
     let (result, _) = sitting.prompt("look at it").await;
     assert_eq!(result.result.as_deref(), Some("Done."));
-    // The call, the refusal, the question without the last round, the answer.
+    // The call, the refusal, the request for a summary without the last round, the answer.
     assert_eq!(sitting.requests().len(), 4);
-    let told = sitting.last_request().body["messages"].to_string();
-    assert!(told.contains("Look answers: saw it"), "{told}");
-    sitting.resumes_alike().await;
+    let sent = sitting.last_request().body["messages"].to_string();
+    assert!(sent.contains("Look answers: saw it"), "{sent}");
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
-async fn too_long_even_after_a_compaction_is_the_end_of_the_turn() {
+async fn a_prompt_that_is_too_long_even_after_a_compaction_ends_the_turn() {
     let too_long = reply().status(Status::new(400).message("prompt is too long"));
     let script = Script::new()
         .rule(asks_for_summary(), reply().text("Short."))
@@ -321,11 +317,11 @@ async fn too_long_even_after_a_compaction_is_the_end_of_the_turn() {
     assert_eq!((result.result.as_deref(), result.is_error), (Some("Prompt is too long"), true));
     assert_eq!(sitting.boundaries().len(), 1, "once per turn");
     assert_eq!(sitting.requests().len(), 4);
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
-async fn a_summary_is_kept_when_the_api_refuses_what_comes_after_it() {
+async fn the_summary_stays_when_the_api_refuses_the_request_after_it() {
     let look = reply().tool_use("Look", json!({"word": "x"})).usage(Usage::tokens(790, 10));
     let script = Script::new()
         .rule(asks_for_summary(), reply().text("It looked."))
@@ -335,7 +331,7 @@ async fn a_summary_is_kept_when_the_api_refuses_what_comes_after_it() {
     let mut sitting = Sitting::new(script).await;
     let (result, _) = sitting.prompt("look at x").await;
     assert!(result.is_error && sitting.boundaries().len() == 1);
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
@@ -348,7 +344,7 @@ async fn a_first_prompt_that_is_too_long_has_nothing_to_compact() {
 }
 
 #[tokio::test]
-async fn by_hand_it_goes_in_the_order_hosts_know() {
+async fn the_compact_command_sends_its_frames_in_the_order_that_hosts_know() {
     let mut sitting = Sitting::with_callback(script(reply().text("Short.")), "PreCompact").await;
     sitting.host.answer = Some(Ok(json!({})));
     sitting.prompt("first").await;
@@ -370,11 +366,11 @@ async fn by_hand_it_goes_in_the_order_hosts_know() {
     let question = sitting.last_request().last_user_text();
     assert!(question.contains("keep it short"), "{question}");
     assert_eq!(sitting.boundaries()[0].compact_metadata.pre_tokens, 800);
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
-async fn hooks_hear_what_is_to_be_compacted_and_what_came_of_it() {
+async fn hooks_run_before_and_after_a_compaction() {
     let ledger = tempfile::tempdir().unwrap();
     let note = json!([{"hooks": [{"type": "command",
         "command": format!("cat >> {}", ledger.path().join("all").display())}]}]);
@@ -387,7 +383,7 @@ async fn hooks_hear_what_is_to_be_compacted_and_what_came_of_it() {
     let text = std::fs::read_to_string(ledger.path().join("all")).unwrap();
     let entries: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let told: Vec<String> = entries
+    let described: Vec<String> = entries
         .iter()
         .map(|entry| {
             let fields = ["trigger", "custom_instructions", "compact_summary", "source"];
@@ -409,12 +405,12 @@ async fn hooks_hear_what_is_to_be_compacted_and_what_came_of_it() {
         "PostCompact manual Short.",
         "SessionStart compact",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(described, expected);
     assert!(entries[1].get("permission_mode").is_none());
 }
 
 #[tokio::test]
-async fn a_hook_may_forbid_it() {
+async fn a_hook_may_forbid_a_compaction() {
     let hooks = json!({"PreCompact": [{"hooks": [{"type": "command", "command": "echo 'not now' >&2; exit 2"}]}]});
     let mut sitting =
         Sitting::with(script(reply().text("Short.")), |options| options.hooks = vec![hooks]).await;
@@ -429,11 +425,11 @@ async fn a_hook_may_forbid_it() {
     assert_eq!((result.result.as_deref(), result.is_error), (Some(words), true));
     assert_eq!(story[..3], [STARTS, ENDS_BADLY, "system init"]);
     assert_eq!(sitting.requests().len(), 2);
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
-async fn hooks_add_to_what_the_summary_should_keep_and_to_what_it_is_followed_by() {
+async fn hooks_add_instructions_for_the_summary_and_text_after_it() {
     let says = |words: &str| json!([{"hooks": [{"type": "command", "command": format!("printf '%s' '{words}'")}]}]);
     let context = json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "it rains"}});
     let hooks = json!({"PreCompact": says("keep all names")});
@@ -451,10 +447,10 @@ async fn hooks_add_to_what_the_summary_should_keep_and_to_what_it_is_followed_by
     assert!(question.contains("keep all names") && question.contains("and numbers"), "{question}");
     let blocks = sitting.last_request().messages()[0]["content"].clone();
     assert_eq!((&blocks[1]["text"], &blocks[2]["text"]), (&json!("it rains"), &json!("second")));
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
-/// A summary that does not come leaves everything as it was.
+/// Checks that a failed summary leaves everything as it was.
 async fn fails(summary: Reply, why: &str) {
     let mut sitting = Sitting::new(script(summary)).await;
     sitting.prompt("first").await;
@@ -463,11 +459,11 @@ async fn fails(summary: Reply, why: &str) {
     let story: Vec<_> = story.iter().filter(|line| *line != "system api_retry").collect();
     assert_eq!(story[..4], ["system init", STARTS, ENDS_BADLY, "system informational"]);
     assert!(sitting.boundaries().is_empty());
-    let told = sitting.last_request().body["messages"].to_string();
-    assert!(told.contains("Noted.") && !told.contains(QUESTION), "{told}");
+    let sent = sitting.last_request().body["messages"].to_string();
+    assert!(sent.contains("Noted.") && !sent.contains(QUESTION), "{sent}");
     let (result, _) = sitting.prompt("/compact").await;
     assert!(result.is_error && result.result.as_deref().unwrap().contains(why), "{result:?}");
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
@@ -527,41 +523,50 @@ async fn a_context_that_fills_up_again_is_compacted_again() {
         assert_eq!(result.result.as_deref(), Some("Long answer."));
     }
     assert_eq!(sitting.boundaries().len(), 2);
-    let told = sitting.last_request();
-    assert_eq!(told.messages().len(), 1);
-    let text = told.body["messages"].to_string();
+    let asked = sitting.last_request();
+    assert_eq!(asked.messages().len(), 1);
+    let text = asked.body["messages"].to_string();
     assert!(text.contains("Summary 2") && text.contains("three"), "{text}");
     assert_eq!(text.matches(SUMMARY).count(), 1, "the old summary is in the new one: {text}");
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }
 
 #[tokio::test]
 async fn an_interruption_leaves_the_conversation_as_it_was() {
     let mut sitting = Sitting::new(script(reply().text("late").hold("never"))).await;
     sitting.prompt("first").await;
-    // By itself, before a call.
+    // Automatic, before a model call.
     sitting.host.prompt("second").await;
     sitting.host.api.gate("never").reached().await;
     sitting.host.interrupt().await;
     let result = sitting.host.result().await;
     assert_eq!(result.subtype.as_str(), "error_during_execution");
-    let statuses: Vec<_> =
-        sitting.host.seen.iter().map(told).filter(|line| line.starts_with("status")).collect();
+    let statuses: Vec<_> = sitting
+        .host
+        .seen
+        .iter()
+        .map(frame_line)
+        .filter(|line| line.starts_with("status"))
+        .collect();
     assert_eq!(statuses, [STARTS, ENDS_BADLY]);
-    // By hand.
+    // With the command.
     sitting.host.prompt("/compact").await;
     sitting.host.api.gate("never").reached_by(2).await;
     sitting.host.interrupt().await;
     let result = sitting.host.result().await;
     assert_eq!((result.subtype.as_str(), result.num_turns), ("error_during_execution", 0));
     assert!(sitting.boundaries().is_empty());
-    sitting.host.api.wait_for("the engine to hang up", |requests| requests[2].client_left()).await;
+    sitting
+        .host
+        .api
+        .wait_for("the engine to close the connection", |requests| requests[2].client_left())
+        .await;
     let opened = sitting.open();
     assert_eq!(opened.conversation.len(), 3, "{:#?}", opened.conversation);
 }
 
 #[tokio::test]
-async fn an_interruption_while_a_hook_thinks_takes_the_question_back() {
+async fn an_interruption_while_a_hook_runs_withdraws_its_request() {
     let mut sitting = Sitting::with_callback(script(reply().text("Short.")), "PreCompact").await;
     sitting.prompt("first").await;
     sitting.host.prompt("/compact").await;
@@ -573,7 +578,7 @@ async fn an_interruption_while_a_hook_thinks_takes_the_question_back() {
 }
 
 #[tokio::test]
-async fn there_may_be_nothing_to_compact() {
+async fn an_empty_conversation_is_not_compacted() {
     let mut sitting = Sitting::new(Script::new()).await;
     let (result, story) = sitting.prompt("/compact").await;
     assert_eq!(result.result.as_deref(), Some("There is nothing to compact yet."));
@@ -581,7 +586,7 @@ async fn there_may_be_nothing_to_compact() {
 }
 
 #[tokio::test]
-async fn a_command_waits_for_its_turn_and_is_a_turn_of_its_own() {
+async fn a_command_waits_for_the_running_turn_and_gets_its_own_turn() {
     let script = script(reply().text("Short.")).rule(when(), reply().text("x"));
     let mut sitting = Sitting::new(script).await;
     for prompt in ["first", "/compact", "second", "third"] {
@@ -592,15 +597,15 @@ async fn a_command_waits_for_its_turn_and_is_a_turn_of_its_own() {
         results.push(sitting.host.result().await.result.unwrap_or_default());
     }
     assert_eq!(results[..2], ["Noted.", ""]);
-    let told = sitting.last_request().body["messages"].to_string();
+    let sent = sitting.last_request().body["messages"].to_string();
     assert!(
-        told.contains("second") && told.contains("third") && !told.contains("/compact"),
-        "{told}"
+        sent.contains("second") && sent.contains("third") && !sent.contains("/compact"),
+        "{sent}"
     );
 }
 
 #[tokio::test]
-async fn switched_off_it_happens_only_by_hand() {
+async fn with_automatic_compaction_disabled_only_the_command_compacts() {
     let mut sitting = Sitting::with(script(reply().text("Short.")), |options| {
         options.compaction.automatic = false;
     })
@@ -613,7 +618,7 @@ async fn switched_off_it_happens_only_by_hand() {
 }
 
 #[tokio::test]
-async fn a_resumed_session_is_weighed_before_anything_was_measured() {
+async fn the_context_of_a_resumed_session_is_estimated_before_the_first_response() {
     let long = "long ".repeat(2000);
     let script = Script::new()
         .rule(asks_for_summary(), reply().text("Short."))
@@ -648,7 +653,7 @@ async fn a_subagent_compacts_its_own_conversation() {
     let (result, story) = sitting.prompt("delegate").await;
     assert_eq!(result.result.as_deref(), Some("Thanks."));
     assert!(story.iter().any(|line| line.starts_with("user: = Report.\n[agent")), "{story:#?}");
-    // The host would take it for the main conversation.
+    // The host would take the frame for one of the main conversation.
     assert!(
         !story.iter().any(|line| line.starts_with("status") || line.starts_with("boundary")),
         "{story:#?}"
@@ -661,5 +666,5 @@ async fn a_subagent_compacts_its_own_conversation() {
         .unwrap();
     let files = String::from_utf8(files.stdout).unwrap();
     assert!(files.lines().count() == 1 && files.contains("/subagents/"), "{files}");
-    sitting.resumes_alike().await;
+    sitting.check_resumed_session().await;
 }

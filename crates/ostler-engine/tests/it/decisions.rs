@@ -10,7 +10,7 @@ use crate::host::TestHost;
 use crate::model::assert_stable_prefix;
 
 #[tokio::test]
-async fn a_cut_answer_is_taken_up_and_the_user_sees_why() {
+async fn a_cut_answer_is_continued_and_the_user_sees_why() {
     let script = Script::new()
         .rule(when().turn(0), reply().text("First half").stop_reason("max_tokens"))
         .rule(when().turn(1), reply().text("second half."));
@@ -49,7 +49,7 @@ async fn a_refusal_is_an_error_with_a_text() {
 }
 
 #[tokio::test]
-async fn a_pause_is_sent_back_without_a_word() {
+async fn a_paused_answer_is_sent_back_without_added_text() {
     let script = Script::new()
         .rule(when().turn(0), reply().text("Searching").stop_reason("pause_turn"))
         .rule(when().turn(1), reply().text("Found."));
@@ -98,7 +98,7 @@ async fn a_deadline_ends_a_turn_that_hangs() {
     host.prompt("wait").await;
     let result = host.result().await;
     assert_eq!(result.errors.unwrap(), ["Reached the time limit (0.05 s)"]);
-    assert_eq!(result.subtype.as_str(), "error_during_execution", "time is no money");
+    assert_eq!(result.subtype.as_str(), "error_during_execution", "time is not a budget");
     assert_eq!(result.extra.get("limit_reached"), Some(&json!("time")));
 }
 
@@ -118,7 +118,7 @@ async fn tools_of_a_stream_that_breaks_still_count() {
 }
 
 #[tokio::test]
-async fn reads_run_side_by_side_and_results_keep_their_order() {
+async fn reads_run_in_parallel_and_results_keep_their_order() {
     let script = Script::new()
         .rule(
             when().turn(0),
@@ -153,7 +153,7 @@ async fn every_request_begins_with_the_bytes_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_dollar_budget_counts_what_the_model_cost() {
+async fn a_dollar_budget_counts_the_cost_of_the_model() {
     let spend = reply()
         .model("claude-opus-4-5")
         .tool_use("Look", json!({"word": "x"}))

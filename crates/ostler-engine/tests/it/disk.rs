@@ -1,4 +1,4 @@
-//! A disk that does not answer stops neither the session nor the thread that it shares with others.
+//! A disk that does not respond blocks neither the session nor the thread that it shares with others.
 
 use std::fs::File;
 use std::path::Path;
@@ -25,14 +25,14 @@ use serde_json::{Value, json};
 use crate::hooks::calls;
 use crate::host::{TestHost, line};
 
-/// Runs a test on one thread, with one more for what may block.
+/// Runs a test on one thread, with one more for blocking work.
 fn on_one_thread(test: impl Future<Output = ()>) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
     runtime.block_on(test);
 }
 
-/// Keeps the only thread that may block busy, as a disk does that does not answer.
+/// Blocks the only thread for blocking work, like a disk that does not respond.
 struct Stuck(mpsc::Sender<()>);
 
 impl Stuck {
@@ -47,7 +47,7 @@ impl Stuck {
     }
 }
 
-/// Asks things that need no disk, and reads until all is answered.
+/// Sends requests that need no disk, and reads until all are answered.
 async fn ask_around(host: &mut TestHost) {
     for n in 0..20 {
         let id = format!("around-{n}");
@@ -90,7 +90,7 @@ fn at(folder: &Path) -> impl FnOnce(&mut SessionOptions) {
 
 // Mutant: the work of requests done in `start_disk_work` itself is answered at once.
 #[test]
-fn requests_that_work_on_files_do_not_hold_up_the_session() {
+fn requests_that_work_on_files_do_not_block_the_session() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     std::fs::write(folder.join("a.txt"), "text").unwrap();
@@ -132,7 +132,7 @@ fn requests_that_work_on_files_do_not_hold_up_the_session() {
 
 // Mutant: the work of requests done in `start_disk_work` itself: the reload does not wait for the disk.
 #[test]
-fn a_prompt_behind_a_reload_is_answered_with_what_was_reloaded() {
+fn a_prompt_after_a_reload_is_answered_with_the_reloaded_files() {
     let folder = tempfile::tempdir().unwrap();
     on_one_thread(async {
         let script = Script::new().rule(when(), reply().text("{{prompt}}"));
@@ -160,11 +160,11 @@ fn a_prompt_behind_a_reload_is_answered_with_what_was_reloaded() {
 }
 
 #[test]
-fn a_rule_that_waits_for_the_settings_file_holds_up_nothing_else() {
+fn a_rule_that_waits_for_the_settings_file_blocks_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     std::fs::create_dir(folder.join("user")).unwrap();
-    // Another program changes the file, and takes its time.
+    // Another program holds the file.
     let held = File::open(folder.join("user")).unwrap();
     held.lock().unwrap();
     on_one_thread(async {
@@ -192,7 +192,7 @@ fn mode(mode: &str) -> AskEngine {
 
 // Mutant: `policy.decide` called directly in `permit.rs`: the question comes while the disk is stuck.
 #[test]
-fn permissions_and_conditions_of_hooks_are_judged_off_the_runtime() {
+fn permissions_and_conditions_of_hooks_are_decided_off_the_runtime() {
     let hook = json!({"PreToolUse": [{"hooks": [
         {"type": "command", "if": "Change(never)", "command": "exit 2"},
     ]}]});
@@ -248,7 +248,7 @@ impl Drop for Held {
 
 // Mutant: `stopping.await` in `control` in place of `answer_later`: the interruption waits for the task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_task_that_takes_its_time_to_stop_does_not_hold_up_an_interruption() {
+async fn a_task_that_is_slow_to_stop_does_not_delay_an_interruption() {
     let (free, freed) = mpsc::channel::<()>();
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Slow", json!({})))

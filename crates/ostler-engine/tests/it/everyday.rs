@@ -1,4 +1,4 @@
-//! What the permission judge costs: everyday commands, and which of them require approval.
+//! How often users are asked: everyday commands, and which of them require approval.
 //!
 //! `cargo test -p ostler-engine --test it everyday -- --nocapture` prints a table.
 
@@ -35,7 +35,7 @@ fn list() -> Vec<Everyday> {
     list
 }
 
-/// A project as they are: a repository with some files.
+/// A typical project: a repository with some files.
 fn project() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     for file in [

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 use crate::host::{TestHost, line};
 use crate::model::assert_stable_prefix;
 
-/// Sessions in a usual run, so that all take a few seconds.
+/// The number of sessions in a normal run, which takes a few seconds.
 const SESSIONS: u64 = 40;
-/// Longer than any session takes on the slowest machine: one that takes longer hangs.
+/// Longer than any session takes on the slowest machine: a session that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(120);
 
 /// Random numbers that a seed repeats.
@@ -61,7 +61,7 @@ fn call(dice: &mut Dice) -> ToolUse {
     ToolUse::new(name, input)
 }
 
-/// A reply that goes as it should.
+/// A reply without a fault.
 fn good(dice: &mut Dice) -> Reply {
     let mut good = reply();
     if dice.one_in(4) {
@@ -116,7 +116,7 @@ fn reply_of(dice: &mut Dice) -> Reply {
     }
 }
 
-/// A host that answers at random, and interrupts when nothing else would end a turn, or just so.
+/// A host that answers at random, and interrupts at random or when nothing else would end a turn.
 struct Whim {
     dice: Dice,
     has_faults: bool,
@@ -156,11 +156,11 @@ impl Whim {
         }
     }
 
-    /// Reads until so many results have come.
+    /// Reads until `count` results have arrived.
     async fn results(&mut self, host: &mut TestHost, count: u64) {
         let mut left = count;
         while left > 0 {
-            let frame = host.next().await.expect("the session goes on");
+            let frame = host.next().await.expect("the session continues");
             left -= u64::from(matches!(frame, ToHost::Result(_)));
             self.hear(host, &frame).await;
         }
@@ -212,7 +212,7 @@ async fn session(seed: u64, has_faults: bool) {
     assert_eq!(host.result().await.result.as_deref(), Some("Finally."));
 }
 
-/// On the wire: results of the main conversation's calls. A subagent that is stopped owes its host none.
+/// Checks the frames: each call of the main conversation has one result. A stopped subagent sends none.
 fn assert_each_call_has_one_result(seen: &[ToHost]) {
     let mut results: HashMap<String, usize> = HashMap::new();
     for frame in seen {

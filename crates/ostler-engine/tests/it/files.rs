@@ -11,7 +11,7 @@ use crate::host::TestHost;
 
 // Mutant: the file is opened before anybody asks what it is, which waits for a writer.
 #[tokio::test]
-async fn a_pipe_or_a_device_is_not_read_and_holds_nothing_up() {
+async fn a_pipe_or_a_device_is_not_read_and_blocks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let cwd = folder.path().canonicalize().unwrap();
     assert!(std::process::Command::new("mkfifo").arg(cwd.join("pipe")).status().unwrap().success());

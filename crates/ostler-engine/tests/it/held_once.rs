@@ -1,4 +1,4 @@
-//! A conversation is held once, however long it gets: neither a turn, nor a call, nor a guess copies it.
+//! A conversation is in memory once, however long it gets: no turn, call or suggestion copies it.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::host::TestHost;
 
-/// Notes where the first message of every request lies.
+/// Notes the address of the first message of every request.
 struct Noting {
     model: Arc<dyn Model>,
     places: Arc<Mutex<Vec<usize>>>,
@@ -32,7 +32,7 @@ impl Model for Noting {
 
 // Mutant: `self.conversation.clone()` in `suggest.rs`: the guess has a copy.
 #[tokio::test]
-async fn turns_calls_and_guesses_work_on_the_same_conversation() {
+async fn turns_calls_and_suggestions_share_the_same_conversation() {
     let places = Arc::new(Mutex::new(Vec::new()));
     let script = Script::new()
         .rule(when().prompt_contains("Guess what"), reply().text("And then?"))
@@ -56,7 +56,7 @@ async fn turns_calls_and_guesses_work_on_the_same_conversation() {
         }
     }
     let places = places.lock().unwrap();
-    assert_eq!(places.len(), 8, "five for the prompts, three for the guesses");
+    assert_eq!(places.len(), 8, "five for the prompts, three for the suggestions");
     assert!(places.iter().all(|place| *place == places[0]), "{places:x?}");
 }
 

@@ -54,7 +54,7 @@ async fn callback(
     host
 }
 
-/// Registers a callback, as a host does when it begins.
+/// Registers a callback with `initialize`.
 async fn register(host: &mut TestHost, event: &str, matcher: HookMatcher) {
     let matcher = HookMatcher { hook_callback_ids: vec!["hook_0".into()], ..matcher };
     let hooks = BTreeMap::from([(event.to_owned(), vec![matcher])]);
@@ -67,7 +67,7 @@ fn matcher(mut fields: Value) -> HookMatcher {
     serde_json::from_value(fields).unwrap()
 }
 
-/// The next question to a callback: its id, and what the callback is told.
+/// The next call of a callback: its request id, and the callback's input.
 async fn next_callback(host: &mut TestHost) -> (RequestId, Value) {
     loop {
         if let ToHost::ControlRequest(request) = host.next().await.unwrap()
@@ -78,7 +78,7 @@ async fn next_callback(host: &mut TestHost) -> (RequestId, Value) {
     }
 }
 
-/// A command that gives this answer.
+/// A command that prints this answer.
 fn says(answer: &Value) -> String {
     format!("printf '%s' '{answer}'")
 }
@@ -88,7 +88,7 @@ fn specific(event: &str, mut fields: Value) -> Value {
     json!({ "hookSpecificOutput": fields })
 }
 
-/// A folder in which hooks write down what they are told.
+/// A folder in which hooks log their input.
 struct HookLog(tempfile::TempDir);
 
 impl HookLog {
@@ -100,7 +100,7 @@ impl HookLog {
         self.0.path().join(name)
     }
 
-    /// A named pipe: whoever reads waits for a writer, whoever writes for a reader.
+    /// A named pipe: a reader waits for a writer, and a writer for a reader.
     fn pipe(&self, name: &str) -> PathBuf {
         let path = self.path(name);
         let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
@@ -108,7 +108,7 @@ impl HookLog {
         path
     }
 
-    /// A command that writes what it is told to the end of a file.
+    /// A command that appends its input to a file.
     fn note(&self, name: &str) -> String {
         format!("cat >> {}", self.path(name).display())
     }
@@ -127,7 +127,7 @@ impl HookLog {
         std::fs::read_to_string(self.path(name)).unwrap_or_default().lines().count()
     }
 
-    /// What was written down for all events.
+    /// The logged input of all events.
     fn entries(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path("all")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -167,7 +167,7 @@ async fn other_exit_codes_are_reported_and_change_nothing() {
 }
 
 #[tokio::test]
-async fn a_guard_that_hangs_or_talks_nonsense_denies() {
+async fn a_guard_that_hangs_or_gives_a_malformed_answer_denies() {
     let hooks = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": "sleep 60", "timeout": 0.2}]}]});
     let host = TestHost::with(calls("Look"), |options| options.hooks = vec![hooks]).await;
     assert!(answered(host).await.0.contains("did not respond before its timeout"));
@@ -192,7 +192,7 @@ async fn a_callback_allows_without_asking_the_host_again() {
 }
 
 #[tokio::test]
-async fn a_callback_that_wants_to_ask_makes_the_host_be_asked() {
+async fn a_callback_that_answers_ask_makes_the_engine_ask_the_host() {
     let ask = json!({"behavior": "allow", "hookSpecificOutput":
         {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "odd"}});
     let host = callback(calls("Look"), "PreToolUse", HookMatcher::default(), Ok(ask)).await;
@@ -212,7 +212,7 @@ async fn a_callback_that_fails_denies_unless_it_may_fail() {
 }
 
 #[tokio::test]
-async fn a_matcher_keeps_a_hook_away_from_other_tools() {
+async fn a_hook_runs_only_for_the_tools_of_its_matcher() {
     let matcher =
         serde_json::from_value(json!({"hookCallbackIds": [], "matcher": "Change"})).unwrap();
     let host = callback(calls("Look"), "PreToolUse", matcher, Err("boom".into())).await;
@@ -220,7 +220,7 @@ async fn a_matcher_keeps_a_hook_away_from_other_tools() {
 }
 
 #[tokio::test]
-async fn a_slow_callback_is_taken_back() {
+async fn a_slow_callback_is_cancelled() {
     let matcher: HookMatcher =
         serde_json::from_value(json!({"hookCallbackIds": [], "timeout": 0.1})).unwrap();
     let mut host = callback(calls("Look"), "PreToolUse", matcher, Ok(json!({}))).await;
@@ -232,7 +232,7 @@ async fn a_slow_callback_is_taken_back() {
 }
 
 #[tokio::test]
-async fn hooks_add_what_the_model_reads() {
+async fn hooks_add_text_for_the_model() {
     let context = r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","additionalContext":"and it rains"}}'"#;
     let host = command(calls("Look"), "PostToolUse", context).await;
     let mut host = host;
@@ -247,7 +247,7 @@ async fn hooks_add_what_the_model_reads() {
 }
 
 #[tokio::test]
-async fn a_failed_tool_has_an_event_of_its_own() {
+async fn a_failed_tool_has_its_own_event() {
     let context = r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"known bug"}}'"#;
     let mut host = command(calls("Break"), "PostToolUseFailure", context).await;
     host.prompt("go").await;
@@ -269,7 +269,7 @@ async fn a_prompt_can_be_refused_before_the_model_sees_it() {
 }
 
 #[tokio::test]
-async fn a_stop_hook_sends_the_model_back_and_its_input_says_so() {
+async fn a_stop_hook_makes_the_model_continue_and_its_next_input_says_so() {
     let script = Script::new()
         .rule(when().prompt_contains("Stop hook feedback"), reply().text("Tested."))
         .rule(when().prompt_contains("tests first"), reply().text("Tested."))
@@ -298,7 +298,7 @@ async fn a_permission_hook_answers_in_the_hosts_place() {
         "decision": {"behavior": "deny", "message": "policy"}}});
     let mut host =
         callback(calls("Change"), "PermissionRequest", HookMatcher::default(), Ok(deny)).await;
-    // Only the hook is answered; the question to the host stays open until the hook has settled it.
+    // Only the hook is answered; the question to the host stays open until the hook's answer decides.
     let answer = host.answer.take().unwrap();
     host.prompt("go").await;
     loop {
@@ -317,7 +317,7 @@ async fn a_permission_hook_answers_in_the_hosts_place() {
 }
 
 #[tokio::test]
-async fn a_malformed_hook_is_no_session() {
+async fn a_malformed_hook_starts_no_session() {
     let api = ostler_testkit::ScriptedApi::start(Script::new()).await;
     let mut options = TestHost::options(&api);
     options.hooks = vec![json!({"PreToolUse": [{"matcher": "Bash"}]})];

@@ -1,4 +1,4 @@
-//! A host for tests: sends prompts, answers questions, shows what came as one line per frame.
+//! A host for tests: sends prompts, answers questions, prints one line per received frame.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) struct TestHost {
     pub(crate) api: ScriptedApi,
     pub(crate) connection: Connection,
-    /// What to answer to `can_use_tool`; without it the question stays open.
+    /// The answer to `can_use_tool`; without it the question stays open.
     pub(crate) answer: Option<Result<Value, String>>,
     pub(crate) seen: Vec<ToHost>,
 }
@@ -45,7 +45,7 @@ impl TestHost {
     pub(crate) fn options(api: &ScriptedApi) -> SessionOptions {
         let credential = Credential::Key("test".into());
         let mut config = ApiConfig::new(api.base_url(), credential, "test-model");
-        // Retries follow at once; how long they would wait is tested with the model client.
+        // Retries follow at once; the tests of the model client check the real delays.
         config.retry.first_delay = Duration::from_millis(1);
         config.retry.longest_delay = Duration::from_millis(1);
         let policy = Policy::new(std::env::temp_dir(), PermissionMode::Default);
@@ -66,7 +66,7 @@ impl TestHost {
         self.send(ToEngine::User(Box::new(user))).await;
     }
 
-    /// Has nothing more to say, and goes on listening.
+    /// Sends nothing more, but continues to read.
     pub(crate) fn leave(&mut self) {
         self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
     }
@@ -97,12 +97,13 @@ impl TestHost {
         self.connection.to_engine.send(frame).await.unwrap();
     }
 
-    /// Leaves, as a host does that has nothing more to say.
+    /// Closes the host's end.
     pub(crate) fn close(&mut self) {
         self.connection.to_engine = tokio::sync::mpsc::channel(1).0;
     }
 
-    /// The next frame. Questions are answered on the way. What never comes fails the test instead of holding it up.
+    /// The next frame. Questions are answered on the way. A frame that never comes fails the test instead of blocking
+    /// it.
     pub(crate) async fn next(&mut self) -> Option<ToHost> {
         let coming = tokio::time::timeout(PATIENCE, self.connection.from_engine.recv()).await;
         let frame = coming.unwrap_or_else(|_| panic!("nothing more after {:#?}", self.story()))?;

@@ -1,5 +1,5 @@
-//! A model that does not stop: too much of everything, or pings for ever. Each request ends with an error that says
-//! why. How much memory it takes is measured with the program (`hostile` in the tests of `ostler-cli`).
+//! A model that does not stop: huge answers, or pings for ever. Each request ends with an error that says why. The
+//! tests of `ostler-cli` (`hostile`) measure how much memory it takes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use std::io::Write as _;
 
 use crate::model::{ask, client, request};
 
-/// Generous: it only keeps a client that hangs from hanging everything.
+/// Generous: it only ends a test whose client hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
 fn event(data: serde_json::Value) -> String {
@@ -30,7 +30,7 @@ fn delta(delta: serde_json::Value) -> String {
     event(json!({"type": "content_block_delta", "index": 0, "delta": delta}))
 }
 
-/// An answer that begins like this and goes on like that until there is too much of it.
+/// An answer that begins with `beginning` and repeats `piece` until it is too large.
 fn flood(beginning: String, piece: String) -> RawReply {
     let times = 2 * MAX_RESPONSE_BYTES as u64 / 50_000;
     RawReply::events(vec![RawPart::once(beginning), RawPart::repeated(piece, times)])
@@ -77,7 +77,7 @@ fn bomb(text: &[u8]) -> Vec<u8> {
 
 // Mutant: `whole` reads with `response.bytes()`, which holds whatever comes out of a compressed body.
 #[tokio::test]
-async fn a_compressed_answer_counts_as_what_comes_out_of_it() {
+async fn a_compressed_answer_counts_with_its_decompressed_size() {
     let body = bomb(&[b' '; 4096]);
     assert!(body.len() < 100_000);
     for stream in [true, false] {

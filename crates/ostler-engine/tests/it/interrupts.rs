@@ -1,5 +1,5 @@
-//! The interrupt matrix: wherever a turn is when the user stops it, what the host sees, what the model is told with the
-//! next prompt, what is left running, and whether the file can be resumed.
+//! The interrupt matrix: for every point at which the user can stop a turn, what the host sees, what the model reads
+//! with the next prompt, what still runs, and whether the file can be resumed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ struct Sitting {
     folder: tempfile::TempDir,
 }
 
-/// The first prompt is answered with `first`, every later one in the same way.
+/// Answers the first prompt with `first`, and every later one with the same text.
 fn script(first: Reply) -> Script {
     Script::new()
         .rule(when().prompt_contains("again"), reply().text("Here again."))
@@ -53,7 +53,7 @@ impl Sitting {
         Projects::new(&folder.path().join("config"))
     }
 
-    /// A session whose host has a hook for this event, and does not answer it.
+    /// A session whose host registers a hook for this event and does not answer it.
     async fn with_hook(script: Script, event: &str) -> Self {
         let sitting = Self::new(script, |_| {}).await;
         let matcher =
@@ -75,7 +75,7 @@ impl Sitting {
         self.host.interrupt().await;
         let result = self.host.result().await;
         let mut story: Vec<_> = self.host.seen[n_seen..].iter().map(line).collect();
-        // Events of the response, and that it is asked for, may still have been on their way.
+        // Events of the response, and the status of the request, may still arrive.
         story.retain(|line| !line.starts_with("stream_event") && line != "system status");
         assert_eq!(story, expected);
         assert_eq!((result.subtype.as_str(), result.is_error), ("error_during_execution", true));
@@ -85,19 +85,19 @@ impl Sitting {
         result
     }
 
-    /// The conversation goes on here, and in another session that resumes the file; the scripted API refuses what the
-    /// real one would refuse. Returns what the model was told with the next prompt.
-    async fn goes_on(self) -> String {
+    /// Continues the conversation here, and in another session that resumes the file; the scripted API refuses what the
+    /// real one would refuse. Returns the request for the next prompt.
+    async fn continue_session(self) -> String {
         let Self { mut host, folder } = self;
         host.answer = Some(Ok(json!({})));
         host.prompt("again").await;
         assert_eq!(host.result().await.result.as_deref(), Some("Here again."));
-        let told = host.api.requests().pop().unwrap();
+        let next_request = host.api.requests().pop().unwrap();
 
         let begin = StartFrom::Latest;
         let start = SessionStart { begin, ..SessionStart::default() };
         let opened = Self::projects(&folder).open(scene(), &start).unwrap();
-        // What is read from the file is what was said: the same bytes, so that the vendor's cache still hits.
+        // The file has the same bytes as the conversation, so that the vendor's cache still hits.
         let mut resumed = serde_json::to_value(
             opened
                 .conversation
@@ -108,13 +108,13 @@ impl Sitting {
         .unwrap();
         let answer = resumed.as_array_mut().unwrap().pop().unwrap();
         assert_eq!(answer["content"][0]["text"], "Here again.");
-        assert_eq!(without_marks(resumed), without_marks(told.body["messages"].clone()));
+        assert_eq!(without_marks(resumed), without_marks(next_request.body["messages"].clone()));
         let mut options = TestHost::options(&host.api);
         options.opened = Some(opened);
         host.connection = ostler_engine::session::start(options).unwrap();
         host.prompt("again, from the file").await;
         assert_eq!(host.result().await.result.as_deref(), Some("Here again."));
-        told.transcript()
+        next_request.transcript()
     }
 }
 
@@ -123,7 +123,7 @@ fn scene() -> LineContext {
     LineContext { cwd, version: "0.1.0".to_owned(), entrypoint: None }
 }
 
-/// Messages without the marks that tell the API what to cache, which move on with the conversation.
+/// Messages without cache markers, which move with the conversation.
 fn without_marks(mut messages: Value) -> Value {
     for message in messages.as_array_mut().unwrap() {
         for block in message["content"].as_array_mut().into_iter().flatten() {
@@ -154,9 +154,13 @@ async fn before_the_first_byte() {
     sitting.host.api.gate("never").reached().await;
     let result = sitting.interrupt(&[OK, &marker(), RESULT]).await;
     assert_eq!(result.num_turns, 2, "the prompt and the marker");
-    sitting.host.api.wait_for("the engine to hang up", |requests| requests[0].client_left()).await;
-    let told = sitting.goes_on().await;
-    assert!(told.contains("first") && told.contains(INTERRUPTED), "{told}");
+    sitting
+        .host
+        .api
+        .wait_for("the engine to close the connection", |requests| requests[0].client_left())
+        .await;
+    let next_request = sitting.continue_session().await;
+    assert!(next_request.contains("first") && next_request.contains(INTERRUPTED), "{next_request}");
 }
 
 #[tokio::test]
@@ -177,13 +181,13 @@ async fn in_the_middle_of_text() {
     assert_eq!(story[from + 1..from + 3], events);
     let end = serde_json::to_value(&sitting.host.seen[from + 2]).unwrap();
     assert_eq!(end["abandoned_blocks"]["from_block_index"], 1, "the text counts");
-    assert!(sitting.goes_on().await.contains("One "));
+    assert!(sitting.continue_session().await.contains("One "));
 }
 
 #[tokio::test]
-async fn in_the_middle_of_a_thought_and_after_one() {
+async fn in_the_middle_of_a_thinking_block_and_after_one() {
     let thinking = reply().thinking("a long thought", "sig").text_pieces(["So"]);
-    // `message_start`, `content_block_start`, thoughts, the signature, `content_block_stop`, the text.
+    // `message_start`, `content_block_start`, the thinking, the signature, `content_block_stop`, the text.
     for (gate, until) in [
         (3, "stream_event content_block_delta thinking_delta"),
         (7, "stream_event content_block_stop"),
@@ -192,8 +196,8 @@ async fn in_the_middle_of_a_thought_and_after_one() {
         let mut sitting = Sitting::new(script(thinking), |_| {}).await;
         sitting.first(until).await;
         sitting.interrupt(&[OK, &marker(), RESULT]).await;
-        let told = sitting.goes_on().await;
-        assert!(!told.contains("thought"), "{told}");
+        let next_request = sitting.continue_session().await;
+        assert!(!next_request.contains("thought"), "{next_request}");
     }
 }
 
@@ -204,8 +208,8 @@ async fn in_the_middle_of_the_input_of_a_call() {
     let mut sitting = Sitting::new(script(half), |_| {}).await;
     sitting.first("stream_event content_block_delta input_json_delta").await;
     sitting.interrupt(&[OK, &marker(), RESULT]).await;
-    let told = sitting.goes_on().await;
-    assert!(told.contains("Let me.") && !told.contains("Change"), "{told}");
+    let next_request = sitting.continue_session().await;
+    assert!(next_request.contains("Let me.") && !next_request.contains("Change"), "{next_request}");
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -238,7 +242,7 @@ impl Tool for Held {
 }
 
 #[tokio::test]
-async fn while_reads_run_side_by_side() {
+async fn while_reads_run_in_parallel() {
     let calls = reply()
         .tool_use("Look", json!({"word": "it"}))
         .tool_use("Held", json!({}))
@@ -255,8 +259,11 @@ async fn while_reads_run_side_by_side() {
         sitting.interrupt(&[OK, &stopped(), &stopped(), &stopped(), &tools_marker(), RESULT]).await;
     assert!(is_stopped.load(Ordering::SeqCst), "a tool outlived its result");
     assert_eq!(result.num_turns, 6, "the prompt, four results and the marker");
-    let told = sitting.goes_on().await;
-    assert!(told.contains("saw it") && told.contains(INTERRUPTED_TOOLS), "{told}");
+    let next_request = sitting.continue_session().await;
+    assert!(
+        next_request.contains("saw it") && next_request.contains(INTERRUPTED_TOOLS),
+        "{next_request}"
+    );
 }
 
 #[tokio::test]
@@ -270,8 +277,8 @@ async fn while_the_host_is_asked() {
     let result = sitting
         .interrupt(&["control_cancel_request", OK, &stopped(), &tools_marker(), RESULT])
         .await;
-    assert_eq!(result.permission_denials.len(), 0, "nobody denied it");
-    sitting.goes_on().await;
+    assert_eq!(result.permission_denials.len(), 0, "the call was not denied");
+    sitting.continue_session().await;
 }
 
 #[tokio::test]
@@ -286,7 +293,7 @@ async fn a_late_answer_to_a_withdrawn_question_changes_nothing() {
     sitting.host.respond(question.request_id.unwrap(), Ok(json!({"behavior": "allow"}))).await;
     sitting.host.result().await;
     assert!(!sitting.host.story().iter().any(|line| line.contains("changed it")));
-    sitting.goes_on().await;
+    sitting.continue_session().await;
 }
 
 #[tokio::test]
@@ -300,24 +307,24 @@ async fn while_a_callback_hook_runs() {
         }
         let withdrawn = "control_cancel_request";
         sitting.interrupt(&[withdrawn, OK, &stopped(), &tools_marker(), RESULT]).await;
-        sitting.goes_on().await;
+        sitting.continue_session().await;
     }
-    // Nothing is said yet, or all is said: no tool is involved.
+    // Before the model is asked, or after its answer: no tool is involved.
     let mut sitting = Sitting::with_hook(script(reply().text("x")), "UserPromptSubmit").await;
     sitting.first("control_request hook_callback").await;
     let frames = ["control_cancel_request", OK, "system init", &marker(), RESULT];
     sitting.interrupt(&frames).await;
     assert_eq!(sitting.host.api.requests().len(), 0, "the model was not asked");
-    sitting.goes_on().await;
+    sitting.continue_session().await;
 
     let mut sitting = Sitting::with_hook(script(reply().text("All said.")), "Stop").await;
     sitting.first("control_request hook_callback").await;
     sitting.interrupt(&["control_cancel_request", OK, &marker(), RESULT]).await;
-    assert!(sitting.goes_on().await.contains("All said."));
+    assert!(sitting.continue_session().await.contains("All said."));
 }
 
 #[tokio::test]
-async fn while_a_command_hook_runs_it_and_its_children_go() {
+async fn while_a_command_hook_runs_which_ends_with_its_children() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let command = format!("sleep 600 & echo $$ $! > {0}.new; mv {0}.new {0}; wait", pids.display());
@@ -335,7 +342,7 @@ async fn while_a_command_hook_runs_it_and_its_children_go() {
     sitting.host.connection.from_engine.try_recv().unwrap_err();
 }
 
-/// Whether a process has ended; one that nobody has waited for yet counts.
+/// Whether a process has ended; a zombie counts as ended.
 fn is_gone(pid: &str) -> bool {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.rsplit(')').next().unwrap().trim_start().starts_with('Z'),
@@ -355,13 +362,13 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn while_a_retry_is_awaited() {
+async fn while_the_engine_waits_to_retry() {
     let busy = reply().status(Status::new(529).retry_after(50));
     let mut sitting = Sitting::new(script(busy), |_| {}).await;
     sitting.first("system api_retry").await;
     sitting.interrupt(&[OK, &marker(), RESULT]).await;
     assert_eq!(sitting.host.api.requests().len(), 1, "the retry was not waited for");
-    sitting.goes_on().await;
+    sitting.continue_session().await;
 }
 
 fn delegating(sub: Reply) -> Script {
@@ -386,7 +393,7 @@ async fn in_a_subagent_that_answers_runs_a_tool_or_asks() {
         sitting.host.interrupt().await;
         sitting.host.result().await;
         let story: Vec<_> = sitting.host.seen[n_seen..].iter().map(line).collect();
-        // What the subagent still says is its own affair; what the main conversation says is not.
+        // Only the frames of the main conversation matter here.
         let main: Vec<_> = story
             .iter()
             .filter(|line| !line.contains("of subagent") && !line.starts_with("stream_event"))
@@ -398,9 +405,9 @@ async fn in_a_subagent_that_answers_runs_a_tool_or_asks() {
         let at_result = story.iter().position(|line| *line == stopped()).unwrap();
         assert!(
             !story[at_result..].iter().any(|line| line.contains("of subagent")),
-            "a subagent spoke after its call was answered: {story:?}"
+            "a frame of a subagent came after the result of its call: {story:?}"
         );
-        sitting.goes_on().await;
+        sitting.continue_session().await;
     }
 }
 
@@ -425,14 +432,14 @@ async fn while_a_prompt_is_queued_which_then_runs() {
     let (mut sitting, answer) = queued(None).await;
     assert_eq!(answer, json!({"still_queued": ["u-2"]}));
     assert_eq!(sitting.host.result().await.result.as_deref(), Some("Here again."));
-    sitting.goes_on().await;
+    sitting.continue_session().await;
 }
 
 #[tokio::test]
 async fn while_a_prompt_is_queued_which_is_dropped_too() {
     let (sitting, answer) = queued(Some(true)).await;
     assert_eq!(answer, json!({"still_queued": [], "cancelled": ["u-2"]}));
-    assert!(!sitting.goes_on().await.contains("at once"));
+    assert!(!sitting.continue_session().await.contains("at once"));
 }
 
 #[tokio::test]
@@ -444,18 +451,21 @@ async fn with_nothing_running() {
     assert_eq!(sitting.host.result().await.result.as_deref(), Some("Yes."));
     sitting.host.interrupt().await;
     sitting.host.until(OK).await;
-    assert!(!sitting.goes_on().await.contains(INTERRUPTED), "there was nothing to interrupt");
+    assert!(
+        !sitting.continue_session().await.contains(INTERRUPTED),
+        "there was nothing to interrupt"
+    );
 }
 
 #[tokio::test]
-async fn what_the_api_refuses_is_not_sent_for_ever() {
+async fn content_that_the_api_refuses_is_removed_from_the_conversation() {
     let refused = || reply().status(Status::new(400).message("image exceeds 5 MB"));
-    // A prompt that the API refuses is gone, here and in the file.
+    // A prompt that the API refuses is removed, here and in the file.
     let mut sitting = Sitting::new(script(refused()), |_| {}).await;
     sitting.host.prompt("first").await;
     assert!(sitting.host.result().await.is_error);
-    assert!(!sitting.goes_on().await.contains("first"));
-    // So is what is in a result; its call stays answered.
+    assert!(!sitting.continue_session().await.contains("first"));
+    // So is the content of a result; its call still has a result.
     let script = Script::new()
         .rule(when().prompt_contains("again"), reply().text("Here again."))
         .rule(when().tool_result_contains("saw it"), refused())
@@ -463,12 +473,15 @@ async fn what_the_api_refuses_is_not_sent_for_ever() {
     let mut sitting = Sitting::new(script, |_| {}).await;
     sitting.host.prompt("first").await;
     assert!(sitting.host.result().await.is_error);
-    let told = sitting.goes_on().await;
-    assert!(told.contains("The result is left out") && !told.contains("saw it"), "{told}");
+    let next_request = sitting.continue_session().await;
+    assert!(
+        next_request.contains("The result is left out") && !next_request.contains("saw it"),
+        "{next_request}"
+    );
 }
 
 #[tokio::test]
-async fn a_refusal_names_what_was_refused_and_is_not_resumed() {
+async fn a_refused_answer_is_reported_and_not_part_of_a_resumed_session() {
     let details = json!({"type": "refusal", "category": "bio", "explanation": "Not that."});
     let no = reply().text("I will not.").stop_reason("refusal").stop_details(details);
     let mut sitting = Sitting::new(script(no), |_| {}).await;
@@ -485,15 +498,15 @@ async fn a_refusal_names_what_was_refused_and_is_not_resumed() {
     assert_eq!(frames[notice]["level"], "notice");
     let nudge = &frames[notice + 1];
     assert_eq!((&nudge["isSynthetic"], &nudge["refused_message_id"]), (&json!(true), ids[0]));
-    let told = at("model_refusal_no_fallback");
-    let frame = &frames[told];
+    let refusal = at("model_refusal_no_fallback");
+    let frame = &frames[refusal];
     assert_eq!(frame["api_refusal_category"], "bio");
     assert_eq!(frame["api_refusal_explanation"], "Not that.");
     assert!(frame["refused_user_message_uuid"].is_string(), "{frame}");
     assert_eq!(frame.get("request_id"), Some(&Value::Null), "{frame}");
-    assert_eq!(frames[told + 1]["refused_message_id"], *ids[1]);
-    // Here and in the file it is as if the model had never said it.
-    let said = sitting.goes_on().await;
+    assert_eq!(frames[refusal + 1]["refused_message_id"], *ids[1]);
+    // Neither the conversation nor the file contains the refused answer.
+    let said = sitting.continue_session().await;
     assert!(!said.contains("I will not") && said.contains("first"), "{said}");
 }
 
@@ -505,8 +518,8 @@ async fn twice() {
     sitting.host.interrupt().await;
     sitting.host.interrupt().await;
     sitting.host.result().await;
-    let told = sitting.goes_on().await;
-    assert_eq!(told.matches(INTERRUPTED).count(), 1, "{told}");
+    let next_request = sitting.continue_session().await;
+    assert_eq!(next_request.matches(INTERRUPTED).count(), 1, "{next_request}");
 }
 
 #[tokio::test]
@@ -526,5 +539,5 @@ async fn by_a_host_that_denies_and_stops() {
     assert_eq!(*rest.last().unwrap(), RESULT);
     assert_eq!(*rest[rest.len() - 2], tools_marker());
     assert_eq!(result.permission_denials.len(), 1);
-    sitting.goes_on().await;
+    sitting.continue_session().await;
 }

@@ -1,4 +1,4 @@
-//! Models that stand in for others, budgets that subagents share, signs of life, and why there is no answer.
+//! Fallback models, budgets that subagents share, heartbeats, and the reasons for a missing answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::host::TestHost;
 
-/// Seen to fail before: the model that was overloaded once was never asked again in the session.
+/// Seen to fail if a model that was overloaded once is never asked again in the session.
 #[tokio::test]
 async fn the_first_model_is_asked_again_at_the_next_prompt() {
     let script = Script::new()
@@ -32,7 +32,7 @@ async fn the_first_model_is_asked_again_at_the_next_prompt() {
     }
 }
 
-/// Seen to fail with a counter of its own for every turn, which the tool that makes subagents does not have.
+/// Seen to fail if every turn has a new counter, which the tool that starts subagents does not share.
 #[tokio::test]
 async fn the_token_limit_holds_for_a_turn_with_all_its_subagents() {
     let task =
@@ -49,7 +49,7 @@ async fn the_token_limit_holds_for_a_turn_with_all_its_subagents() {
             .rule(when().turn(0), delegate)
             .rule(when(), reply().text("Done.").usage(Usage::tokens(300, 100)))
     };
-    // 400 of the conversation itself, 800 of the subagent, and 400 more that nobody pays for.
+    // 400 tokens of the conversation itself, 800 of the subagent, and 400 more for the last request.
     for (limit, n_requests) in [(700, 2), (1_200, 3), (10_000, 4)] {
         let mut host = TestHost::with(script(), |options| options.max_tokens = Some(limit)).await;
         host.prompt("delegate").await;
@@ -63,7 +63,7 @@ async fn the_token_limit_holds_for_a_turn_with_all_its_subagents() {
 
 /// Mutant: `over_limit` is asked only after a response.
 #[tokio::test]
-async fn a_budget_that_an_earlier_prompt_used_up_pays_for_nothing_more() {
+async fn with_a_budget_that_an_earlier_prompt_used_up_the_model_is_not_asked() {
     let spend = reply().model("claude-opus-4-5").text("Here.").usage(Usage::tokens(900, 100));
     let script = Script::new().rule(when(), spend);
     let mut host =
@@ -77,7 +77,7 @@ async fn a_budget_that_an_earlier_prompt_used_up_pays_for_nothing_more() {
 
 /// Mutant: `progress::tell` left out of the call.
 #[tokio::test]
-async fn a_tool_that_works_for_long_gives_signs_of_life_and_none_after_its_end() {
+async fn a_long_running_tool_sends_heartbeats_and_none_after_its_end() {
     let script = Script::new().rule(when(), reply().tool_use("Hang", json!({"word": "on"})));
     let mut host = TestHost::with(script, |options| {
         options.env.variables.insert("OSTLER_HEARTBEAT_MS".to_owned(), "500".to_owned());
@@ -85,11 +85,13 @@ async fn a_tool_that_works_for_long_gives_signs_of_life_and_none_after_its_end()
     .await;
     host.prompt("go").await;
     for (n, seconds) in [(0, 0.5), (1, 1.0)] {
-        let ToHost::ToolProgress(told) = host.until("tool_progress").await else { unreachable!() };
-        let call = told.parent_tool_use_id.clone().unwrap();
-        assert_eq!(told.tool_use_id.as_str(), format!("{call}-heartbeat-{n}"));
-        assert_eq!((told.tool_name.as_str(), told.heartbeat), ("Hang", Some(true)));
-        assert!((told.elapsed_time_seconds.get() - seconds).abs() < 1e-9);
+        let ToHost::ToolProgress(progress) = host.until("tool_progress").await else {
+            unreachable!()
+        };
+        let call = progress.parent_tool_use_id.clone().unwrap();
+        assert_eq!(progress.tool_use_id.as_str(), format!("{call}-heartbeat-{n}"));
+        assert_eq!((progress.tool_name.as_str(), progress.heartbeat), ("Hang", Some(true)));
+        assert!((progress.elapsed_time_seconds.get() - seconds).abs() < 1e-9);
     }
     host.interrupt().await;
     host.result().await;
@@ -99,9 +101,9 @@ async fn a_tool_that_works_for_long_gives_signs_of_life_and_none_after_its_end()
     assert!(last < result, "{:#?}", host.story());
 }
 
-/// Seen to fail before: it only said that there is none.
+/// Seen to fail if the error only says that there is no answer.
 #[tokio::test]
-async fn an_answer_that_never_came_says_what_was_wrong() {
+async fn a_missing_structured_answer_is_reported_with_the_reason() {
     let schema = json!({"type": "object", "properties": {"verdict": {"type": "object",
         "properties": {"kind": {"type": "string"}}}}, "required": ["verdict"]});
     let wrong = reply().tool_use("StructuredOutput", json!({"verdict": {"kind": 5}}));
@@ -119,9 +121,9 @@ async fn an_answer_that_never_came_says_what_was_wrong() {
     }
 }
 
-/// Seen to fail before: only the model read that the answer could not be used.
+/// Seen to fail if only the model reads that the answer is invalid.
 #[tokio::test]
-async fn a_permission_answer_that_cannot_be_used_is_reported_to_the_host() {
+async fn an_invalid_permission_answer_is_reported_to_the_host() {
     for answer in [Ok(json!({"behavior": "deny"})), Err("callback failed".to_owned())] {
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("Change", json!({"word": "x"})))
@@ -130,16 +132,16 @@ async fn a_permission_answer_that_cannot_be_used_is_reported_to_the_host() {
         host.answer = Some(answer);
         host.prompt("change").await;
         host.result().await;
-        let told = host.seen.iter().find_map(|frame| match frame {
-            ToHost::System(System::Informational(told)) => Some(told),
+        let notice = host.seen.iter().find_map(|frame| match frame {
+            ToHost::System(System::Informational(notice)) => Some(notice),
             _ => None,
         });
-        let told = told.unwrap();
-        assert_eq!(told.tag.as_deref(), Some("permission_request_failed"));
+        let notice = notice.unwrap();
+        assert_eq!(notice.tag.as_deref(), Some("permission_request_failed"));
         assert!(
-            told.content.starts_with("The permission request for Change (toolu"),
+            notice.content.starts_with("The permission request for Change (toolu"),
             "{}",
-            told.content
+            notice.content
         );
     }
 }

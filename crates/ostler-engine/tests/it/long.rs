@@ -12,16 +12,17 @@ use serde_json::json;
 
 use crate::host::TestHost;
 
-/// Rounds in a usual run.
+/// Rounds in a normal run.
 const ROUNDS: u64 = 4000;
 /// Enough for a handful of futures, not for one frame per round.
 const STACK: usize = 512 * 1024;
 
-/// Makes the process run one turn of so many rounds, and tell how much memory it took.
+/// With this variable, the process runs one turn of this many rounds and prints its peak memory.
 const CHILD: &str = "OSTLER_LONG_ROUNDS";
 const NAME: &str = "long::thousands_of_rounds_on_a_small_stack_and_in_little_memory";
 
-/// Calls a tool so many times, and then says so. Answers in the process: over HTTP the test would take minutes.
+/// A model that calls a tool a number of times, then answers with text. It runs in the process: over HTTP the test
+/// would take minutes.
 struct Busy {
     rounds: u64,
     n_asked: AtomicU64,
@@ -51,7 +52,7 @@ impl Model for Busy {
     }
 }
 
-/// Runs one turn; the frames are looked at and forgotten.
+/// Runs one turn; the frames are checked and dropped.
 async fn turn(rounds: u64) {
     let api = ScriptedApi::start(Script::new()).await;
     let mut options = TestHost::options(&api);
@@ -78,7 +79,7 @@ fn on_small_stack(rounds: u64) {
     thread.join().unwrap();
 }
 
-/// The most memory that a process of its own needed for so many rounds, in KiB.
+/// The peak memory of a separate process for this many rounds, in KiB.
 fn memory_for(rounds: u64) -> u64 {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])
@@ -96,7 +97,7 @@ fn thousands_of_rounds_on_a_small_stack_and_in_little_memory() {
     if let Some(rounds) = std::env::var(CHILD).ok().and_then(|rounds| rounds.parse().ok()) {
         on_small_stack(rounds);
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        // The test runner keeps standard output to itself.
+        // The test runner captures `println!`.
         use std::io::Write;
         writeln!(std::io::stderr(), "{status}").unwrap();
         return;

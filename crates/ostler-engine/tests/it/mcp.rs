@@ -1,4 +1,4 @@
-//! MCP servers: what their configuration, the rules and the settings say about them, in whole sessions.
+//! MCP servers in whole sessions: their configuration, permission rules and settings.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::host::TestHost;
 
-/// A server with a tool that changes something and one that says it only reads.
+/// A server with a tool that changes something and one that claims to only read.
 struct Calc;
 
 impl Connector for Calc {
@@ -86,7 +86,7 @@ fn offered(host: &TestHost) -> Vec<String> {
     host.api.requests()[0].tool_names().into_iter().map(str::to_owned).collect()
 }
 
-/// What became of the call, and whether anybody was asked. The host says yes.
+/// How the call ended, and whether the host was asked. The host allows it.
 async fn fate(host: TestHost) -> (&'static str, TestHost) {
     let mut host = host.answering(json!({"behavior": "allow"}));
     host.prompt("go").await;
@@ -109,13 +109,14 @@ const MODES: [PermissionMode; 5] = [
     PermissionMode::BypassPermissions,
 ];
 
-// Mutant: `mcp::policy::of` that is always `Unset`; `judge` that looks at it after bypassPermissions or the allow rules.
+// Mutant: `mcp::policy::of` that is always `Unset`; `judge` that looks at it after bypassPermissions or the allow
+// rules.
 #[tokio::test]
 async fn the_policy_of_a_server_for_its_tool_holds_in_every_mode() {
     let rows = [
         ("always_deny", ["refused", "refused", "refused", "refused", "refused"]),
         ("always_ask", ["asks", "asks", "asks", "refused", "asks"]),
-        // In plan mode a tool that changes something is refused all the same.
+        // In plan mode a tool that changes something is still refused.
         ("always_allow", ["runs", "runs", "refused", "runs", "runs"]),
     ];
     for (word, expected) in rows {
@@ -182,7 +183,7 @@ async fn tools_of_servers_that_are_denied_are_not_offered_listed_or_run() {
 
 // Mutant: `connect` that does not look at the lists.
 #[tokio::test]
-async fn a_server_that_settings_deny_is_not_connected_however_it_comes() {
+async fn a_server_that_settings_deny_is_not_connected_however_it_is_added() {
     let denied = || serde_json::from_value::<Vec<_>>(json!([{"serverCommand": ["evil"]}])).unwrap();
     let evil = || config(json!({"command": "evil"}));
     let mut host = calling("mcp__calc__add", |options| {
@@ -193,13 +194,13 @@ async fn a_server_that_settings_deny_is_not_connected_however_it_comes() {
     .await;
     let set = McpSetServers { servers: [("late".to_owned(), evil())].into(), ..Default::default() };
     host.ask("set", AskEngine::McpSetServers(set)).await;
-    let told = serde_json::to_value(host.until("control_response").await).unwrap();
-    assert!(told.to_string().contains("deniedMcpServers"), "{told}");
+    let response = serde_json::to_value(host.until("control_response").await).unwrap();
+    assert!(response.to_string().contains("deniedMcpServers"), "{response}");
     let reconnect =
         serde_json::from_value(json!({"subtype": "mcp_reconnect", "serverName": "calc"}));
     host.ask("again", reconnect.unwrap()).await;
-    let told = serde_json::to_value(host.until("control_response").await).unwrap();
-    assert!(told.to_string().contains("deniedMcpServers"), "{told}");
+    let response = serde_json::to_value(host.until("control_response").await).unwrap();
+    assert!(response.to_string().contains("deniedMcpServers"), "{response}");
     let (fate, host) = fate(host).await;
     assert_eq!(fate, "refused");
     let offered = offered(&host);

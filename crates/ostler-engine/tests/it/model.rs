@@ -1,4 +1,4 @@
-//! The model client against the scripted API: one test per way in which a call can go.
+//! The model client against the scripted API: one test per way in which a request can end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use ostler_proto::api::{Accumulator, ContentBlock, Folded, Message, Role};
 use ostler_testkit::{Action, Disorder, Reply, Rule, Script, ScriptedApi, Status, reply, when};
 use serde_json::Value;
 
-/// A client that waits for nobody: what is waited for shows in the events.
+/// A client that retries without delay: the delays are in its events.
 pub(crate) fn client(base_url: String, change: impl FnOnce(&mut ApiConfig)) -> ApiModel {
     let mut config = ApiConfig::new(base_url, Credential::Key("secret".into()), "first");
     config.retry.first_delay = Duration::from_millis(1);
@@ -27,7 +27,7 @@ pub(crate) fn request() -> Request {
     Request::new("first", vec![said])
 }
 
-/// What the client makes of it, one line per retry, block, end and error.
+/// The client's events, one line per retry, block, end and error.
 pub(crate) async fn ask(model: &ApiModel, request: Request) -> Vec<String> {
     let mut response = Accumulator::default();
     let mut story = Vec::new();
@@ -76,14 +76,14 @@ async fn check(bad: Reply, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_good_answer_is_handed_on() {
+async fn a_good_answer_is_passed_on() {
     check(reply().text("at once").chunk_bytes(3), &["at once", "end"]).await;
     check(reply().text("a").text("b").ping_between_events(), &["a", "b", "end"]).await;
     check(reply(), &["end"]).await;
 }
 
 #[tokio::test]
-async fn what_cannot_get_better_fails_at_once() {
+async fn an_error_that_a_retry_cannot_solve_fails_at_once() {
     let api_error = |code: u16| format!("API Error: {code} words");
     for (code, kind, text) in [
         (400, "unknown", api_error(400)),
@@ -105,7 +105,7 @@ async fn what_cannot_get_better_fails_at_once() {
 }
 
 #[tokio::test]
-async fn what_may_get_better_is_tried_again() {
+async fn a_temporary_error_is_retried() {
     for (code, kind) in [
         (401, "authentication_failed"),
         (408, "server_error"),
@@ -122,7 +122,7 @@ async fn what_may_get_better_is_tried_again() {
 }
 
 #[tokio::test]
-async fn retries_have_an_end() {
+async fn retries_are_limited() {
     for (code, retries, last) in [
         (401, 2, "failed authentication_failed: Invalid API key · Fix external API key"),
         (429, 10, "failed rate_limit: API Error: 429 words"),
@@ -140,7 +140,7 @@ async fn retries_have_an_end() {
 }
 
 #[tokio::test]
-async fn the_api_says_when_to_come_back() {
+async fn the_api_says_when_to_retry() {
     let delay_of = async |status: Status| {
         let api = ScriptedApi::start(once(reply().status(status))).await;
         let model = client(api.base_url(), |_| {});
@@ -166,7 +166,7 @@ async fn the_api_says_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_stream_that_fails_before_its_first_block_is_tried_again() {
+async fn a_stream_that_fails_before_its_first_block_is_retried() {
     let text = || reply().text("lost");
     let retried = ["retry 1/10 - server_error", "fine", "end"];
     check(text().cut(0), &retried).await;
@@ -192,7 +192,7 @@ async fn a_stream_that_fails_before_its_first_block_is_tried_again() {
 
 #[tokio::test]
 async fn a_stream_that_fails_later_is_broken_and_the_caller_decides() {
-    // `message_start`, `content_block_start`, the pieces, `content_block_stop`, `message_delta`, `message_stop`.
+    // `message_start`, `content_block_start`, the deltas, `content_block_stop`, `message_delta`, `message_stop`.
     let text = || reply().text_pieces(["half", "way"]);
     let broken = async |bad: Reply, before: &[&str], reason: &str| {
         let api = ScriptedApi::start(Script::new().rule(when(), bad)).await;
@@ -217,7 +217,7 @@ async fn a_stream_that_fails_later_is_broken_and_the_caller_decides() {
 }
 
 #[tokio::test]
-async fn what_follows_the_end_does_not_matter() {
+async fn events_after_the_end_are_ignored() {
     check(reply().text("all").cut(99), &["all", "end"]).await;
     check(reply().text("all").interrupt(99, Action::MalformedJson), &["all", "end"]).await;
 }
@@ -232,7 +232,7 @@ async fn a_silent_api_is_asked_again() {
             config.timeouts.idle = Duration::from_millis(50);
             config.retry.max_retries = 1000;
         });
-        // A busy machine may see more than one retry, never none.
+        // On a busy machine there may be more than one retry, but at least one.
         let story = ask(&model, request()).await;
         assert_eq!(story[0], "retry 1/1000 - server_error");
         assert_eq!(story[story.len() - 2..], ["fine", "end"]);
@@ -254,13 +254,13 @@ async fn a_stream_that_falls_silent_is_broken() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_tried_again_and_then_reported() {
+async fn an_unreachable_server_is_retried_and_then_reported() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}", listener.local_addr().unwrap());
     let model = client(base_url, |config| config.retry.max_retries = 2);
     let hang_up = async {
         loop {
-            // Gone before it has answered anything.
+            // Closed before it has answered anything.
             drop(listener.accept().await.unwrap());
         }
     };
@@ -279,7 +279,7 @@ async fn a_server_that_is_not_there_is_tried_again_and_then_reported() {
 }
 
 #[tokio::test]
-async fn the_third_overload_in_a_row_brings_the_fallback_and_it_stays() {
+async fn after_the_third_overload_in_a_row_the_fallback_answers_and_stays() {
     let script = Script::new()
         .rule(when().model("first"), status(529))
         .rule(when().model("second"), reply().text("here"));
@@ -302,7 +302,7 @@ async fn the_third_overload_in_a_row_brings_the_fallback_and_it_stays() {
 }
 
 #[tokio::test]
-async fn a_fallback_that_fails_too_is_the_end() {
+async fn a_fallback_that_also_fails_ends_the_request() {
     let api = ScriptedApi::start(Script::new().rule(when(), status(529))).await;
     let model = client(api.base_url(), |config| {
         config.fallback_model = Some("second".into());
@@ -382,7 +382,7 @@ async fn headers_and_path_are_as_configured() {
 }
 
 #[tokio::test]
-async fn a_token_goes_where_tokens_go() {
+async fn a_token_is_sent_in_the_authorization_header() {
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("x"))).await;
     let model = client(api.base_url(), |config| config.credential = Credential::Token("t".into()));
     ask(&model, request()).await;
@@ -408,7 +408,7 @@ async fn a_refused_key_is_renewed_before_the_next_attempt() {
     let story = ask(&model, request()).await;
     assert_eq!(story, ["retry 1/10 401 authentication_failed", "welcome", "end"]);
     assert_eq!(asked.load(Ordering::Relaxed), 1);
-    // The fresh one goes where keys go and where tokens go.
+    // The renewed key is sent in the header for keys and in the one for tokens.
     let has_token = |number: usize| api.requests()[number].headers.contains_key("authorization");
     assert_eq!([has_token(0), has_token(1)], [false, true]);
 }
@@ -420,11 +420,11 @@ async fn a_redirect_is_not_followed() {
     let api = ScriptedApi::start(Script::new().rule(when(), reply().status(moved))).await;
     let story = ask(&client(api.base_url(), |_| {}), request()).await;
     assert!(story[0].contains("ANTHROPIC_BASE_URL"), "{story:?}");
-    assert!(elsewhere.all_requests().is_empty(), "the key stays here");
+    assert!(elsewhere.all_requests().is_empty(), "the key is not sent elsewhere");
 }
 
 #[tokio::test]
-async fn each_model_is_asked_in_its_own_way() {
+async fn the_fields_of_a_request_depend_on_the_model() {
     let script = Script::new()
         .rule(when().model("claude-opus-5-5"), status(529))
         .rule(when(), reply().text("x"));
@@ -464,7 +464,7 @@ async fn the_recorded_requests_of_a_conversation_have_a_stable_prefix() {
     assert_stable_prefix(&bodies);
 }
 
-/// Asserts that each request begins with the bytes of the one before, cache marks aside.
+/// Asserts that each request begins with the bytes of the one before, apart from cache markers.
 pub(crate) fn assert_stable_prefix(bodies: &[Value]) {
     let stripped: Vec<String> = bodies.iter().map(|body| without_marks(body).to_string()).collect();
     for pair in stripped.windows(2) {
@@ -473,7 +473,7 @@ pub(crate) fn assert_stable_prefix(bodies: &[Value]) {
     }
 }
 
-/// A request body without its cache marks.
+/// A request body without its cache markers.
 fn without_marks(body: &Value) -> Value {
     match body {
         Value::Object(fields) => {
@@ -486,7 +486,7 @@ fn without_marks(body: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_prompt_that_is_too_long_is_an_error_of_its_own() {
+async fn a_prompt_that_is_too_long_is_a_separate_error() {
     let long = reply().status(Status::new(400).message("prompt is too long: 9 > 8"));
     let api = ScriptedApi::start(once(long)).await;
     let mut events = client(api.base_url(), |_| {}).respond(request());

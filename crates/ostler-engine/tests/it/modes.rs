@@ -1,5 +1,5 @@
-//! The permission modes table, in whole sessions: what runs without approval, what is asked about, what is denied and how the
-//! host hears of it.
+//! The table of permission modes, in whole sessions: what runs without approval, what is asked about, what is denied
+//! and what the host receives.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
@@ -121,14 +121,14 @@ impl Room {
     }
 }
 
-/// All calls in one response; then an end.
+/// All calls in one response; then a final answer.
 pub(crate) fn calling(calls: impl IntoIterator<Item = (&'static str, Value)>) -> Script {
     let all =
         calls.into_iter().fold(reply(), |reply: Reply, (tool, input)| reply.tool_use(tool, input));
     Script::new().rule(when().has_tool_result(true), reply().text("Done.")).rule(when(), all)
 }
 
-/// What became of each call: `runs`, `asks` (and runs, for the host says yes), `denied`.
+/// How each call ended: `runs`, `asks` (and runs, because the host allows it), `denied`.
 pub(crate) fn fates(host: &TestHost, result: &TurnResult) -> Vec<&'static str> {
     let mut calls = Vec::new();
     let mut fates: BTreeMap<String, &'static str> = BTreeMap::new();
@@ -240,37 +240,37 @@ async fn rules_that_narrow_hold_in_every_mode() {
 }
 
 #[tokio::test]
-async fn a_denial_without_a_question_is_reported_with_its_reason() {
+async fn a_denial_without_asking_is_reported_with_its_reason() {
     let room = Room::new();
     let calls = [("Bash", json!({"command": "rm x"})), ("Write", json!({"file_path": "a"}))];
     let mut host = room.host(calling(calls), PermissionMode::Plan, &["deny Bash(rm:*)"]).await;
     host.prompt("go").await;
     host.result().await;
-    let told: Vec<_> = host
+    let denials: Vec<_> = host
         .seen
         .iter()
         .filter(|frame| matches!(frame, ToHost::System(System::PermissionDenied(_))))
         .map(|frame| serde_json::to_value(frame).unwrap())
         .collect();
-    assert_eq!(told.len(), 2);
+    assert_eq!(denials.len(), 2);
     assert_eq!(
-        (&told[0]["tool_name"], &told[0]["decision_reason_type"]),
+        (&denials[0]["tool_name"], &denials[0]["decision_reason_type"]),
         (&json!("Bash"), &json!("rule"))
     );
-    assert_eq!(told[0]["message"], "deny rule Bash(rm:*) from local settings forbids it");
-    assert_eq!(told[0]["decision_reason"], told[0]["message"]);
-    assert_eq!(told[1]["decision_reason_type"], "mode");
-    assert!(told[1]["message"].as_str().unwrap().starts_with("plan mode changes nothing"));
-    assert!(told[0].get("agent_id").is_none());
-    // Before the result of the call, and in the words that the model reads.
+    assert_eq!(denials[0]["message"], "deny rule Bash(rm:*) from local settings forbids it");
+    assert_eq!(denials[0]["decision_reason"], denials[0]["message"]);
+    assert_eq!(denials[1]["decision_reason_type"], "mode");
+    assert!(denials[1]["message"].as_str().unwrap().starts_with("plan mode changes nothing"));
+    assert!(denials[0].get("agent_id").is_none());
+    // Before the result of the call, and with the text that the model reads.
     let story = host.story();
     let at = story.iter().position(|line| line == "system permission_denied").unwrap();
-    let words = format!("user: failed: {}", told[0]["message"].as_str().unwrap());
+    let words = format!("user: failed: {}", denials[0]["message"].as_str().unwrap());
     assert_eq!(story.iter().skip(at).find(|line| line.starts_with("user:")), Some(&words));
 }
 
 #[tokio::test]
-async fn a_subagent_is_denied_what_its_parent_is_and_says_who_it_is() {
+async fn a_subagent_is_denied_what_its_parent_is_denied_and_the_frame_has_its_id() {
     let room = Room::new();
     let task = json!({"description": "try", "prompt": "sub: try"});
     let script = Script::new()
@@ -288,7 +288,7 @@ async fn a_subagent_is_denied_what_its_parent_is_and_says_who_it_is() {
 }
 
 #[tokio::test]
-async fn a_question_of_a_subagent_says_who_asks() {
+async fn a_question_of_a_subagent_has_its_id() {
     let room = Room::new();
     let task = json!({"description": "try", "prompt": "sub: try"});
     let call = |file: &str| reply().tool_use("Write", json!({"file_path": room.path(file)}));
@@ -358,7 +358,7 @@ async fn changed(room: &Room, input: Value, update: Value) -> (TestHost, Vec<&'s
 }
 
 #[tokio::test]
-async fn what_comes_with_a_yes_holds_for_the_rest_of_the_session() {
+async fn permission_updates_of_an_answer_hold_for_the_rest_of_the_session() {
     let room = Room::new();
     let here = json!({"file_path": "a"});
     let there = json!({"file_path": room.path("other/a")});
@@ -382,7 +382,7 @@ async fn what_comes_with_a_yes_holds_for_the_rest_of_the_session() {
     let at = |line: &str| story.iter().position(|seen| seen == line).unwrap();
     assert!(
         at("system status") < at("user: = ran"),
-        "the host hears of the mode before the tool runs"
+        "the host receives the mode before the tool runs"
     );
 
     // Outside the working directories the mode alone is not enough, nor is the directory.
@@ -394,7 +394,7 @@ async fn what_comes_with_a_yes_holds_for_the_rest_of_the_session() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_not_understood_is_left_out_and_reported() {
+async fn an_invalid_permission_update_is_left_out_and_reported() {
     let room = Room::new();
     let junk = json!({"type": "setMode", "mode": "junk", "destination": "session"});
     let (host, fates) = changed(&room, json!({"file_path": "a"}), junk).await;
@@ -410,7 +410,7 @@ async fn set_mode(host: &mut TestHost, mode: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_mode_can_be_changed_between_calls_and_only_to_one_that_is_there() {
+async fn the_mode_can_be_changed_between_calls_and_only_to_an_available_one() {
     let room = Room::new();
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("Done."))
@@ -440,7 +440,7 @@ async fn the_mode_can_be_changed_between_calls_and_only_to_one_that_is_there() {
 }
 
 #[tokio::test]
-async fn a_hook_that_wants_to_ask_is_heard_under_bypass() {
+async fn a_hook_that_answers_ask_counts_under_bypass() {
     let room = Room::new();
     let output =
         r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask"}}"#;
@@ -458,7 +458,7 @@ async fn a_hook_that_wants_to_ask_is_heard_under_bypass() {
 }
 
 #[tokio::test]
-async fn questions_are_counted_and_so_are_those_that_were_spared() {
+async fn asked_and_avoided_permission_questions_are_counted() {
     let counted = async |mode: PermissionMode, rules: &[&str], command: &'static str| {
         let script = calling([("Bash", json!({"command": command}))]);
         let mut host = Room::new().host(script, mode, rules).await;
@@ -471,5 +471,5 @@ async fn questions_are_counted_and_so_are_those_that_were_spared() {
     assert_eq!(counted(usual.clone(), &[], "make").await, some(1, 0));
     assert_eq!(counted(bypass.clone(), &[], "make").await, some(0, 1));
     assert_eq!(counted(usual, &["allow Bash(make:*)"], "make").await, some(0, 1));
-    assert_eq!(counted(bypass, &[], "ls").await, None, "nobody would have been asked");
+    assert_eq!(counted(bypass, &[], "ls").await, None, "the user would not have been asked");
 }

@@ -1,5 +1,5 @@
-//! Calls no careful model makes: equal ids, a thousand of them, arguments that are no JSON. The conversation stays
-//! valid (the scripted API refuses anything else) and the turn ends.
+//! Unusual calls of a model: equal ids, a thousand calls, arguments that are not JSON. The conversation stays valid
+//! (the scripted API refuses anything else) and the turn ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ fn look(id: &str) -> Block {
     ToolUse::new("Look", json!({"word": "it"})).id(id).into()
 }
 
-/// Runs two prompts: the first gets this reply, and both must end well.
+/// Runs two prompts: the first gets this reply, and both must succeed.
 async fn survives(odd: Reply) -> TestHost {
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("Looked."))
@@ -43,7 +43,7 @@ fn n_results(host: &TestHost) -> usize {
 
 // Mutant: ids are taken as the model wrote them.
 #[tokio::test]
-async fn calls_with_one_id_each_have_a_result() {
+async fn calls_with_the_same_id_each_have_a_result() {
     let host = survives(reply().block(look("same")).block(look("same")).block(look("same"))).await;
     assert_eq!(n_results(&host), 3, "{:#?}", host.story());
     host.api.finish();
@@ -74,9 +74,13 @@ async fn a_thousand_calls_and_arguments_of_any_kind_end_in_a_valid_conversation(
         let call = ToolUse::new("Look", json!({})).raw_input(input);
         let unknown = json!({"type": "never_seen", "payload": {"a": [1, 2]}});
         let host = survives(reply().block(Block::Raw { block: unknown }).block(call.into())).await;
-        let told = host.story().into_iter().find(|line| line.starts_with("user: failed"));
-        let told = told.unwrap_or_else(|| panic!("{input:.40}: {:#?}", host.story()));
-        assert!(told.len() < 4_000, "{} bytes of broken arguments are shown again", told.len());
+        let failure = host.story().into_iter().find(|line| line.starts_with("user: failed"));
+        let failure = failure.unwrap_or_else(|| panic!("{input:.40}: {:#?}", host.story()));
+        assert!(
+            failure.len() < 4_000,
+            "{} bytes of malformed arguments are repeated",
+            failure.len()
+        );
         host.api.finish();
     }
 }
@@ -109,7 +113,7 @@ impl Tool for Crowd {
 
 // Mutant: calls that only look all start at once.
 #[tokio::test]
-async fn calls_that_only_look_run_side_by_side_up_to_a_limit() {
+async fn calls_that_only_read_run_in_parallel_up_to_a_limit() {
     let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let many = (0..100).fold(reply(), |many, _| many.tool_use("Crowd", json!({})));
     let script =
@@ -119,6 +123,6 @@ async fn calls_that_only_look_run_side_by_side_up_to_a_limit() {
     host.prompt("go").await;
     tokio::time::timeout(HANGS, host.result()).await.expect("the turn ends");
     let most = counts.1.load(Ordering::SeqCst);
-    assert_eq!(most, MAX_PARALLEL_CALLS, "so many ran at the same time");
+    assert_eq!(most, MAX_PARALLEL_CALLS, "calls that ran at the same time");
     host.api.finish();
 }

@@ -1,4 +1,4 @@
-//! A panic in code around a turn: a result in its place, and never a lost conversation or a turn without an end.
+//! A panic in code around a turn becomes a result; the conversation is not lost and the turn ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ const HANGS: Duration = Duration::from_secs(30);
 /// Where a tool panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Where {
-    /// When the driver asks whether the call may run beside others.
+    /// When the driver checks whether the call may run in parallel with others.
     FirstPrepare,
     /// When the permission is decided.
     SecondPrepare,
@@ -97,15 +97,15 @@ async fn with_panicking_tool(at: Where) -> TestHost {
 
 // Mutant: only the running of a tool is guarded against panics (`catch_unwind` around `running`), as it was.
 #[tokio::test]
-async fn a_panic_anywhere_in_a_call_is_the_result_of_the_call() {
+async fn a_panic_anywhere_in_a_call_becomes_the_result_of_the_call() {
     for at in [Where::SecondPrepare, Where::Filter, Where::Run] {
         let host = with_panicking_tool(at).await;
-        let told = host.story().into_iter().find(|line| line.starts_with("user: failed"));
-        let told = told.unwrap_or_else(|| panic!("{at:?}: {:#?}", host.story()));
-        assert!(told.contains("Panics") && told.contains("boom"), "{at:?}: {told}");
+        let failure = host.story().into_iter().find(|line| line.starts_with("user: failed"));
+        let failure = failure.unwrap_or_else(|| panic!("{at:?}: {:#?}", host.story()));
+        assert!(failure.contains("Panics") && failure.contains("boom"), "{at:?}: {failure}");
         host.api.finish();
     }
-    // The driver only wants to know whether the call may run beside others; it then runs alone.
+    // The driver only checks whether the call may run in parallel with others; it then runs alone.
     let host = with_panicking_tool(Where::FirstPrepare).await;
     assert!(host.story().contains(&"user: = ran".to_owned()), "{:#?}", host.story());
     host.api.finish();

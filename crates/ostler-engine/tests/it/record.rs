@@ -1,4 +1,4 @@
-//! Recordings as files: whole, torn, damaged, and of answers nobody heard to their end.
+//! Recordings as files: complete, truncated, damaged, and with answers that were dropped before their end.
 
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ async fn hear(model: &Arc<dyn Model>, text: &str) -> Result<Vec<ModelEvent>, Str
 }
 
 #[tokio::test]
-async fn an_answer_that_was_dropped_waits_where_it_was_left() {
+async fn a_replayed_answer_that_was_dropped_never_gets_past_that_point() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let heard: Vec<_> = recorded(&tape).respond(request("help")).take(3).collect().await;
@@ -43,11 +43,11 @@ async fn an_answer_that_was_dropped_waits_where_it_was_left() {
     for event in heard {
         assert_eq!(again.next().await, Some(event));
     }
-    assert!(poll!(again.next()).is_pending(), "whoever left then may leave now");
+    assert!(poll!(again.next()).is_pending(), "the replay waits where the recording was dropped");
 }
 
 #[tokio::test]
-async fn runs_follow_one_another_in_a_file_even_after_a_torn_line() {
+async fn a_file_can_have_several_runs_even_after_a_truncated_line() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let first = hear(&recorded(&tape), "help").await.unwrap();
@@ -81,7 +81,7 @@ async fn a_damaged_file_is_reported_with_its_line() {
     check(whole.replace("\"ostler_recording\":1", "\"ostler_recording\":2"), "cannot read it");
     check(String::new(), "is not a recording");
     let second = whole.lines().nth(1).unwrap().to_owned();
-    check(second, "does not begin as a recording does");
+    check(second, "does not begin with the header of a recording");
     check(
         whole.replacen("\"messages\":[", "\"goes_on_from\":7,\"messages\":[", 1),
         "no exchange 7",

@@ -1,4 +1,4 @@
-//! The decision table of a turn, continued: counting, limits and what is told at the end.
+//! The decision table of a turn, continued: counting, limits and the result frame.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn a_tool_runs_while_the_response_still_streams() {
     let mut host = TestHost::start(script).await;
     host.prompt("go").await;
     host.until("user: = saw it").await;
-    // The response cannot be complete: its rest waits at the gate.
+    // The response is not complete: its rest waits at the gate.
     host.api.gate("half").reached().await;
     host.api.gate("half").release();
     host.until("assistant: and so on").await;
@@ -38,7 +38,7 @@ async fn a_round_is_one_request_and_user_messages_are_counted() {
 }
 
 #[tokio::test]
-async fn budgets_are_reached_not_passed() {
+async fn a_turn_ends_when_a_budget_is_reached() {
     let script = || {
         let spend = reply()
             .model("claude-opus-4-5")
@@ -88,7 +88,7 @@ async fn a_call_that_a_limit_stops_has_a_result_that_names_the_limit() {
 }
 
 #[tokio::test]
-async fn a_stop_hook_that_wants_an_end_gets_it_as_a_success() {
+async fn a_stop_hook_that_ends_the_turn_ends_it_with_success() {
     let output = r#"{"continue": false, "decision": "block", "reason": "go on"}"#;
     let command = format!("echo '{output}'");
     let hooks = json!({"Stop": [{"hooks": [{"type": "command", "command": command}]}]});
@@ -101,7 +101,7 @@ async fn a_stop_hook_that_wants_an_end_gets_it_as_a_success() {
 }
 
 #[tokio::test]
-async fn a_result_counts_everything_subagents_included() {
+async fn a_result_counts_everything_including_subagents() {
     let task = json!({"description": "help", "prompt": "sub: help"});
     let script = Script::new()
         .rule(

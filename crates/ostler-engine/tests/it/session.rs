@@ -81,8 +81,9 @@ async fn everything_but_a_clear_yes_is_a_no() {
         host.answer = Some(answer);
         host.prompt("change").await;
         let result = host.result().await;
-        let told = host.story().into_iter().find(|line| line.starts_with("user: failed")).unwrap();
-        assert!(told.contains(expected), "{told}");
+        let failure =
+            host.story().into_iter().find(|line| line.starts_with("user: failed")).unwrap();
+        assert!(failure.contains(expected), "{failure}");
         assert!(result.result.unwrap().contains(expected));
     }
 }
@@ -92,7 +93,7 @@ async fn a_denied_call_is_listed_and_a_host_that_leaves_denies() {
     let mut host = TestHost::start(calls("Change")).await;
     host.prompt("change").await;
     host.until("control_request can_use_tool").await;
-    // Nobody can answer any more, yet the turn comes to its end.
+    // The host can no longer answer, yet the turn ends.
     host.leave();
     let result = host.result().await;
     assert_eq!(result.permission_denials[0].tool_name, "Change");
@@ -112,7 +113,7 @@ async fn a_host_can_deny_and_stop_the_turn() {
 }
 
 #[tokio::test]
-async fn the_model_reads_its_own_mistakes_and_those_of_tools() {
+async fn the_model_reads_errors_of_its_calls_and_of_tools() {
     for (tool, input, expected) in [
         ("Nothing", json!({}), "No such tool available: Nothing"),
         ("Look", json!({"wrong": 1}), "InputValidationError: Look: unknown field `wrong`"),
@@ -130,7 +131,7 @@ async fn the_model_reads_its_own_mistakes_and_those_of_tools() {
 }
 
 #[tokio::test]
-async fn an_interruption_keeps_what_was_said_and_the_conversation_continues() {
+async fn an_interruption_keeps_the_text_so_far_and_the_conversation_continues() {
     let script = Script::new()
         .rule(when().prompt_contains("first"), reply().text_pieces(["One ", "two"]).gate(3, "half"))
         .rule(when().prompt_contains("second"), reply().text("Here again."));
@@ -159,7 +160,7 @@ async fn an_interruption_keeps_what_was_said_and_the_conversation_continues() {
 }
 
 #[tokio::test]
-async fn an_interruption_stops_a_tool_and_takes_back_questions() {
+async fn an_interruption_stops_a_tool_and_cancels_questions() {
     let mut host = TestHost::start(calls("Hang")).await;
     host.prompt("hang").await;
     host.until("assistant: Hang").await;
@@ -179,7 +180,7 @@ async fn an_interruption_stops_a_tool_and_takes_back_questions() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_api_is_a_result_and_the_session_lives() {
+async fn an_error_of_the_api_is_a_result_and_the_session_continues() {
     let script = Script::new()
         .rule(when().prompt_contains("bad"), reply().status(Status::new(400).message("too bad")))
         .rule(when().prompt_contains("good"), reply().text("Fine."))
@@ -220,7 +221,7 @@ async fn partial_messages_come_in_order_and_the_block_before_its_stop() {
 }
 
 #[tokio::test]
-async fn frames_tell_when_to_which_request_and_for_which_prompt() {
+async fn frames_have_a_timestamp_the_request_id_and_the_prompts_id() {
     let mut host =
         TestHost::with(calls("Look"), |options| options.launch.output.partial_messages = true)
             .await;
@@ -235,8 +236,8 @@ async fn frames_tell_when_to_which_request_and_for_which_prompt() {
         assert!(frame["timestamp"].as_str().unwrap().ends_with('Z'), "{frame}");
     }
     assert!(said.iter().all(|frame| frame["request_id"].as_str().unwrap().starts_with("req_")));
-    assert_ne!(said[0]["request_id"], said[2]["request_id"], "another request has another name");
-    // The first frame of a turn says what is answered, the others are silent.
+    assert_ne!(said[0]["request_id"], said[2]["request_id"], "another request has another id");
+    // Only the first frame of a turn has the id of the prompt.
     let answers: Vec<&Value> = said.iter().map(|frame| &frame["user_message_uuid"]).collect();
     assert_eq!(answers, [&json!(prompt), &Value::Null, &Value::Null]);
     let events = of("stream_event");
@@ -252,7 +253,7 @@ async fn frames_tell_when_to_which_request_and_for_which_prompt() {
 }
 
 #[tokio::test]
-async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() {
+async fn queued_prompts_are_all_answered_after_the_host_left() {
     let script = Script::new()
         .rule(when().prompt_contains("one"), reply().text("First."))
         .rule(when().prompt_contains("two"), reply().text("Second."));
@@ -270,7 +271,7 @@ async fn prompts_wait_for_their_turn_and_all_are_answered_after_the_host_left() 
 }
 
 #[tokio::test]
-async fn prompts_that_wait_together_are_answered_together() {
+async fn prompts_that_wait_together_are_answered_in_one_turn() {
     let script = Script::new()
         .rule(when().prompt_contains("three"), reply().text("Two and three."))
         .rule(when().prompt_contains("one"), reply().text("First.").gate(1, "slow"));
@@ -307,7 +308,7 @@ async fn a_prompt_that_wants_no_answer_waits_for_one_that_does() {
 }
 
 #[tokio::test]
-async fn an_interruption_can_drop_what_waits() {
+async fn an_interruption_can_drop_queued_prompts() {
     let script = Script::new().rule(when(), reply().text("Slow.").gate(1, "slow"));
     let mut host = TestHost::start(script).await;
     host.prompt("one").await;
@@ -323,7 +324,7 @@ async fn an_interruption_can_drop_what_waits() {
 }
 
 #[tokio::test]
-async fn initialize_brings_the_prompt_and_the_schema_of_the_answer() {
+async fn initialize_sets_the_system_prompt_and_the_schema_of_the_answer() {
     let script = Script::new().rule(when(), reply().tool_use("StructuredOutput", json!({"n": 1})));
     let mut host = TestHost::start(script).await;
     let initialize = Initialize {
@@ -368,7 +369,7 @@ async fn the_host_can_choose_another_model_and_how_much_it_thinks() {
     assert_eq!(host.api.requests()[1].body["model"], "test-model");
 }
 
-// Seen to fail before: `opusplan` and `sonnet[1m]` were sent as written, which no API knows.
+// Seen to fail if `opusplan` and `sonnet[1m]` are sent as written: no API knows these names.
 #[tokio::test]
 async fn short_names_of_models_mean_what_the_documentation_says() {
     let mut host = TestHost::start(Script::new().rule(when(), reply().text("Yes."))).await;
@@ -425,7 +426,7 @@ async fn a_host_that_asks_receives_the_sessions_state() {
 }
 
 #[tokio::test]
-async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
+async fn control_requests_are_answered_including_unsupported_ones() {
     let mut host = TestHost::start(Script::new()).await;
     host.ask("1", AskEngine::Initialize(Box::<Initialize>::default())).await;
     host.ask("2", AskEngine::SetColor(SetColor::default())).await;
@@ -437,7 +438,7 @@ async fn control_requests_are_answered_also_those_that_mean_nothing_here() {
 }
 
 #[tokio::test]
-async fn the_limit_on_turns_is_a_result_of_its_own() {
+async fn the_limit_on_turns_has_its_own_result_subtype() {
     let script = Script::new().rule(when(), reply().tool_use("Look", json!({"word": "again"})));
     let mut host =
         TestHost::with(script, |options| options.launch.limits.max_turns = Some(2)).await;
@@ -449,7 +450,7 @@ async fn the_limit_on_turns_is_a_result_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_host_that_no_longer_reads_ends_what_runs() {
+async fn when_the_host_no_longer_reads_the_turn_is_stopped() {
     let mut host = TestHost::with(
         Script::new().rule(when(), reply().text_pieces(["One ", "two"]).stall(3)),
         |options| options.launch.output.partial_messages = true,
@@ -459,7 +460,7 @@ async fn a_host_that_no_longer_reads_ends_what_runs() {
     host.until("stream_event content_block_delta").await;
     let TestHost { api, connection, .. } = host;
     drop(connection);
-    api.wait_for("the engine to hang up", |requests| {
+    api.wait_for("the engine to close the connection", |requests| {
         requests.iter().any(|request| request.client_left())
     })
     .await;

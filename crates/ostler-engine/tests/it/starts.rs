@@ -1,4 +1,4 @@
-//! What a host says when it begins and while the session runs: callbacks, models, limits, settings, notices.
+//! What a host sends at the start and while the session runs: callbacks, models, limits, settings, notices.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn calls_once(tool: &str, input: Value) -> Script {
 
 // Mutant: `initialize` adds the callbacks to those that are there.
 #[tokio::test]
-async fn a_host_that_introduces_itself_again_has_each_callback_once() {
+async fn a_host_that_sends_initialize_again_has_each_callback_once() {
     for n_times in [1, 2, 3] {
         let mut host = TestHost::start(calls_once("Look", json!({"word": "x"}))).await;
         for _ in 0..n_times {
@@ -46,7 +46,7 @@ async fn a_host_that_introduces_itself_again_has_each_callback_once() {
     }
 }
 
-// Mutant: notices are dropped, or told with every turn.
+// Mutant: notices are dropped, or sent with every turn.
 #[tokio::test]
 async fn notices_about_the_start_are_sent_once_after_init() {
     let mut host = TestHost::with(Script::new().rule(when(), reply().text("Hi.")), |options| {
@@ -57,18 +57,18 @@ async fn notices_about_the_start_are_sent_once_after_init() {
         host.prompt("go").await;
         host.result().await;
     }
-    let told: Vec<usize> = host
+    let positions: Vec<usize> = host
         .seen
         .iter()
         .enumerate()
         .filter(|(_, frame)| match frame {
-            ToHost::System(System::Informational(told)) => told.content == "take care",
+            ToHost::System(System::Informational(notice)) => notice.content == "take care",
             _ => false,
         })
         .map(|(at, _)| at)
         .collect();
     let init = host.story().iter().position(|line| line == "system init").unwrap();
-    assert_eq!(told, [init + 1]);
+    assert_eq!(positions, [init + 1]);
 }
 
 async fn set_model(host: &mut TestHost, model: &str) -> Value {
@@ -98,8 +98,8 @@ async fn short_names_of_models_are_resolved_wherever_they_are_given() {
         [("haiku", "claude-haiku-"), ("sonnet", "claude-sonnet-"), ("opus", "claude-opus-")]
     {
         let mut host = TestHost::start(hi()).await;
-        let told = set_model(&mut host, short).await;
-        assert!(told["response"]["model"].as_str().unwrap().starts_with(full), "{told}");
+        let response = set_model(&mut host, short).await;
+        assert!(response["response"]["model"].as_str().unwrap().starts_with(full), "{response}");
         assert!(answering_model(&mut host).await.starts_with(full), "set_model {short}");
         let mut host = TestHost::start(hi()).await;
         apply(&mut host, json!({ "model": short })).await;
@@ -118,7 +118,7 @@ async fn short_names_of_models_are_resolved_wherever_they_are_given() {
 
 // Mutant: a model without a price counts as free while the turn runs. Seen: the turn then never ends.
 #[tokio::test]
-async fn a_limit_in_dollars_is_not_passed_by_a_model_without_a_price() {
+async fn a_limit_in_dollars_refuses_a_model_without_a_price() {
     let call = reply()
         .model("my-proxy-model")
         .tool_use("Look", json!({"word": "x"}))
@@ -138,7 +138,7 @@ async fn a_limit_in_dollars_is_not_passed_by_a_model_without_a_price() {
 
 // Mutant: settings are applied one by one, until one is wrong.
 #[tokio::test]
-async fn settings_that_are_wrong_in_part_change_nothing() {
+async fn settings_with_one_invalid_part_change_nothing() {
     for wrong in [
         json!({"env": {"OSTLER_TEST_APPLIED": "1"}, "model": 5}),
         json!({"model": "claude-haiku-5-5", "env": {"A": 1}}),
@@ -153,12 +153,12 @@ async fn settings_that_are_wrong_in_part_change_nothing() {
         assert_eq!(refused["subtype"], "error", "{wrong}: {refused}");
         assert_eq!(answering_model(&mut host).await, "test-model", "{wrong}");
         host.ask("s", AskEngine::GetSettings(Default::default())).await;
-        let told = serde_json::to_value(host.until("control_response").await).unwrap();
-        assert!(!told.to_string().contains("OSTLER_TEST_APPLIED"), "{told}");
+        let response = serde_json::to_value(host.until("control_response").await).unwrap();
+        assert!(!response.to_string().contains("OSTLER_TEST_APPLIED"), "{response}");
     }
 }
 
-/// What became of a command of an agent with these tools, in the mode that asks nothing.
+/// The result of a command of an agent with these tools, in `bypassPermissions`.
 async fn command_of_agent(as_leader: bool, tools: &[&str], command: &str) -> String {
     let room = Room::new();
     let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
@@ -195,7 +195,7 @@ async fn command_of_agent(as_leader: bool, tools: &[&str], command: &str) -> Str
 
 // Mutant: the content of an agent's tools is cut off (`Bash(git:*)` is `Bash`), or its leader is not limited.
 #[tokio::test]
-async fn an_agent_uses_its_tools_as_far_as_their_content_goes() {
+async fn an_agent_may_use_its_tools_only_as_their_content_allows() {
     for as_leader in [false, true] {
         for (tools, command, runs) in [
             (&["Bash(git:*)"][..], "git log", true),
@@ -227,8 +227,8 @@ async fn settings_with_a_model_that_cannot_be_used_change_nothing() {
         options.launch.limits.max_budget_usd = Some(1.0);
     })
     .await;
-    let told = apply(&mut host, json!({"env": {"MINE": "x"}, "model": "nobody-knows-it"})).await;
-    assert_eq!(told["subtype"], "error", "{told}");
+    let response = apply(&mut host, json!({"env": {"MINE": "x"}, "model": "unknown-model"})).await;
+    assert_eq!(response["subtype"], "error", "{response}");
     host.prompt("go").await;
     host.result().await;
     let sent = host.api.requests()[0].body.to_string();
@@ -253,7 +253,7 @@ async fn the_user_is_warned_of_a_session_that_is_open_elsewhere() {
     second.prompt("go").await;
     second.result().await;
     let is_warning = |frame: &ToHost| match frame {
-        ToHost::System(System::Informational(told)) => told.content.contains("--fork-session"),
+        ToHost::System(System::Informational(notice)) => notice.content.contains("--fork-session"),
         _ => false,
     };
     assert!(second.seen.iter().any(is_warning) && !first.seen.iter().any(is_warning));

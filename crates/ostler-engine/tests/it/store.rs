@@ -18,7 +18,7 @@ use ostler_proto::permission::PermissionMode;
 use ostler_proto::transcript::TranscriptLine;
 use serde_json::{Value, json};
 
-/// A configuration folder and a working directory, both gone afterwards.
+/// A configuration folder and a working directory, both removed afterwards.
 struct Disk {
     root: tempfile::TempDir,
     projects: Projects,
@@ -56,7 +56,7 @@ impl Disk {
         self.open(resume(id))
     }
 
-    /// Puts a file where a session of the working directory belongs.
+    /// Writes a session file of the working directory.
     fn put(&self, id: &str, lines: &str) -> PathBuf {
         let folder = self.projects.folder(&self.cwd());
         std::fs::create_dir_all(&folder).unwrap();
@@ -74,7 +74,7 @@ fn resume(id: &str) -> SessionStart {
     SessionStart { begin: StartFrom::Resume(id.to_owned()), ..SessionStart::default() }
 }
 
-/// Speaks into a transcript the way a session does.
+/// Writes to a transcript the way a session does.
 trait Speak {
     fn asks(&mut self, uuid: &str, text: &str);
     fn says(&mut self, uuid: &str, response: &str, block: Value);
@@ -156,7 +156,7 @@ fn json_lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Panics unless the API would take the conversation.
+/// Panics unless the API would accept the conversation.
 fn assert_valid(conversation: &[ChatMessage]) {
     for (n, said) in conversation.iter().enumerate() {
         let expected = if n % 2 == 0 { Role::User } else { Role::Assistant };

@@ -1,4 +1,4 @@
-//! Answers in the shape the host asked for.
+//! Structured answers that fit the host's schema.
 
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ async fn an_answer_that_fits_ends_the_turn() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_fit_goes_back_with_what_is_wrong() {
+async fn an_answer_that_does_not_fit_goes_back_with_the_errors() {
     let script = Script::new().rule(when().turn(0), answers(json!({"answer": 7}))).rule(
         when().tool_result_contains("Output does not match required schema"),
         answers(json!({"answer": "yes", "score": 1})),
@@ -40,11 +40,11 @@ async fn an_answer_that_does_not_fit_goes_back_with_what_is_wrong() {
     let mut host = host(script).await;
     host.prompt("rate it").await;
     assert_eq!(host.result().await.structured_output, Some(json!({"answer": "yes", "score": 1})));
-    let told = host.api.requests()[1].tool_results()[0].text.clone();
+    let result_text = host.api.requests()[1].tool_results()[0].text.clone();
     assert!(
-        told.contains("/answer: 7 is not of type")
-            && told.contains("\"score\" is a required property"),
-        "{told}"
+        result_text.contains("/answer: 7 is not of type")
+            && result_text.contains("\"score\" is a required property"),
+        "{result_text}"
     );
 }
 
@@ -58,7 +58,7 @@ async fn five_wrong_answers_are_an_error() {
 }
 
 #[tokio::test]
-async fn a_model_that_forgets_is_reminded_once_and_then_it_is_an_error() {
+async fn a_model_that_gives_no_structured_answer_is_reminded_once_and_then_it_is_an_error() {
     let script = Script::new()
         .rule(
             when().prompt_contains("StructuredOutput"),

@@ -1,4 +1,4 @@
-//! Background tasks as a host sees them, and the turns that tell the model of their end.
+//! Background tasks as a host sees them, and the turns that notify the model of their end.
 
 use std::fs;
 use std::time::Duration;
@@ -72,13 +72,13 @@ async fn the_end_of_a_task_is_reported_to_the_host_and_in_a_turn_to_the_model() 
             "result success: I see."
         ]
     );
-    let told = it.host.api.requests()[2].last_user_text();
+    let notice = it.host.api.requests()[2].last_user_text();
     let id = it.task();
     assert!(
-        told.starts_with(&format!(
+        notice.starts_with(&format!(
             "[Background task {id}: \"Wait for it\" is done. Its output is in"
         )),
-        "{told}"
+        "{notice}"
     );
 }
 
@@ -92,7 +92,7 @@ async fn tasks_continue_after_the_host_has_left_and_are_answered() {
 }
 
 #[tokio::test]
-async fn patience_with_tasks_ends() {
+async fn the_session_does_not_wait_for_tasks_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let word = folder.path().join("never").display().to_string();
     let script = Script::new()
@@ -137,8 +137,8 @@ async fn a_host_can_look_at_a_task_and_stop_it() {
     );
     let unknown = StopTask { task_id: "b0".into(), ..StopTask::default() };
     it.host.ask("unknown", AskEngine::StopTask(unknown)).await;
-    // It may have been forgotten by now, and is not there in any case.
+    // The task may have been removed by now, and does not run in any case.
     it.host.until("control_response success").await;
     it.host.leave();
-    assert!(it.host.next().await.is_none(), "who stopped it need not be told");
+    assert!(it.host.next().await.is_none(), "there is no notice for a task that the host stopped");
 }

@@ -21,7 +21,7 @@ struct Args {
     rounds: usize,
 }
 
-/// In every round starts two tasks, lets them end together and waits for both.
+/// Starts two tasks in every round, lets them end together and waits for both.
 struct Pairs;
 
 impl Tool for Pairs {
@@ -58,7 +58,8 @@ impl Tool for Pairs {
     }
 }
 
-/// Reads to the end as a host that is behind: frames wait for room, so that whoever sends several is overtaken.
+/// Reads to the end as a slow host: frames wait for room in the channel, so that a task that sends several frames can
+/// be overtaken.
 async fn read_slowly(host: &mut TestHost) {
     loop {
         let frames = &host.connection.from_engine;
@@ -74,11 +75,11 @@ async fn read_slowly(host: &mut TestHost) {
     }
 }
 
-/// Hosts take the last list as the truth, and wait for what is in it.
+/// Hosts take the last list as the truth, and wait for the tasks in it.
 ///
 /// Mutant: `Inner::report` for an end replaced by sending the frames from the task itself, with the list made before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn two_tasks_that_end_together_leave_no_ghost_in_a_thousand_rounds() {
+async fn two_tasks_that_end_together_never_stay_in_the_list_of_running_tasks() {
     const ROUNDS: usize = 1000;
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Pairs", json!({"rounds": ROUNDS})))

@@ -16,7 +16,7 @@ pub(crate) fn all() -> Vec<Arc<dyn AnyTool>> {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Args {
-    /// A word that comes back.
+    /// A word that the tool returns.
     word: String,
 }
 
@@ -54,7 +54,7 @@ tool!(Hang, Effect::Nothing, |_args| std::future::pending().await);
 tool!(Break, Effect::Nothing, |args| panic!("broken by {}", args.word));
 tool!(Add, "mcp__calc__add", Effect::Nothing, |args| Ok(ToolOutput::new(args.word, json!(null))));
 
-/// A tool as a server would bring it.
+/// A tool as an MCP server would offer it.
 pub(crate) fn of_server() -> Arc<dyn AnyTool> {
     erase(Add)
 }

@@ -65,7 +65,7 @@ pub enum Error {
         data: Option<Box<Value>>,
     },
     /// The server's answer is not valid.
-    #[error("MCP server \"{server}\" {what} was answered with something else: {reason}")]
+    #[error("MCP server \"{server}\" {what} got a malformed answer: {reason}")]
     Malformed {
         /// Its name.
         server: String,

@@ -14,7 +14,7 @@ pub(super) enum Ended {
     /// The server requires authentication.
     #[cfg_attr(
         not(feature = "http"),
-        allow(dead_code, reason = "only servers behind an address ask for it")
+        allow(dead_code, reason = "only servers with a URL require authentication")
     )]
     NeedsAuth(String),
     Other(String),

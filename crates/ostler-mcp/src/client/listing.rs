@@ -16,7 +16,7 @@ impl Client {
     /// All tools of the server.
     ///
     /// # Errors
-    /// When the server does not answer, or describes a tool in a way that cannot be understood.
+    /// If the server does not answer, or its answer is malformed.
     pub async fn list_tools(&self) -> Result<Vec<ToolInfo>, Error> {
         if !self.offers("tools") {
             return Ok(Vec::new());
@@ -33,7 +33,7 @@ impl Client {
     /// All resources of the server.
     ///
     /// # Errors
-    /// When the server does not answer, or in a way that cannot be understood.
+    /// If the server does not answer, or its answer is malformed.
     pub async fn list_resources(&self) -> Result<Vec<ResourceLink>, Error> {
         if !self.offers("resources") {
             return Ok(Vec::new());
@@ -56,7 +56,7 @@ impl Client {
     /// All prompts of the server.
     ///
     /// # Errors
-    /// When the server does not answer, or in a way that cannot be understood.
+    /// If the server does not answer, or its answer is malformed.
     pub async fn list_prompts(&self) -> Result<Vec<PromptInfo>, Error> {
         if !self.offers("prompts") {
             return Ok(Vec::new());
@@ -126,7 +126,10 @@ impl Client {
             };
             let next = json!({"cursor": cursor});
             if next == params {
-                return Err(self.malformed(what, "the next page is the same page".to_owned()));
+                return Err(self.malformed(
+                    what,
+                    "the cursor of the next page is that of the current page".to_owned(),
+                ));
             }
             params = next;
         }

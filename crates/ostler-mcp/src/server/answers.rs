@@ -79,7 +79,7 @@ async fn call_tool(server: &Server, mut params: Value, context: Context) -> Resu
     // The call itself may panic too, before it returns a future.
     let call = async { tool.call(arguments, context).await };
     let output = guarded(call).await.unwrap_or_else(|panic| {
-        Output::error(format!("the tool `{name}` broke down while it ran: {panic}"))
+        Output::error(format!("the tool `{name}` failed with a panic: {panic}"))
     });
     Ok(output.to_value())
 }

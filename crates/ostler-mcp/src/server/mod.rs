@@ -111,8 +111,8 @@ impl Server {
         self
     }
 
-    /// Gives a value to its tools, which find it by its type: [`Context::extension`]. A tool can so be written once and used
-    /// on several servers. Replaces a value of the same type.
+    /// Gives a value to its tools, which find it by its type: [`Context::extension`]. A tool can thus be written once
+    /// and used on several servers. Replaces a value of the same type.
     ///
     /// ```
     /// use ostler_mcp::{Context, Server, tool_with_context};
@@ -205,8 +205,8 @@ impl Server {
         connection
     }
 
-    /// What a client would learn in the handshake: the answers to `initialize` and `tools/list`. Handed over in
-    /// advance (`sdkMcpServerManifests`) it spares an engine that handshake.
+    /// The handshake's answers to `initialize` and `tools/list`. An engine that receives them in advance
+    /// (`sdkMcpServerManifests`) skips the handshake.
     ///
     /// ```
     /// let manifest = ostler_mcp::Server::new("calc", "1.0.0").manifest();

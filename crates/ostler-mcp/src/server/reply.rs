@@ -35,7 +35,7 @@ pub trait ToolReply<K> {
     fn reply(self) -> Reply;
 }
 
-/// A result, or one that is still to come.
+/// A result, or a future of one.
 #[doc(hidden)]
 pub enum Reply {
     Now(Output),

@@ -41,7 +41,7 @@ pub(super) fn empty() -> Map<String, Value> {
     ])
 }
 
-/// Decodes arguments. The error tells the model which argument is wrong and what is expected.
+/// Decodes arguments. The error names the wrong argument and what is expected, for the model.
 pub(super) fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, String> {
     let none = match &arguments {
         Value::Null => true,

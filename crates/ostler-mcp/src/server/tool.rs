@@ -27,8 +27,8 @@ pub struct Tool {
 
 /// A tool that is a function of typed arguments.
 ///
-/// `A` is a struct (or `()`): its fields and their comments become the schema, and what the model sends is read into
-/// it before the function is called. The function returns a value, a `Result`, or a future of either, see [`ToolReply`];
+/// `A` is a struct (or `()`): its fields and their comments become the schema, and what the model sends is read into it
+/// before the function is called. The function returns a value, a `Result`, or a future of either, see [`ToolReply`];
 /// an error is shown to the model, and so is a panic.
 ///
 /// ```
@@ -67,7 +67,7 @@ where
     tool_with_context(name, description, move |arguments, _| function(arguments))
 }
 
-/// Like [`tool`], for a function that also wants to know about the call: see [`Context`].
+/// Like [`tool`], for a function that also receives the [`Context`] of the call.
 ///
 /// ```
 /// use ostler_mcp::{Context, tool_with_context};

@@ -283,7 +283,7 @@ async fn endless_pages_and_malformed_answers_are_errors() {
         let prompt = client.get_prompt("x", BTreeMap::new());
         assert!(within("the prompt", prompt).await.is_err());
     };
-    check(json!({"tools": [], "nextCursor": "again"}), "the next page is the same page").await;
+    check(json!({"tools": [], "nextCursor": "again"}), "the cursor of the next page").await;
     check(json!({"tools": "all", "messages": ["hi"]}), "expected a sequence").await;
     check(json!({"tools": [{"name": 7}], "messages": 7}), "[0].name").await;
     check(json!("hello"), "`tools`").await;

@@ -176,7 +176,7 @@ fn endless(status: StatusCode, kind: &'static str) -> Response {
     (status, [(header::CONTENT_TYPE, kind)], body).into_response()
 }
 
-/// Seen to fail before: such an answer was read until memory ran out.
+/// Seen to fail if such an answer is read until memory runs out.
 #[tokio::test]
 async fn an_answer_that_never_ends_is_an_error_at_the_size_limit() {
     for (status, kind) in [

@@ -147,7 +147,7 @@ async fn a_raw_tool_takes_its_schema_and_arguments_as_json() {
 }
 
 #[tokio::test]
-async fn a_tool_learns_about_its_call_and_reports_progress() {
+async fn a_tool_receives_its_calls_metadata_and_reports_progress() {
     let connection = calc().connect();
     let meta = json!({"claudecode/toolUseId": "toolu_1", "progressToken": 2});
     let params = json!({"name": "progress", "arguments": {}, "_meta": meta});

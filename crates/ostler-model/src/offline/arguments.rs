@@ -10,7 +10,7 @@ pub(super) fn read(text: &str) -> Option<Value> {
     let words = text.split([' ', ',']).filter(|word| !matches!(*word, "" | "and"));
     let pairs = words.map(|word| {
         let (name, value) = word.split_once('=')?;
-        // What is not JSON is a text without its quotes.
+        // A value that is not JSON is a text without quotes.
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         (!name.is_empty()).then(|| (name.to_owned(), value))
     });

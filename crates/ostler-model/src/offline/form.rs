@@ -1,13 +1,13 @@
-//! How a sentence is held against a form such as `replace {old:text} with|by {new:text} in [the] {path:path}`.
+//! Matches a sentence against a form such as `replace {old:text} with|by {new:text} in [the] {path:path}`.
 //!
-//! A form is a row of pieces: `a|b` is one of these words, `[a|b]` may be absent, `{name:kind}` catches words.
-//! Shorter catches are tried first, and a form must use up the whole sentence.
+//! A form is a sequence of parts: `a|b` is one of these words, `[a|b]` may be absent, `{name:kind}` captures words.
+//! Shorter captures are tried first, and a form must match the whole sentence.
 
 use std::ops::RangeInclusive;
 
 use super::words::{PromptWord, typed};
 
-/// What the braces of a form caught, by name.
+/// The captures of a form, by name.
 #[derive(Debug, Default)]
 pub(super) struct FormMatch<'a> {
     source: &'a str,
@@ -15,7 +15,7 @@ pub(super) struct FormMatch<'a> {
 }
 
 impl<'a> FormMatch<'a> {
-    /// Holds a sentence against a form.
+    /// Matches a sentence against a form.
     pub(super) fn by(form: &'static str, words: &'a [PromptWord], source: &'a str) -> Option<Self> {
         let pieces: Vec<&'static str> = form.split_whitespace().collect();
         let mut caught = Self { source, parts: Vec::new() };
@@ -27,7 +27,7 @@ impl<'a> FormMatch<'a> {
         self.words(name)?.first().map(|word| word.text.clone())
     }
 
-    /// Text: the inside of the quotes, if quotes are all there is, and otherwise as typed.
+    /// Text: the inside of the quotes, if the whole capture is quoted, and otherwise as typed.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.words(name)? {
             [word] if word.quoted => Some(word.text.clone()),
@@ -58,12 +58,12 @@ impl<'a> FormMatch<'a> {
         place(self.words(name)?)
     }
 
-    /// Whether a colon stands before the word.
+    /// Whether a colon precedes the word.
     pub(super) fn follows_colon(&self, word: &PromptWord) -> bool {
         self.source[..word.start].trim_end().ends_with(':')
     }
 
-    /// The words of a catch.
+    /// The words of a capture.
     pub(super) fn words(&self, name: &str) -> Option<&'a [PromptWord]> {
         self.parts.iter().find(|(part, _)| *part == name).map(|(_, words)| *words)
     }
@@ -96,7 +96,7 @@ impl<'a> FormMatch<'a> {
     }
 }
 
-/// How many words a catch may take. Most take a single one and the last takes all that is left, which spares trying.
+/// How many words a capture may take. Most take a single one, and the last takes the rest, which saves attempts.
 fn lengths(kind: &str, n_words: usize, is_last: bool) -> RangeInclusive<usize> {
     match kind {
         "path" | "file" | "named" | "quoted" | "glob" => 1..=n_words.min(1),
@@ -121,7 +121,7 @@ fn accepts(kind: &str, words: &[PromptWord]) -> bool {
     }
 }
 
-/// Words that stand for something else and so are never the name of a file.
+/// Words that refer to something else, so they are never the name of a file.
 const POINTERS: [&str; 18] = [
     "it", "this", "that", "these", "those", "them", "me", "you", "us", "the", "a", "an", "and",
     "or", "to", "in", "with", "what",

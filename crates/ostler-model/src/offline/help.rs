@@ -1,4 +1,4 @@
-//! What the demo says about itself.
+//! The help texts of the offline demo.
 
 /// The line that marks the first answer of a conversation.
 pub(super) const NOTE: &str = "(offline demo, not a language model)";
@@ -20,7 +20,7 @@ You can say, for instance:
 - list the files, then read README.md
 
 To use a real model, set ANTHROPIC_API_KEY and start again. \
-(ANTHROPIC_BASE_URL points it at another server that speaks the same protocol.)";
+(ANTHROPIC_BASE_URL points it at another server with the same protocol.)";
 
 /// For users who have seen the list already.
 pub(super) const SHORT_HELP: &str = "\

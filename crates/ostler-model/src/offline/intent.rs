@@ -1,15 +1,15 @@
-//! What one sentence asks for.
+//! The request in one sentence.
 
 use serde_json::Value;
 
-/// Something the demo can do, or the words it did not understand.
+/// Something the demo can do, or the text that it did not understand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Intent {
     /// Name files.
     List { pattern: String, path: Option<String> },
     /// Say how many files there are.
     Count { path: Option<String> },
-    /// Show files, side by side.
+    /// Show files, in parallel.
     Read { paths: Vec<String> },
     /// Write a file.
     Write { path: String, content: String },

@@ -1,7 +1,7 @@
-//! The offline demo model: what a newcomer meets when no key is set.
+//! The offline demo model, which answers when no key is set.
 //!
-//! It is a table of rules, not a language model, and says so. It keeps no state: each answer is worked out from the
-//! conversation alone (`reply`), then sent as the stream of events a real model would send (`stream`).
+//! It is a table of rules, not a language model, and says so. It keeps no state: each answer is computed from the
+//! conversation alone (`reply`), then sent as the stream of events that a real model would send (`stream`).
 //! What a sentence means is decided in `steps` (sentences), `rules` (the table) and `form` (how a rule is matched).
 
 mod arguments;
@@ -31,7 +31,6 @@ pub const NAME: &str = "offline-demo";
 pub struct OfflineModel;
 
 impl OfflineModel {
-    /// The model. There is nothing to set.
     pub fn new() -> Self {
         Self
     }
@@ -53,7 +52,7 @@ impl Model for OfflineModel {
     }
 }
 
-/// What it says to those who want the API's own tools of it.
+/// The error for requests that use the API's own tools.
 fn no_network() -> ModelError {
     ModelError::Connection(
         "the offline demo has no network, so it cannot search the web; set ANTHROPIC_API_KEY to ask a real model"

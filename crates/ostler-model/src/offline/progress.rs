@@ -1,6 +1,6 @@
-//! How far a conversation has come: the user's last words, and what was called and answered since.
+//! The progress of a conversation: the user's last prompt, and the calls and results since.
 //!
-//! Every round of calls moves the work on, whatever came back. That is why the demo cannot loop.
+//! Every round of calls advances the work, whatever its results are. That is why the demo cannot loop.
 
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{ContentBlock, Role};
@@ -9,24 +9,24 @@ use super::intent::Intent;
 use super::report::is_refusal;
 use crate::ChatMessage;
 
-/// How the engine tells of the end of a background task.
+/// The beginning of the engine's notice about the end of a background task.
 pub(super) const TASK_NOTICE: &str = "[Background task ";
 /// The same for a subagent.
 pub(super) const AGENT_NOTICE: &str = "[Background agent ";
 
-/// What has happened since the user last said something.
+/// What has happened since the user's last prompt.
 #[derive(Debug, Default)]
 pub(super) struct TurnProgress {
-    /// The user's words.
+    /// The user's prompt.
     pub(super) text: String,
-    /// What the calls gave, response by response.
+    /// The results of the calls, response by response.
     pub(super) rounds: Vec<RoundResults>,
 }
 
 /// The results of the calls of one response, in their order.
 pub(super) type RoundResults = Vec<StepResult>;
 
-/// What one call gave.
+/// The result of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct StepResult {
     pub(super) text: String,
@@ -63,8 +63,8 @@ impl TurnProgress {
                         fill(round, &open, said);
                     }
                     let text = instruction(said);
-                    // A text next to results that only repeats what is under way (a hook may add one each time) must
-                    // not start it all over.
+                    // A text next to results that only repeats the prompt under way (a hook may add one each time) must
+                    // not start it again.
                     let repeats = has_results(said) && text == turn.text;
                     if !text.is_empty() && !repeats {
                         turn = Self { text, rounds: Vec::new() };
@@ -100,9 +100,9 @@ fn has_results(said: &ChatMessage) -> bool {
     said.content.iter().any(|block| matches!(block, ContentBlock::ToolResult(_)))
 }
 
-/// What the user typed, without what the engine added.
+/// The user's text, without text that the engine added.
 pub(super) fn instruction(said: &ChatMessage) -> String {
-    // Next to results, the end of a task is no reason to leave what is under way.
+    // Next to results, a notice about a task does not end the work under way.
     let is_under_way = has_results(said);
     let typed = |text: &&str| {
         let text = text.trim_start();
@@ -121,18 +121,18 @@ pub(super) fn instruction(said: &ChatMessage) -> String {
     texts.join("\n").trim().to_owned()
 }
 
-/// Where within a step the work stands. Most steps are a single call.
+/// The stage within a step. Most steps are a single call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The first call.
     First,
-    /// Reading a file because writing it was refused unread.
+    /// Reading a file because a write without reading it first was refused.
     ReadBack,
     /// The call that needed the file read.
     Again,
 }
 
-/// Where the work stands.
+/// The position in the work.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Position {
     /// A call is due; if a step was just finished, this is its number.
@@ -143,7 +143,7 @@ pub(super) enum Position {
     Done { round: usize },
 }
 
-/// Plays the rounds through the steps.
+/// Finds the position by assigning the rounds to the steps.
 pub(super) fn position(steps: &[Intent], rounds: &[RoundResults]) -> Position {
     let (mut step, mut stage, mut finished) = (0, Stage::First, None);
     for (index, round) in rounds.iter().enumerate() {
@@ -152,7 +152,7 @@ pub(super) fn position(steps: &[Intent], rounds: &[RoundResults]) -> Position {
         finished = None;
         match (intent, stage, failure) {
             (Intent::Write { content, .. }, Stage::First, Some(failure))
-                // An empty file is made, never emptied.
+                // Only to create a file: an existing one is never emptied.
                 if wants_reading(&failure.text) && !content.is_empty() =>
             {
                 stage = Stage::ReadBack;
@@ -173,10 +173,10 @@ pub(super) fn position(steps: &[Intent], rounds: &[RoundResults]) -> Position {
     Position::Due { step, stage, finished }
 }
 
-/// Whether a failed write says that the file has to be read before. A person's "no" does not.
+/// Whether a failed write says that the file must be read first. A user's "no" does not.
 fn wants_reading(failure: &str) -> bool {
     let lower = failure.to_lowercase();
-    // Ostler's own words come first: the path next to them may well hold a word such as "permission".
+    // Ostler's own texts come first: the path in them may contain a word such as "permission".
     if lower.contains("read it first") || lower.contains("read it again") {
         return true;
     }

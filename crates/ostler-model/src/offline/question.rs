@@ -1,4 +1,4 @@
-//! "Ask me which colour I like: red, green or blue" as a question with answers to choose from, and the answer back.
+//! "Ask me which colour I like: red, green or blue" as a question with options, and the user's answer.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::words::{typed, words};
 
 /// The tool takes two to four answers.
 const MOST_OPTIONS: usize = 4;
-/// What the tool allows above a question.
+/// The longest header of a question.
 const LONGEST_HEADER: usize = 12;
 
 /// A question to the user.
@@ -15,12 +15,12 @@ pub(super) struct Question {
     pub(super) text: String,
     pub(super) header: String,
     pub(super) options: Vec<String>,
-    /// How many answers there was no room for.
+    /// How many options were left out.
     pub(super) n_left_out: usize,
 }
 
 impl Question {
-    /// The question that was described, or any.
+    /// The question that the user described, or a default one.
     pub(super) fn about(about: Option<&str>) -> Self {
         let about = about.unwrap_or("which colour I like best: red, green or blue");
         let (topic, named) = match about.split_once(':') {
@@ -48,21 +48,21 @@ impl Question {
         }]})
     }
 
-    /// What was chosen. `None` if the tool's result does not say so.
+    /// The chosen answer. `None` if the tool's result has none.
     pub(super) fn answer(&self, result: &str) -> Option<String> {
         self.own_answer(result)
             .or_else(|| self.peer_answer(result))
             .filter(|answer| !answer.is_empty())
     }
 
-    /// As Ostler's tool words it: the question, and the answer on the next line.
+    /// The format of Ostler's tool: the question, and the answer on the next line.
     fn own_answer(&self, result: &str) -> Option<String> {
         let (_, rest) = result.split_once(&format!("{}\nThe user answers: ", self.text))?;
         let answer = rest.lines().next()?;
         (!answer.starts_with("(no answer")).then(|| answer.trim().to_owned())
     }
 
-    /// As other peers word it: `"question"="answer".`
+    /// The format of other peers: `"question"="answer".`
     fn peer_answer(&self, result: &str) -> Option<String> {
         let (_, rest) = result.split_once(&format!("\"{}\"=\"", self.text))?;
         let end = rest.find("\".").or_else(|| rest.find('"'))?;
@@ -70,7 +70,7 @@ impl Question {
     }
 }
 
-/// "red, green or blue", piece by piece and each only once.
+/// The parts of "red, green or blue", each only once.
 fn options(list: &str) -> Vec<String> {
     let words = words(list);
     let mut options: Vec<String> = Vec::new();
@@ -106,7 +106,7 @@ fn is_yes_or_no(topic: &str) -> bool {
     words(topic).first().is_some_and(|word| ["whether", "if", "for"].contains(&word.key.as_str()))
 }
 
-/// "which colour I like" turned round: "Which colour do you like?"
+/// Turns "which colour I like" into "Which colour do you like?"
 fn asked(topic: &str) -> String {
     let words = words(topic);
     let mut turned: Vec<String> = Vec::new();
@@ -132,7 +132,7 @@ fn asked(topic: &str) -> String {
     }
 }
 
-/// "which colour I like" is about a "Colour".
+/// The header of "which colour I like" is "Colour".
 fn header(topic: &str) -> String {
     let words = words(topic);
     let mut keys =

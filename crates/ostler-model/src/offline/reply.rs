@@ -1,4 +1,4 @@
-//! The answer to a conversation: pure, and the same whenever it is asked.
+//! The answer to a conversation: pure, and always the same for the same conversation.
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolUseBlock, Usage};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) struct OfflineResponse {
     pub(super) blocks: Vec<ContentBlock>,
     /// `tool_use` if there are calls.
     pub(super) stop_reason: StopReason,
-    /// A guess: four characters to a token.
+    /// An estimate: four characters per token.
     pub(super) usage: Usage,
 }
 
@@ -66,20 +66,20 @@ pub(super) fn answer(request: &Request) -> OfflineResponse {
     OfflineResponse { id: format!("msg_offline_{number}"), blocks, stop_reason, usage }
 }
 
-/// A call to be made.
+/// A call that the answer will make.
 struct PlannedCall {
     tool: String,
     input: Value,
 }
 
-/// What is said when the engine tells of a background task.
+/// The answer to the engine's notice about a background task.
 fn notice(turn: &TurnProgress) -> Option<String> {
-    let told = turn.text.strip_prefix(TASK_NOTICE);
-    let told = told.or_else(|| turn.text.strip_prefix(AGENT_NOTICE))?;
-    Some(format!("Something ended in the background: {}", told.trim_end_matches(']')))
+    let text = turn.text.strip_prefix(TASK_NOTICE);
+    let text = text.or_else(|| turn.text.strip_prefix(AGENT_NOTICE))?;
+    Some(format!("Something ended in the background: {}", text.trim_end_matches(']')))
 }
 
-/// What is said to texts that ask for nothing the demo can do. Nothing is begun unless all of a text is understood.
+/// The answer to texts that the demo does not understand. No step starts unless the whole text is understood.
 fn unanswerable(steps: &[Intent], messages: &[ChatMessage]) -> Option<String> {
     let unknown = steps.iter().find_map(|step| match step {
         Intent::Unknown(text) => Some(text),
@@ -96,7 +96,7 @@ fn unanswerable(steps: &[Intent], messages: &[ChatMessage]) -> Option<String> {
     Some(format!("{sorry}\n\n{help}"))
 }
 
-/// The next thing to say and to call.
+/// The next text and calls.
 fn act(steps: &[Intent], turn: &TurnProgress, request: &Request) -> (String, Vec<PlannedCall>) {
     match position(steps, &turn.rounds) {
         Position::Done { round } => {
@@ -185,7 +185,7 @@ fn calls(intent: &Intent, stage: Stage, request: &Request) -> Vec<PlannedCall> {
     }
 }
 
-/// The whole name of a tool. Those of servers have the server's before them, which users leave out.
+/// The full name of a tool. Tools of servers have a prefix with the server's name, which users leave out.
 fn called(request: &Request, tool: &str) -> String {
     let is_meant = |name: &str| {
         name == tool || name.starts_with("mcp__") && name.ends_with(&format!("__{tool}"))
@@ -211,10 +211,10 @@ fn has_said(messages: &[ChatMessage], words: &str) -> bool {
     said.filter_map(ContentBlock::as_text).any(|text| text.contains(words))
 }
 
-/// Numbers a response: what the conversation began with, then how long it is.
+/// An id for a response: a hash of the conversation's beginning, then its length.
 ///
-/// The beginning is part of it because a subagent's conversation is as long as its parent's was, and a host that
-/// goes by the ids of calls would take the one for the other. They may begin with the same words, but as different agents.
+/// The beginning is part of it because a subagent's conversation can be as long as its parent's was, and a host that
+/// identifies calls by their ids would confuse the two. They may begin with the same prompt, but as different agents.
 fn number(Request { system, messages, .. }: &Request) -> String {
     let first =
         messages.iter().find(|said| said.role == Role::User).map(instruction).unwrap_or_default();

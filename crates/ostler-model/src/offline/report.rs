@@ -1,4 +1,4 @@
-//! What is said before a call and after its results.
+//! The texts before a call and after its results.
 
 use super::intent::Intent;
 use super::progress::{RoundResults, Stage, StepResult};
@@ -8,7 +8,7 @@ use super::question::Question;
 const MOST_LINES: usize = 20;
 const LONGEST_LINE: usize = 200;
 
-/// What is said before a call.
+/// The text before a call.
 pub(super) fn lead(intent: &Intent, stage: Stage) -> String {
     match (intent, stage) {
         (Intent::Write { path, .. }, Stage::ReadBack) => {
@@ -40,7 +40,7 @@ pub(super) fn lead(intent: &Intent, stage: Stage) -> String {
     }
 }
 
-/// What is said when a step is finished.
+/// The text when a step is finished.
 pub(super) fn success(intent: &Intent, round: &RoundResults) -> String {
     let result = round.last().map_or("", |outcome| outcome.text.as_str());
     match intent {
@@ -81,7 +81,7 @@ pub(super) fn success(intent: &Intent, round: &RoundResults) -> String {
     }
 }
 
-/// What is said when a step failed, and what is left undone.
+/// The text when a step failed, with the number of steps that are not done.
 pub(super) fn failure(intent: &Intent, round: &RoundResults, n_left: usize) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (index, outcome) in round.iter().enumerate() {
@@ -113,7 +113,7 @@ fn failed(outcome: &StepResult) -> String {
     format!("{what}: {}", bounded(text))
 }
 
-/// Whether a failure sounds like a "no" rather than like an accident. Hosts word it as they like, so this is a guess.
+/// Whether a failure looks like a refusal. Hosts use any text for it, so this is a guess.
 pub(super) fn is_refusal(failure: &str) -> bool {
     let lower = failure.to_lowercase();
     let words = [
@@ -142,7 +142,7 @@ fn counted(result: &str, place: &str) -> String {
     }
 }
 
-/// Whether a line of the result is not a file but says that there are more.
+/// Whether a line of the result is not a file but a note that there are more.
 fn is_remark(line: &str) -> bool {
     line.starts_with(['[', '(']) && line.trim_end().ends_with([']', ')'])
 }
@@ -151,7 +151,7 @@ fn place(path: Option<&str>) -> String {
     path.map_or_else(|| " here".to_owned(), |path| format!(" in {path}"))
 }
 
-/// A result as a block of its own.
+/// A result as a code block.
 fn quoted(text: &str) -> String {
     if text.trim().is_empty() {
         return "(nothing)".to_owned();
@@ -171,7 +171,7 @@ fn bounded(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A few words of the user's, on one line.
+/// The beginning of a user's text, on one line.
 pub(super) fn clipped(text: &str) -> String {
     cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), 80)
 }

@@ -1,11 +1,11 @@
-//! The table of rules: which sentence means what. The first form that fits wins.
+//! The table of rules: the meaning of sentences. The first form that matches wins.
 
 use super::arguments;
 use super::form::FormMatch;
 use super::intent::Intent;
 use super::words::PromptWord;
 
-/// What a sentence asks for. `None` if no form fits.
+/// The request in a sentence. `None` if no form matches.
 pub(super) fn understand(sentence: &[PromptWord], source: &str) -> Option<Intent> {
     let sentence = without_courtesies(sentence);
     RULES.iter().find_map(|(form, build)| build(&FormMatch::by(form, &sentence, source)?))
@@ -124,7 +124,7 @@ fn run(caught: &FormMatch<'_>) -> Option<Intent> {
         return None;
     }
     let mut command = caught.text("command")?.trim().to_owned();
-    // Only a full stop is the sentence's; a `;` or `?` may be the shell's.
+    // Only a full stop ends the sentence; a `;` or `?` may belong to the command.
     let ends_sentence = |text: &str| {
         text.strip_suffix('.').is_some_and(|text| text.ends_with(char::is_alphanumeric))
     };
@@ -156,7 +156,7 @@ fn ask(caught: &FormMatch<'_>) -> Option<Intent> {
 }
 
 fn list(caught: &FormMatch<'_>) -> Option<Intent> {
-    // Some forms, such as "what is here", leave no room for a place.
+    // Some forms, such as "what is here", have no place.
     let path = caught.place("where").unwrap_or_default();
     Some(Intent::List { pattern: "*".to_owned(), path })
 }
@@ -197,7 +197,7 @@ fn write(caught: &FormMatch<'_>) -> Option<Intent> {
     if is_determiner(first) && !first.begins_line && !caught.follows_colon(first) {
         return None;
     }
-    // After "'a' to a.txt, 'b'" the text would be anybody's guess.
+    // After "'a' to a.txt, 'b'" the text is ambiguous.
     if first.quoted && !more.is_empty() {
         return None;
     }
@@ -221,7 +221,7 @@ fn edit_with(caught: &FormMatch<'_>, all: bool) -> Option<Intent> {
     (!old.is_empty()).then_some(Intent::Edit { path, old, new, all })
 }
 
-/// Plain words, so what regular expressions treat specially is escaped.
+/// Searches for plain text, so the special characters of regular expressions are escaped.
 fn search(caught: &FormMatch<'_>) -> Option<Intent> {
     let words = caught.words("pattern")?;
     // "find out why" and "find a way" are not searches.
@@ -320,7 +320,7 @@ fn trailing(sentence: &[PromptWord], phrase: &str) -> Option<usize> {
     phrase.split(' ').zip(&sentence[tail..]).all(|(key, word)| key == word.key).then_some(length)
 }
 
-/// Whether a word can begin a request. Used to tell "and read b.txt" from "salt and pepper".
+/// Whether a word can begin a request. Distinguishes "and read b.txt" from "salt and pepper".
 pub(super) fn is_verb(word: &PromptWord) -> bool {
     RULES.iter().any(|(form, _)| {
         form.split_whitespace()

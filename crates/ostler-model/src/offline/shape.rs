@@ -1,26 +1,26 @@
-//! An answer in the shape the host asked for: whatever came back last, filled into the schema.
+//! A structured answer: the last result, filled into the host's schema.
 //!
-//! Lists get the lines of the last result, numbers how many there are, texts what would have been said. It is a
-//! demo: the shape is right, the sense is luck.
+//! Lists get the lines of the last result, numbers their count, texts the text of the answer. It is a demo: the answer
+//! fits the schema, but may mean nothing.
 
 use serde_json::{Map, Value, json};
 
 use super::progress::TurnProgress;
 use crate::Request;
 
-/// The tool that takes it.
+/// The tool that receives it.
 pub(super) const TOOL: &str = crate::STRUCTURED_OUTPUT;
 
-/// Lists are no longer than this, unless the schema wants more.
+/// The most items of a list, unless the schema requires more.
 const MOST_ITEMS: usize = 100;
-/// Schemas may be nested, or refer to themselves.
+/// How deep a schema is followed: it may refer to itself.
 const DEEPEST: usize = 16;
 
-/// The answer, if one is wanted and was not tried yet.
+/// The structured answer, if the host wants one and it was not tried yet.
 pub(super) fn due(request: &Request, turn: &TurnProgress, text: &str) -> Option<Value> {
     let spec = request.tools.iter().find(|spec| spec.name == TOOL)?;
     let last = turn.rounds.last();
-    // A second try would be the same again.
+    // A second attempt would be the same.
     let is_tried = last.is_some_and(|round| {
         round.iter().any(|outcome| outcome.failed && outcome.text.contains("required schema"))
     });
@@ -39,7 +39,7 @@ struct Material<'a> {
 }
 
 impl Material<'_> {
-    /// A value for a schema; for an item of a list, made of a line.
+    /// A value for a schema; `line` for an item of a list.
     fn fill(&self, schema: &Value, line: Option<&str>, depth: usize) -> Value {
         if depth > DEEPEST {
             return Value::Null;
@@ -69,7 +69,7 @@ impl Material<'_> {
     fn object(&self, schema: &Value, line: Option<&str>, depth: usize) -> Value {
         let properties = schema["properties"].as_object();
         let filled = properties.into_iter().flatten().map(|(name, schema)| {
-            // The description of a property may stand next to what it refers to.
+            // A property may have a description next to its `$ref`.
             (name.clone(), self.fill(schema, line, depth + 1))
         });
         Value::Object(filled.collect::<Map<_, _>>())

@@ -1,6 +1,6 @@
-//! A text as steps to be done one after another.
+//! Splits a text into steps.
 //!
-//! Texts are cut wherever a new request may begin, and pieces that make no sense alone are joined again:
+//! Texts are split wherever a new request may begin, and parts that mean nothing alone are joined again:
 //! "write now and then to a.txt" is one step although it has a "then" in it.
 
 use std::ops::Range;
@@ -9,10 +9,10 @@ use super::intent::Intent;
 use super::rules::{is_verb, understand, without_courtesies};
 use super::words::{PromptWord, typed, words};
 
-/// More words than this are not tried: holding them against every form would take too long. Quoted text is one word.
+/// Longer texts are not matched: trying every form would take too long. Quoted text is one word.
 const MOST_WORDS: usize = 400;
 
-/// The steps a text asks for; at least one.
+/// The steps of a text; at least one.
 pub(super) fn steps(text: &str) -> Vec<Intent> {
     let words = words(text);
     if words.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn steps(text: &str) -> Vec<Intent> {
         if let Some((last, before)) = steps.last_mut() {
             let joined = last.start..range.end;
             let belongs = match (cut, &alone) {
-                // What is asked or delegated may hold verbs of its own.
+                // A question or delegated task may contain verbs.
                 (SplitReason::And, Some(_)) => {
                     matches!(before, Intent::Ask { .. } | Intent::Delegate { .. })
                 }
@@ -48,14 +48,14 @@ pub(super) fn steps(text: &str) -> Vec<Intent> {
         steps.push((range.clone(), alone.unwrap_or_else(unknown)));
     }
     let mut steps: Vec<Intent> = steps.into_iter().map(|(_, intent)| intent).collect();
-    // A greeting before a request is only that.
+    // A greeting before a request is ignored.
     if steps.iter().any(|step| *step != Intent::Help) {
         steps.retain(|step| *step != Intent::Help);
     }
     steps
 }
 
-/// Some of the words, without the comma or semicolon that parts them from those behind.
+/// Some of the words, without the comma or semicolon after them.
 fn piece(words: &[PromptWord], range: &Range<usize>) -> Vec<PromptWord> {
     let mut piece = words[range.clone()].to_vec();
     if let Some(last) = piece.last_mut().filter(|_| range.end < words.len())
@@ -66,7 +66,7 @@ fn piece(words: &[PromptWord], range: &Range<usize>) -> Vec<PromptWord> {
     piece
 }
 
-/// Why a text was cut.
+/// Why a text was split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SplitReason {
     /// The text begins.
@@ -97,7 +97,7 @@ fn pieces(words: &[PromptWord]) -> Vec<(SplitReason, Range<usize>)> {
     pieces
 }
 
-/// Whether the rest of the line is to be taken as it stands: "run: a; b", "$ a; b".
+/// Whether the rest of the line is taken literally: "run: a; b", "$ a; b".
 fn is_verbatim(word: &PromptWord) -> bool {
     word.key == "$" || word.tail == ":" && is_verb(word)
 }

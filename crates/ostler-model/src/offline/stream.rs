@@ -1,4 +1,4 @@
-//! An answer as the events of a stream: text word by word, arguments in small pieces of JSON.
+//! An answer as stream events: text word by word, arguments in small chunks of JSON.
 
 use ostler_proto::Extra;
 use ostler_proto::api::{
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::NAME;
 use super::reply::OfflineResponse;
 
-/// Characters of JSON per piece.
+/// Characters of JSON per delta.
 const PIECE: usize = 24;
 
 /// All events of an answer, from `message_start` to `message_stop`.
@@ -62,7 +62,7 @@ fn start(answer: &OfflineResponse) -> StreamEvent {
     StreamEvent::MessageStart(Box::new(MessageStart { message, extra: Extra::default() }))
 }
 
-/// A block as it begins, and the pieces that complete it.
+/// A block as it begins, and the deltas that complete it.
 fn taken_apart(block: &ContentBlock) -> (ContentBlock, Vec<Delta>) {
     match block {
         ContentBlock::Text(block) => {
@@ -79,7 +79,7 @@ fn taken_apart(block: &ContentBlock) -> (ContentBlock, Vec<Delta>) {
             });
             (ContentBlock::ToolUse(empty), deltas.collect())
         }
-        // Answers hold nothing else; if they did, it would go out whole.
+        // Answers contain no other blocks; they would be sent whole.
         other => (other.clone(), Vec::new()),
     }
 }

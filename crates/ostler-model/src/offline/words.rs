@@ -1,19 +1,19 @@
-//! A text cut into words, where whatever stands in quotes is one word.
+//! Splits a text into words; quoted text is one word.
 //!
-//! Words remember where they stood, so that a run of them can be given back exactly as it was typed.
+//! Words know their positions, so that several of them can be quoted exactly as typed.
 
 /// One word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PromptWord {
-    /// As typed, without quotes, and without the punctuation behind it.
+    /// As typed, without quotes, and without the punctuation after it.
     pub(super) text: String,
-    /// In lower case: what rules are compared with. Empty for quoted words, which are never keywords.
+    /// In lower case, for comparison with rules. Empty for quoted words, which are never keywords.
     pub(super) key: String,
-    /// Whether it stood in quotes.
+    /// Whether it was quoted.
     pub(super) quoted: bool,
     /// Whether it is the first of its line.
     pub(super) begins_line: bool,
-    /// The punctuation behind it, such as `,` or `?`.
+    /// The punctuation after it, such as `,` or `?`.
     pub(super) tail: String,
     /// Where it begins in the text, quotes included.
     pub(super) start: usize,
@@ -21,7 +21,7 @@ pub(super) struct PromptWord {
     pub(super) end: usize,
 }
 
-/// Opening quotes and what closes them. The fence comes first, as it begins like a backtick.
+/// Opening and closing quotes. The fence comes first, because it begins with a backtick.
 const QUOTES: [(&str, &str); 9] = [
     ("```", "```"),
     ("`", "`"),
@@ -87,7 +87,7 @@ fn quoted(text: &str, start: usize) -> Option<(PromptWord, usize)> {
     Some((word, end + tail.len()))
 }
 
-/// What stands in a code fence, without the line that may name its language.
+/// The content of a code fence, without the line that may name its language.
 fn fenced(inner: &str) -> &str {
     match inner.split_once('\n') {
         Some((first, rest)) if !first.trim().contains(char::is_whitespace) => rest,

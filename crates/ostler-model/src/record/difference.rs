@@ -1,4 +1,4 @@
-//! Where two values first differ, as text. Pure.
+//! The first difference of two values, as text. Pure.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ pub(crate) struct Difference {
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { path, recorded, now } = self;
-        write!(f, "at {path}: recorded is {recorded}, asked for is {now}")
+        write!(f, "at {path}: recorded is {recorded}, requested is {now}")
     }
 }
 
@@ -55,16 +55,16 @@ fn compare(path: String, old: Option<&Value>, new: Option<&Value>) -> Option<Dif
     }
 }
 
-/// How much of a value is shown.
+/// The most characters of a value that are shown.
 const SHOWN: usize = 120;
-/// How much of it stands before the difference.
+/// The most characters before the difference.
 const BEFORE: usize = 30;
 
 fn shown(value: &Value) -> String {
     cut(&value.to_string(), 0)
 }
 
-/// The parts of two texts that differ, with a little of what comes before.
+/// The parts of two texts that differ, with a few characters before them.
 fn excerpts(old: &str, new: &str) -> (String, String) {
     let same = old.chars().zip(new.chars()).take_while(|(old, new)| old == new).count();
     let from = same.saturating_sub(BEFORE);
@@ -93,21 +93,21 @@ mod tests {
     #[test]
     fn the_first_difference_is_named_with_its_place() {
         check(json!({"a": 1}), json!({"a": 1}), "none");
-        check(json!({"a": 1}), json!({"a": 2}), "at a: recorded is 1, asked for is 2");
+        check(json!({"a": 1}), json!({"a": 2}), "at a: recorded is 1, requested is 2");
         check(
             json!({"a": [{"b": "x"}, 1]}),
             json!({"a": [{"b": "y"}, 2]}),
-            r#"at a[0].b: recorded is "x", asked for is "y""#,
+            r#"at a[0].b: recorded is "x", requested is "y""#,
         );
         check(
             json!({"a": [1]}),
             json!({"a": [1, 2]}),
-            "at a[1]: recorded is nothing, asked for is 2",
+            "at a[1]: recorded is nothing, requested is 2",
         );
         check(
             json!({"a": 1, "b": 2}),
             json!({"a": 1}),
-            "at b: recorded is 2, asked for is nothing",
+            "at b: recorded is 2, requested is nothing",
         );
     }
 

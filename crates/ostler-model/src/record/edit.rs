@@ -1,4 +1,4 @@
-//! Replacing parts of a text, also of one that comes in pieces. Pure.
+//! Replaces parts of a text, also of one that is split into deltas. Pure.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ pub(crate) struct Edit {
     pub(crate) text: String,
 }
 
-/// Finds what is to be replaced in a text.
+/// Finds the parts of a text to replace.
 pub(crate) trait Editor {
     /// The replacements; they may come in any order, but must not overlap.
     fn edits(&self, text: &str, form: Form) -> Vec<Edit>;
 }
 
-/// Adds a replacement, unless it is about something that another one is about.
+/// Adds a replacement, unless it overlaps another one.
 pub(crate) fn add(edits: &mut Vec<Edit>, edit: Edit) {
     let meets =
         |other: &Edit| edit.range.start < other.range.end && other.range.start < edit.range.end;
@@ -33,7 +33,7 @@ pub(crate) fn edited(text: &str, form: Form, editor: &impl Editor) -> String {
     pieces.into_iter().next().unwrap_or_default()
 }
 
-/// Every text in a value after the replacements, except what only looks like text.
+/// Applies the replacements to every text in a value, except to opaque fields.
 pub(crate) fn edit_value(value: &mut Value, editor: &impl Editor) {
     match value {
         Value::String(text) => *text = edited(text, Form::Plain, editor),
@@ -54,7 +54,7 @@ pub(crate) fn edit_value(value: &mut Value, editor: &impl Editor) {
 /// Fields that only the API can read.
 const OPAQUE: [&str; 2] = ["signature", "encrypted_content"];
 
-/// The same for the events of a response, where a word may begin in one event and end in another.
+/// Applies the replacements to the events of a response, where a word may begin in one event and end in another.
 pub(crate) fn edit_events(events: &mut [Value], editor: &impl Editor) {
     let mut texts: Vec<(Thread, Vec<usize>)> = Vec::new();
     for (number, event) in events.iter_mut().enumerate() {
@@ -82,7 +82,7 @@ pub(crate) fn edit_events(events: &mut [Value], editor: &impl Editor) {
     }
 }
 
-/// The texts that a response is written into: a block, and which field of its deltas.
+/// A text of a response: the block, and the field of its deltas.
 type Thread = (u64, &'static str);
 
 fn thread(event: &Value) -> Option<Thread> {
@@ -98,11 +98,11 @@ fn piece<'a>(event: &'a Value, field: &str) -> &'a str {
     event["delta"][field].as_str().unwrap_or_default()
 }
 
-/// The pieces of a text after the replacements. A replacement stands as a whole in the piece where it begins.
+/// The parts of a text after the replacements. A replacement is completely in the part where it begins.
 fn spread(pieces: &[&str], mut edits: Vec<Edit>) -> Vec<String> {
     edits.sort_by_key(|edit| edit.range.start);
     let mut edits = edits.into_iter().peekable();
-    // How far the text has been taken care of.
+    // How much of the text has been copied.
     let mut done = 0;
     let mut begin = 0;
     let mut spread = Vec::with_capacity(pieces.len());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_text_gives_the_same_text() {
+    fn however_a_text_is_split_the_result_is_the_same() {
         let text = "a secret, and a secret: ünd secret";
         let expected = text.replace("secret", "*");
         let cuts: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_and_kinds_of_deltas_are_texts_of_their_own() {
+    fn blocks_and_kinds_of_deltas_are_separate_texts() {
         let mut events = vec![
             delta(0, "text", "sec"),
             delta(1, "text", "ret"),
@@ -177,14 +177,14 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_fits_where_it_stands() {
+    fn a_replacement_is_escaped_for_its_context() {
         let mut events = vec![delta(0, "partial_json", r#"{"a": "x"}"#)];
         edit_events(&mut events, &ReplaceWord("x", "\"\n"));
         assert_eq!(events[0]["delta"]["partial_json"], r#"{"a": "\"\n"}"#);
     }
 
     #[test]
-    fn what_only_the_api_can_read_is_left_alone() {
+    fn opaque_fields_are_not_changed() {
         let mut value = json!({"a": ["x"], "signature": "x", "source": {"type": "base64", "data": "x"},
             "data": "x"});
         edit_value(&mut value, &ReplaceWord("x", "y"));

@@ -1,13 +1,13 @@
-//! The lines of a recording: what happened, as JSON that people can read.
+//! The lines of a recording, as readable JSON.
 //!
-//! | a line with | says |
+//! | a line with | means |
 //! |---|---|
 //! | `ostler_recording` | a run begins; its value is the version of the format |
 //! | `exchange` | a request, the events of the answer, and how it ended |
-//! | `tool` | what a tool call came to |
+//! | `tool` | the outcome of a tool call |
 //!
 //! Every line names its run, because several programs may write to one file. A request that continues another one of
-//! the same run says from which (`goes_on_from`), how many of its messages it keeps, and only what is new.
+//! the same run has the number of that one (`goes_on_from`), how many of its messages it shares, and only the new ones.
 
 use std::time::Duration;
 
@@ -53,10 +53,10 @@ pub(crate) struct RequestLine {
     /// The exchange whose conversation it continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) goes_on_from: Option<u64>,
-    /// How many of its messages it begins with.
+    /// How many messages of that conversation it begins with.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) messages_kept: usize,
-    /// Everything but the conversation, unless it is that of the other exchange.
+    /// Everything but the conversation, unless it is the same as in that exchange.
     #[serde(flatten)]
     pub(crate) head: serde_json::Map<String, Value>,
     pub(crate) messages: Vec<Value>,
@@ -70,7 +70,7 @@ fn is_zero(number: &usize) -> bool {
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExchangeEnd {
-    /// As it should.
+    /// Successfully.
     Complete,
     /// Without an end.
     Cut,
@@ -132,7 +132,7 @@ pub(crate) struct CallLine {
     pub(crate) outcome: CallOutcome,
 }
 
-/// What a tool call came to.
+/// The outcome of a tool call.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_back_as_they_were() {
+    fn events_are_read_back_as_they_were_written() {
         let retry = Retry {
             attempt: 1,
             max_retries: 10,
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_back_as_they_were() {
+    fn errors_are_read_back_as_they_were_written() {
         for error in [
             ModelError::Status {
                 status: 429,

@@ -1,8 +1,8 @@
-//! What a recording holds, and which part of it answers a request. Pure.
+//! The contents of a recording, and the exchange that answers a request. Pure.
 //!
-//! Requests are found by what they say, not by when they come: subagents and parallel calls ask in any order. Of
-//! several equal ones the first that is not used up is taken. Where a file holds several runs, the newest one that
-//! knows the first request is kept to.
+//! Requests are found by their content, not by their order: subagents and parallel calls ask in any order. Of several
+//! equal ones the first unused one is taken. If a file has several runs, the newest one with the first request answers
+//! all requests.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(crate) struct LoadedRecording {
 pub(crate) struct RecordedExchange {
     pub(crate) run: usize,
     pub(crate) number: u64,
-    /// Where it stands in the file.
+    /// Its line in the file.
     pub(crate) line: usize,
     pub(crate) asked: RecordedRequest,
     pub(crate) events: Vec<Value>,
@@ -53,7 +53,7 @@ pub(crate) struct RecordedCall {
 }
 
 impl LoadedRecording {
-    /// The exchange that answers a request, which is used up by that.
+    /// Takes the exchange that answers a request; it is not used again.
     ///
     /// # Errors
     /// When there is none.
@@ -83,7 +83,7 @@ impl LoadedRecording {
         Ok(exchange)
     }
 
-    /// What a call came to, which is used up by that.
+    /// Takes the outcome of a call; it is not used again.
     ///
     /// # Errors
     /// When the recording has no such call.
@@ -108,12 +108,12 @@ impl LoadedRecording {
         Ok(call.outcome.clone())
     }
 
-    /// What ids and the like of the recording are called in this run.
+    /// The substitutions for ids of the recording in this run.
     pub(crate) fn learned(&self) -> &IdSubstitutions {
         &self.learned
     }
 
-    /// Why a request has no answer here.
+    /// The error for a request without an answer in the recording.
     fn complaint(&self, asked: &RecordedRequest, matching: ReplayMatch) -> String {
         let n_messages = asked.messages.len();
         let request = format!(
@@ -154,7 +154,7 @@ impl LoadedRecording {
     }
 }
 
-/// The end of a conversation, to know it by.
+/// The end of a conversation, to identify it in an error.
 fn last_words(asked: &RecordedRequest) -> String {
     let Some(last) = asked.messages.last() else { return "nothing said".to_owned() };
     let block = &last.value["content"];
@@ -191,9 +191,9 @@ fn similarity(one: &RecordedRequest, other: &RecordedRequest) -> usize {
     one.messages.iter().zip(&other.messages).filter(is_same).count() + usize::from(heads)
 }
 
-/// What ids, temporary files and addresses of the recording are called in this run.
+/// Substitutes ids, temporary files and addresses of the recording by those of this run.
 ///
-/// A tool that makes an id gives another one every time, and a recorded answer knows only the old one.
+/// A tool that creates an id returns another one every time, and a recorded answer contains only the old one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdSubstitutions(BTreeMap<String, String>);
 

@@ -60,7 +60,7 @@ fn equal_requests_are_answered_in_turn_and_then_no_more() {
 }
 
 #[test]
-fn the_newest_run_that_knows_the_beginning_is_kept_to() {
+fn the_newest_run_with_the_first_request_answers_all_requests() {
     let runs: &[&[&[&str]]] = &[&[&["a"], &["x"]], &[&["a"], &["x"]], &[&["z"]]];
     let mut library = library(runs);
     let mut found = |text: &str| take(&mut library, &[text], ReplayMatch::Strict);
@@ -76,7 +76,7 @@ fn a_request_that_is_not_recorded_is_reported_with_the_first_difference() {
     for part in [
         "no answer to request 1 of this run (2 messages, the last one \"two results\")",
         "exchange 1 (line 2)",
-        "at messages[1].content[0].text: recorded is \"one result\", asked for is \"two results\"",
+        "at messages[1].content[0].text: recorded is \"one result\", requested is \"two results\"",
         "Record again, or replay with `--replay-match loose`",
     ] {
         assert!(complaint.contains(part), "{part}: {complaint}");
@@ -84,7 +84,7 @@ fn a_request_that_is_not_recorded_is_reported_with_the_first_difference() {
 }
 
 #[test]
-fn loosely_the_kinds_of_messages_decide_and_then_the_most_alike() {
+fn loose_matching_compares_the_kinds_of_messages_and_takes_the_most_similar() {
     let mut library = library(&[&[&["a", "b"], &["c", "d"], &["e"]]]);
     let mut found = |texts: &[&str]| take(&mut library, texts, ReplayMatch::Loose);
     assert_eq!(found(&["changed", "d"]), "0.2");
@@ -95,7 +95,7 @@ fn loosely_the_kinds_of_messages_decide_and_then_the_most_alike() {
 }
 
 #[test]
-fn ids_of_the_recording_get_their_new_names() {
+fn ids_of_the_recording_are_replaced_by_those_of_this_run() {
     let mut library = library(&[&[&["task b12ab34cd in /t/ostler-1 done"]]]);
     let now = &["task b99ff00ee in /t/ostler-2 done"];
     assert_eq!(take(&mut library, now, ReplayMatch::Strict), "0.1");
@@ -118,7 +118,7 @@ fn a_call_is_found_by_its_id_and_must_have_the_same_input() {
         call("toolu_2", "ls").unwrap_err().contains("no result of this call of Bash (toolu_2)")
     );
     let changed = call("toolu_1", "rm").unwrap_err();
-    assert!(changed.contains("at command: recorded is \"ls\", asked for is \"rm\""), "{changed}");
+    assert!(changed.contains("at command: recorded is \"ls\", requested is \"rm\""), "{changed}");
     assert_eq!(call("toolu_1", "ls"), Ok(CallOutcome::Failed("no".into())));
     assert!(call("toolu_1", "ls").is_err());
 }

@@ -1,8 +1,9 @@
-//! Record and replay: a run kept in a file, and answered from it, without any network.
+//! Record and replay: a run is written to a file and answered from it, without any network.
 //!
-//! A [`Recorder`] stands around a model and notes every request and every event of the answer; a [`Player`] is a model
-//! that reads them back. To read it, begin with `line` (the format), then `recorded_request` (what of a request is kept and
-//! compared) and `loaded` (which exchange answers a request); `edit`, `redactor`, `normalize` and `difference` are pure.
+//! A [`Recorder`] wraps a model and writes every request and every event of the answer; a [`Player`] is a model that
+//! reads them back. To read it, begin with `line` (the format), then `recorded_request` (which parts of a request are
+//! written and compared) and `loaded` (which exchange answers a request); `edit`, `redactor`, `normalize` and
+//! `difference` are pure.
 
 mod difference;
 mod edit;
@@ -22,7 +23,7 @@ pub use self::player::{Player, ReplayOptions};
 pub use self::recorder::Recorder;
 pub use self::redactor::RecordingRedactor;
 
-/// What a session is recorded on, or replayed from.
+/// The recording of a session, to write or to replay.
 #[derive(Clone, Debug)]
 pub enum Recording {
     /// It is recorded.

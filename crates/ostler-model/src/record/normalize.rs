@@ -1,23 +1,22 @@
-//! What two runs of the same thing never have in common, taken out of a text: dates, durations, ids, ports, names of
-//! temporary files. Pure.
+//! Removes the parts of a text that differ in every run: dates, durations, ids, ports, names of temporary files. Pure.
 //!
-//! Requests are compared in this form. Ids and the like are also remembered, in their order: where two texts are the
-//! same without them, the first of one is the first of the other.
+//! Requests are compared in this form. Ids and the like are also remembered, in their order: if two texts are equal
+//! without them, the first id of one corresponds to the first of the other.
 
 use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 use serde_json::{Map, Value};
 
-/// A text or value without what changes from run to run.
+/// A text or value without the parts that change from run to run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NormalizedValue {
     pub(crate) value: Value,
-    /// Ids, addresses and temporary files, in the order in which they stood there.
+    /// The removed ids, addresses and temporary files, in their order.
     pub(crate) names: Vec<String>,
 }
 
-/// Takes out of every text in a value what changes from run to run.
+/// Removes the parts that change from run to run from every text in a value.
 pub(crate) fn normal(value: &Value) -> NormalizedValue {
     let mut names = Vec::new();
     let value = walk(value, &mut names);
@@ -36,7 +35,7 @@ fn walk(value: &Value, names: &mut Vec<String>) -> Value {
     }
 }
 
-/// One group for each kind of thing; the order matters where one could be part of another.
+/// One group for each kind of part; the order matters where one could be part of another.
 static CHANGING: LazyLock<Regex> = LazyLock::new(|| {
     let month = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}";
     let clock = r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AaPp][Mm])?";
@@ -92,7 +91,7 @@ fn without(text: &str, names: &mut Vec<String>) -> String {
     normal
 }
 
-/// Plain numbers and words such as `defaced` are no ids.
+/// Plain numbers and words such as `defaced` are not ids.
 fn is_id(what: &str) -> bool {
     let has_digit = what.bytes().any(|byte| byte.is_ascii_digit());
     let has_letter = what.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn times_go_in_every_spelling() {
+    fn times_are_removed_in_every_format() {
         for text in [
             "2026-11-16",
             "2026-11-16T03:04:05.678Z",
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_files_and_addresses_go_and_are_remembered() {
+    fn ids_files_and_addresses_are_removed_and_remembered() {
         let uuid = "0b2c3d4e-0000-4000-8000-1234567890ab";
         check(&format!("({uuid})"), "(<id>)", &[uuid]);
         check(
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_something_stays() {
+    fn other_numbers_and_paths_stay() {
         for text in [
             "version 1.2.3 of 12345678 things",
             "defaced facade",

@@ -1,4 +1,4 @@
-//! Answering from a recording, without any network.
+//! Answers from a recording, without any network.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +23,9 @@ use crate::{EventStream, Model, ModelError, ModelEvent, Request};
 pub struct ReplayOptions {
     /// Where the results of tools come from.
     pub tools: ReplayTools,
-    /// How alike a request must be to a recorded one.
+    /// How similar a request must be to a recorded one.
     pub matching: ReplayMatch,
-    /// When events come.
+    /// The timing of events.
     pub timing: ReplayTiming,
 }
 
@@ -41,8 +41,8 @@ struct Inner {
     library: Mutex<LoadedRecording>,
 }
 
-/// How long an answer waits that was dropped before its end when it was recorded. The reader that dropped it then has this
-/// long to do so again.
+/// How long the replay of an answer waits that was dropped before its end in the recording. The reader has this long to
+/// drop it again.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Player {
@@ -60,12 +60,12 @@ impl Player {
         Ok(Self(Arc::new(Inner { path: path.to_owned(), normalizer, options, library })))
     }
 
-    /// The model that was recorded last.
+    /// The model of the last recorded run.
     pub fn recorded_model(&self) -> String {
         self.library().model.clone().unwrap_or_default()
     }
 
-    /// The model in the recording, under this name.
+    /// A model that answers from the recording, under this name.
     pub fn model(&self, name: &str) -> Arc<dyn Model> {
         Arc::new(ReplayingModel { player: self.clone(), name: name.to_owned() })
     }
@@ -82,7 +82,7 @@ impl Player {
         format!("replay of {}: {text}", self.0.path.display())
     }
 
-    /// What a recorded call came to; waits if it was stopped, so that it can be stopped again.
+    /// The outcome of a recorded call. If the call was stopped, this waits, so that it can be stopped again.
     pub async fn call(&self, id: &str, name: &str, input: &Value) -> Result<ToolOutput, ToolError> {
         let failed = |text: &str| Err(ToolError::Failed(self.complaint(text)));
         let outcome = match self.outcome(id, name, input) {
@@ -130,14 +130,14 @@ impl Player {
         Ok(RecordedAnswer { events, ms, end })
     }
 
-    /// What comes after the last event.
+    /// The end of the stream after the last event.
     fn ending(&self, end: ExchangeEnd) -> EventStream {
         match end {
             ExchangeEnd::Complete | ExchangeEnd::Cut => stream::empty().boxed(),
             ExchangeEnd::Error(failure) => stream::iter([Err(ModelError::from(failure))]).boxed(),
             ExchangeEnd::Abandoned => {
                 let error = ModelError::Recording(self.complaint(
-                    "nobody heard this answer to its end when it was recorded, so there is no more of it",
+                    "the answer was dropped before its end when it was recorded, so the recording has no more of it",
                 ));
                 stream::once(async move {
                     tokio::time::sleep(PATIENCE).await;

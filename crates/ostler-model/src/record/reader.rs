@@ -1,4 +1,4 @@
-//! Reading a recording.
+//! Reads a recording.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::line::{CallLine, Exchange, RunHeader, VERSION};
 use super::loaded::{LoadedRecording, RecordedCall, RecordedExchange};
 use super::recorded_request::{RecordedRequest, RequestPart};
 
-/// The most of a recording, in bytes.
+/// The largest recording, in bytes.
 const LONGEST_RECORDING: u64 = 1024 * 1024 * 1024;
 
 /// Reads a recording.
@@ -48,7 +48,7 @@ pub(super) fn read(path: &Path) -> Result<LoadedRecording, RecordingError> {
 #[derive(Default)]
 struct Reader {
     runs: Vec<String>,
-    /// Where the exchanges of a run are.
+    /// The index of each exchange, by run and number.
     known: HashMap<(usize, u64), usize>,
     library: LoadedRecording,
 }
@@ -57,7 +57,7 @@ impl Reader {
     fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
         let value: Value = match serde_json::from_str(line) {
             Ok(value) => value,
-            // The run was killed while it wrote this.
+            // The run was killed while it wrote this line.
             Err(error) if error.is_eof() => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
@@ -65,14 +65,14 @@ impl Reader {
             return self.header(value);
         }
         if self.runs.is_empty() {
-            return Err("it does not begin as a recording does".to_owned());
+            return Err("it does not begin with the header of a recording".to_owned());
         }
         if value.get("exchange").is_some() {
             self.exchange(number, typed(value)?)
         } else if value.get("tool").is_some() {
             self.call(typed(value)?)
         } else {
-            // Something that later versions know about.
+            // A kind of line of later versions.
             Ok(())
         }
     }
@@ -80,7 +80,9 @@ impl Reader {
     fn header(&mut self, value: Value) -> Result<(), String> {
         if value["ostler_recording"].as_u64() > Some(VERSION) {
             let made_by = value["ostler"].as_str().unwrap_or("a later version").to_owned();
-            return Err(format!("it was made by ostler {made_by}; this version cannot read it"));
+            return Err(format!(
+                "it was recorded by ostler {made_by}; this version cannot read it"
+            ));
         }
         let header: RunHeader = typed(value)?;
         self.library.model = Some(header.model);
@@ -112,7 +114,7 @@ impl Reader {
             Some(earlier) => earlier
                 .messages
                 .get(..request.messages_kept)
-                .ok_or("it keeps more messages than there are")?
+                .ok_or("it refers to more messages than there are")?
                 .to_vec(),
             None => Vec::new(),
         };

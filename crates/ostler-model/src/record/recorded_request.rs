@@ -1,7 +1,7 @@
-//! A request as a recording keeps it, and as two of them are compared.
+//! A request as it is recorded and compared.
 //!
-//! What is the engine's own business stays out: the texts of its prompt and of its tools change with its version, and
-//! recordings should not. Marks for the vendor's cache stay out as well.
+//! The engine's own texts are left out: its prompt and tool descriptions change with its version, and recordings should
+//! not. Markers for the vendor's cache are left out too.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -26,11 +26,11 @@ pub(crate) struct RecordedRequest {
 /// A part of a request.
 #[derive(Debug)]
 pub(crate) struct RequestPart {
-    /// As it is written.
+    /// The recorded value.
     pub(crate) value: Value,
-    /// As it is compared.
+    /// The normalized value for comparison.
     pub(crate) normal: NormalizedValue,
-    /// The same for parts that are written alike, in this process.
+    /// A hash of the recorded value, valid in this process only.
     pub(crate) hash: u64,
 }
 
@@ -41,8 +41,8 @@ impl RequestPart {
         Arc::new(Self { value, normal, hash })
     }
 
-    /// Everything but the conversation. The engine's own tools are named for readers, but not compared: a new version
-    /// has new ones.
+    /// Everything but the conversation. The engine's own tools are recorded by name for readers, but not compared: a
+    /// new version has other ones.
     pub(crate) fn head(value: Value) -> Arc<Self> {
         let mut compared = value.clone();
         if let Some(Value::Array(tools)) = compared.get_mut("tools") {
@@ -57,14 +57,14 @@ impl RequestPart {
 }
 
 impl RecordedRequest {
-    /// Whether two requests are the same, apart from what changes from run to run.
+    /// Whether two requests are equal, apart from parts that change from run to run.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.messages.len() == other.messages.len()
             && self.head.normal.value == other.head.normal.value
             && self.n_same_messages(other) == self.messages.len()
     }
 
-    /// With how many of the same messages they begin.
+    /// How many equal messages they begin with.
     pub(crate) fn n_same_messages(&self, other: &Self) -> usize {
         let is_same = |(one, other): &(&Arc<RequestPart>, &Arc<RequestPart>)| {
             Arc::ptr_eq(one, other) || one.normal.value == other.normal.value
@@ -72,7 +72,7 @@ impl RecordedRequest {
         self.messages.iter().zip(&other.messages).take_while(is_same).count()
     }
 
-    /// The whole of it, as it is compared.
+    /// The whole normalized request.
     pub(crate) fn normal(&self) -> Value {
         let mut whole = self.head.normal.value.clone();
         whole["messages"] =
@@ -81,7 +81,7 @@ impl RecordedRequest {
     }
 }
 
-/// Makes requests into what is kept of them. Remembers messages it has seen: most come again with every request.
+/// Turns requests into recorded ones. Caches messages: most are repeated in every request.
 #[derive(Debug, Default)]
 pub(crate) struct RequestNormalizer {
     redactor: RecordingRedactor,
@@ -97,7 +97,7 @@ impl RequestNormalizer {
         &self.redactor
     }
 
-    /// What is kept of a request.
+    /// The recorded form of a request.
     pub(crate) fn file(&self, request: &Request) -> RecordedRequest {
         let messages = request.messages.iter().map(|said| self.part(json!(said)));
         RecordedRequest { head: self.head(request), messages: messages.collect() }
@@ -134,7 +134,7 @@ impl RequestNormalizer {
     }
 }
 
-/// Of the engine's own tools the names are enough.
+/// Reduces the engine's own tools to their names.
 fn shorten_tool(tool: &mut Value) {
     let name = tool["name"].as_str().unwrap_or_default();
     if tool.get("input_schema").is_some() && !name.starts_with("mcp__") {
@@ -142,14 +142,14 @@ fn shorten_tool(tool: &mut Value) {
     }
 }
 
-/// The prompt without what the engine says in every conversation.
+/// The prompt without the engine's default text.
 fn shorten_system(system: &Value) -> String {
     let text = system[0]["text"].as_str().unwrap_or_default();
     text.replace(base_prompt::TEXT, &format!("{MARK}own words>"))
         .replace(&base_prompt::platform(), &format!("{MARK}platform>"))
 }
 
-/// Pictures and the like make a recording long and tell a reader nothing: their sum is kept.
+/// Replaces images and other binary data by a checksum: they make a recording long and mean nothing to a reader.
 fn without_binaries(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(without_binaries),
@@ -165,7 +165,7 @@ fn without_binaries(value: &mut Value) {
     }
 }
 
-/// The sum of a text (FNV-1a): the same in every version and on every machine.
+/// The checksum of a text (FNV-1a): the same in every version and on every machine.
 fn sum(text: &str) -> u64 {
     let add = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, add)
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_alike_across_folders_days_and_caches() {
+    fn requests_in_other_folders_on_other_days_and_with_other_cache_markers_are_equal() {
         let one = normalizer("/a").file(&request(&["in /a on 2026-11-16"]));
         let mut other = request(&["in /b/c on 2027-01-02"]);
         other.sampling.cache = Cache::OneHour;
@@ -225,13 +225,16 @@ mod tests {
         };
         let with =
             |tool| normalizer.file(&Request { tools: vec![tool].into(), ..request(&["hello"]) });
-        assert!(one.is_like(&with(tool("Bash", "a"))), "our own tools are our own business");
+        assert!(
+            one.is_like(&with(tool("Bash", "a"))),
+            "descriptions of our own tools are not compared"
+        );
         assert_eq!(with(tool("Bash", "a")).head.value["tools"], json!(["Bash"]));
         assert!(!with(tool("mcp__x__y", "a")).is_like(&with(tool("mcp__x__y", "b"))));
     }
 
     #[test]
-    fn a_picture_is_kept_as_its_sum() {
+    fn an_image_is_recorded_as_its_checksum() {
         let mut value = json!({"source": {"type": "base64", "data": "QUJD"}});
         without_binaries(&mut value);
         assert_eq!(value["source"]["data"], "<ostler:data of 4 letters, sum 3202741315c68d75>");

@@ -1,4 +1,4 @@
-//! Writing a recording. One line per write, appended, so that a run that is killed leaves what it had.
+//! Writes a recording. Each line is appended with one write, so that a killed run leaves complete lines.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, Permissions};
@@ -25,7 +25,7 @@ use super::recorded_request::{RecordedRequest, RequestNormalizer};
 use super::redactor::RecordingRedactor;
 use crate::{EventStream, Model, ModelError, ModelEvent, Request};
 
-/// Writes what a model and tools say into a file. Cheap to clone.
+/// Records the exchanges with a model and the tool calls in a file. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Recorder(Arc<Inner>);
 
@@ -41,9 +41,9 @@ struct Inner {
 #[derive(Debug)]
 struct RecordingFile {
     file: File,
-    /// The beginnings of conversations that stand in the file, and where.
+    /// The beginnings of conversations in the file: their exchange and number of messages.
     beginnings: HashMap<u64, (u64, usize)>,
-    /// What the requests have in addition to that.
+    /// The hash of each exchange's head.
     heads: HashMap<u64, u64>,
 }
 
@@ -95,7 +95,7 @@ impl Recorder {
         })))
     }
 
-    /// A model that answers as this one does, and is recorded.
+    /// Wraps a model, so that its exchanges are recorded.
     pub fn model(&self, model: Arc<dyn Model>) -> Arc<dyn Model> {
         Arc::new(RecordingModel { recorder: self.clone(), model })
     }
@@ -117,7 +117,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes what a tool call came to.
+    /// Writes the outcome of a tool call.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -151,7 +151,7 @@ impl Recorder {
 }
 
 impl RecordingFile {
-    /// A request as it is written: without what stands in the file already.
+    /// A request as it is written: without parts that are in the file already.
     fn request(&self, asked: &RecordedRequest) -> RequestLine {
         let beginnings = beginnings(asked);
         let known = beginnings.iter().rev().find_map(|hash| self.beginnings.get(hash));
@@ -181,13 +181,13 @@ impl RecordingFile {
     fn remember(&mut self, number: u64, asked: &RecordedRequest) {
         self.heads.insert(number, asked.head.hash);
         for (n_before, hash) in beginnings(asked).into_iter().enumerate() {
-            // The latest one: what follows continues there, and needs no other head.
+            // The latest one: later requests continue there, and need no new head.
             self.beginnings.insert(hash, (number, n_before + 1));
         }
     }
 }
 
-/// A number for each beginning of the conversation, from the first message alone to all of them.
+/// A hash for each beginning of the conversation, from the first message alone to all of them.
 fn beginnings(asked: &RecordedRequest) -> Vec<u64> {
     let mut so_far = 0_u64;
     let next = |message: &Arc<super::recorded_request::RequestPart>| {
@@ -199,7 +199,7 @@ fn beginnings(asked: &RecordedRequest) -> Vec<u64> {
     asked.messages.iter().map(next).collect()
 }
 
-/// A file that is not a recording must not be changed.
+/// Refuses a file that is not a recording: it must not be changed.
 fn check_is_recording(file: &File, path: &Path) -> Result<(), RecordingError> {
     let mut first = String::new();
     // A file that is not text is not a recording either.
@@ -209,12 +209,12 @@ fn check_is_recording(file: &File, path: &Path) -> Result<(), RecordingError> {
         return Ok(());
     }
     Err(RecordingError(format!(
-        "{} is not a recording, and is left as it is; choose another name for --record",
+        "{} is not a recording and is not changed; choose another name for --record",
         path.display()
     )))
 }
 
-/// A run that was killed in the middle of a write leaves half a line, which must not become part of the next one.
+/// Ends an incomplete line that a killed run left, so that it does not become part of the next line.
 fn end_torn_line(file: &mut File) -> io::Result<()> {
     if file.seek(SeekFrom::End(0))? == 0 {
         return Ok(());
@@ -225,7 +225,7 @@ fn end_torn_line(file: &mut File) -> io::Result<()> {
     if last != *b"\n" { file.write_all(b"\n") } else { Ok(()) }
 }
 
-/// One line with one write: others may be writing to the file as well.
+/// Writes a line with one write: other processes may write to the file too.
 fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec(line)?;
     bytes.push(b'\n');
@@ -266,7 +266,7 @@ impl Model for RecordingModel {
     }
 }
 
-/// One answer in the making. It is written when it ends, in whatever way.
+/// An answer under way. It is written when it ends, in whatever way.
 struct ExchangeRecorder {
     recorder: Recorder,
     number: u64,
@@ -278,7 +278,7 @@ struct ExchangeRecorder {
 }
 
 impl ExchangeRecorder {
-    /// Notes what came, and hands it on. The last of it is handed on only when all is written.
+    /// Records an event and passes it on. The last one is passed on only after everything is written.
     fn heard(
         &mut self,
         item: Option<Result<ModelEvent, ModelError>>,

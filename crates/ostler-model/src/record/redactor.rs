@@ -1,7 +1,7 @@
-//! What differs from machine to machine, or is secret, under a name in place of its value.
+//! Replaces secrets, and values that differ from machine to machine, by names.
 //!
-//! A recording says `<ostler:cwd>` for the working directory, so that it can be replayed in another one; the same
-//! for the home and the temporary folder. Secrets become `<ostler:secret NAME>` and never come back.
+//! A recording has `<ostler:cwd>` in place of the working directory, so that it can be replayed in another one; the
+//! same for the home and the temporary folder. Secrets become `<ostler:secret NAME>` and are never restored.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -11,25 +11,25 @@ use ostler_secret::Secrets;
 
 use super::edit::{Edit, Editor, Form, add};
 
-/// Names for places, and what is hidden for good.
+/// The names for folders, and the secrets to redact.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingRedactor {
-    /// A path and its name, longest first: one may lie inside another.
+    /// Paths and their names, longest first: one may be inside another.
     places: Vec<(String, &'static str)>,
-    /// The path that a name stands for here.
+    /// The path for each name on this machine.
     meant: Vec<(&'static str, String)>,
     secrets: Secrets,
 }
 
 impl RecordingRedactor {
-    /// The names for the places of a session. A home that is the root folder is not a place.
+    /// The names for the folders of a session. A home that is the root folder is ignored.
     pub fn new(cwd: &Path, home: Option<&Path>, temporary: &Path) -> Self {
         let named = [(Some(cwd), "cwd"), (home, "home"), (Some(temporary), "tmp")];
         let (mut places, mut meant) = (Vec::new(), Vec::new());
         for (path, name) in named {
             let Some(path) = path else { continue };
             meant.push((name, path.to_string_lossy().trim_end_matches('/').to_owned()));
-            // Paths come in two spellings where a link leads to them.
+            // A path through a link has two spellings.
             for path in [Some(path.to_owned()), path.canonicalize().ok()].into_iter().flatten() {
                 let path = path.to_string_lossy().trim_end_matches('/').to_owned();
                 if path.len() > 1 && !places.iter().any(|(known, _)| *known == path) {
@@ -41,30 +41,30 @@ impl RecordingRedactor {
         Self { places, meant, secrets: Secrets::default() }
     }
 
-    /// Hides a value, whatever it looks like.
+    /// Redacts a value, whatever it looks like.
     pub fn add_secret(&mut self, name: &str, value: &str) {
         self.secrets.add(name, value);
     }
 
-    /// Hides the value of a variable, if its name sounds like a secret.
+    /// Redacts the value of a variable, if its name looks like that of a secret.
     pub fn add_variable(&mut self, name: &str, value: &str) {
         self.secrets.add_variable(name, value);
     }
 
-    /// Puts names in place of values.
+    /// Replaces values by names.
     pub(crate) fn hiding(&self) -> RedactEditor<'_> {
         RedactEditor(self)
     }
 
-    /// Puts values in place of names, as far as they have come from here.
+    /// Replaces names by values, if this redactor wrote them.
     pub(crate) fn showing(&self) -> RestoreEditor<'_> {
         RestoreEditor(self)
     }
 }
 
-/// How every name begins.
+/// The prefix of every name.
 pub(crate) const MARK: &str = "<ostler:";
-/// What the mark itself becomes, where a text contains it.
+/// Replaces the prefix itself where a text contains it.
 const WRITTEN_MARK: &str = "<ostler:written ";
 
 pub(crate) struct RedactEditor<'a>(&'a RecordingRedactor);
@@ -73,7 +73,7 @@ impl Editor for RedactEditor<'_> {
     fn edits(&self, text: &str, form: Form) -> Vec<Edit> {
         let mut edits = Vec::new();
         let mut secrets = self.0.secrets.find(text, form);
-        // The known ones first: they have a name. Of two that begin together, the longer one.
+        // Named secrets first. Of two that begin at the same place, the longer one.
         secrets.sort_by_key(|(range, name)| (name.is_none(), range.start, usize::MAX - range.end));
         for (range, name) in secrets {
             let name = name.map(|name| format!(" {name}")).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Editor for RedactEditor<'_> {
     }
 }
 
-/// Whether a path ends here and begins here: `/code` is neither in `/codebase` nor in `/home/code`.
+/// Whether the match is a whole path: `/code` is neither in `/codebase` nor in `/home/code`.
 fn is_whole_path(text: &str, range: &std::ops::Range<usize>, form: Form) -> bool {
     let is_word =
         |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '~');
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn places_have_names_and_get_them_back() {
+    fn folders_are_replaced_by_names_and_restored() {
         check("cd /h/me/code/a && ls /h/me.", "cd <ostler:cwd>/a && ls <ostler:home>.");
         check("file:///t/x", "file://<ostler:tmp>/x");
         check("/h/me/codebase /x/t/y a/t", "<ostler:home>/codebase /x/t/y a/t");
@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_a_text_stays_what_it_is() {
+    fn a_name_that_a_text_contains_is_restored_unchanged() {
         check("the mark <ostler:cwd> is /h/me", "the mark <ostler:written cwd> is <ostler:home>");
         check("<ostler:written cwd>", "<ostler:written written cwd>");
     }
 
     #[test]
-    fn secrets_are_gone_for_good() {
+    fn secrets_are_redacted_and_never_restored() {
         check("it is hunter22!", "it is <ostler:secret MY_TOKEN>!");
         check("/h/me/hunter22", "<ostler:home>/<ostler:secret MY_TOKEN>");
         check("key sk-ant-abcdefgh12345678", "key <ostler:secret>");

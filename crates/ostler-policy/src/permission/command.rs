@@ -1,7 +1,7 @@
-//! What is to be thought of each part of a command when no rule speaks of it as a whole.
+//! Decides on each part of a command when no rule matches the whole command.
 //!
-//! Only the literal grammar of `ostler-shell` is judged here. A part may run when a rule covers it, when it only reads
-//! files that may be read, or when the mode is `acceptEdits` and it is one of a few simple changes.
+//! Only commands in the literal grammar of `ostler-shell` are decided here. A part may run when a rule covers it, when
+//! it only reads files that may be read, or when the mode is `acceptEdits` and it is one of a few simple changes.
 
 use std::path::{Path, PathBuf};
 
@@ -16,23 +16,23 @@ use super::rule::{Behavior, Rule};
 use super::search_path::shadowed;
 use super::shell::{Shell, holds};
 
-/// What is to be thought of one part.
+/// The decision on one part.
 #[derive(Clone, Debug)]
 pub(crate) struct PartDecision {
     /// The part.
     pub(crate) what: String,
     pub(crate) is_allowed: bool,
-    /// In words.
+    /// The reason, as text.
     pub(crate) why: String,
-    /// The path that stands in the way.
+    /// The path that prevents it.
     pub(crate) path: Option<PathBuf>,
-    /// Which part of the command it is about.
+    /// The index of the part in the command.
     pub(crate) part: Option<usize>,
     /// Whether a rule for commands allows it.
     pub(crate) by_rule: bool,
 }
 
-/// Judges everything a command would do. It may run when all verdicts allow it.
+/// Decides on everything that a command would do. It may run when all parts are allowed.
 pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> Vec<PartDecision> {
     let cwd = shell.start.as_ref().map_or(policy.cwd.clone(), |start| start.written.clone());
     let unclear = |reason: String| {
@@ -46,7 +46,7 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
         Err(reason) => return unclear(reason.clone()),
     };
     let Some(folders) = shell.folders(list) else {
-        return unclear("where it changes to cannot be told".to_owned());
+        return unclear("the folder that it changes to is unknown".to_owned());
     };
     let judge = CommandParts { policy, shell, list, accepts_edits, folders };
     let mut verdicts = Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn verdicts(policy: &Policy, shell: &Shell, accepts_edits: bool) -> V
     verdicts
 }
 
-/// What a command would change; `None` when it only reads.
+/// What a command would change, as text; `None` when it only reads.
 pub(crate) fn change(shell: &Shell) -> Option<String> {
     let list = match &shell.list {
         Ok(list) => list,
@@ -79,7 +79,7 @@ pub(crate) fn change(shell: &Shell) -> Option<String> {
     Some(format!("it writes to {}", written.target.text))
 }
 
-/// Whether every part of a command is one that these rules name, and it is in the literal grammar.
+/// Whether a command is in the literal grammar and these rules cover every part of it.
 pub(crate) fn is_covered(shell: &Shell, rules: &[&Rule]) -> bool {
     let names = |part: &Part| {
         let mut contents = rules.iter().filter_map(|rule| rule.content.as_deref());
@@ -90,7 +90,7 @@ pub(crate) fn is_covered(shell: &Shell, rules: &[&Rule]) -> bool {
     !list.parts.is_empty() && list.parts.iter().all(names) && !list.redirects.iter().any(to_file)
 }
 
-/// What a command would remove that is never meant: the whole disk, or the home directory.
+/// What a command would remove that no user wants to lose: the whole disk, or the home directory.
 pub(crate) fn destroys(policy: &Policy, shell: &Shell) -> Option<String> {
     let is_rm = |part: &&Part| part.name().rsplit('/').next() == Some("rm");
     let mut parts = shell.judged.parts.iter().filter(is_rm);
@@ -106,7 +106,7 @@ pub(crate) fn destroys(policy: &Policy, shell: &Shell) -> Option<String> {
 }
 
 fn is_everything(policy: &Policy, word: &str) -> bool {
-    // A word that holds a variable is kept as it is written, quotes and all.
+    // A word with a variable still has its quotes.
     let word = word.replace('"', "");
     let word = word.strip_suffix('*').unwrap_or(&word);
     let word = match word.trim_end_matches('/') {
@@ -126,7 +126,7 @@ struct CommandParts<'a> {
     shell: &'a Shell,
     list: &'a Judged,
     accepts_edits: bool,
-    /// Where the shell can stand before each part, and at the end.
+    /// The folders that the shell can be in before each part, and at the end.
     folders: Vec<Vec<PathBuf>>,
 }
 
@@ -151,8 +151,8 @@ fn verdict(what: impl Into<String>, judged: Result<String, BlockReason>) -> Part
 }
 
 impl CommandParts<'_> {
-    /// A command of which every part is harmless runs with a reduced environment. Next to a part that a rule allows, all
-    /// parts have the whole environment: then it must have nothing in it that changes what they do.
+    /// A command whose parts are all harmless runs with a reduced environment. If a rule allows one of the parts, all
+    /// parts get the whole environment, which then must not contain variables that change what they do.
     fn parts(&self) -> Vec<PartDecision> {
         let rules: Vec<_> = self.list.parts.iter().map(|part| self.rule_for(part)).collect();
         let risk = self.policy.environment.changes_programs.as_deref();
@@ -207,7 +207,7 @@ impl CommandParts<'_> {
         }
     }
 
-    /// Whether a part that only reads may read what it reads.
+    /// Whether a part that only reads may read its files.
     fn looks(&self, part: &Part, look: &Look, folders: &[PathBuf]) -> Result<String, BlockReason> {
         self.is_of_the_system(part)?;
         for word in &look.paths {
@@ -239,8 +239,8 @@ impl CommandParts<'_> {
         makes_one.or_else(danger).map_or(Ok(()), |why| Err(BlockReason::because(why)))
     }
 
-    /// A name without a folder must not lead to a program that the agent or the project put there, or puts there before it
-    /// is started.
+    /// A name without a folder must not start a program that the agent or the project put on the search path, or can
+    /// put there before the start.
     fn is_of_the_system(&self, part: &Part) -> Result<(), BlockReason> {
         let folders: Vec<&Path> = self.policy.working_directories().collect();
         let search_path = self.policy.environment.search_path();
@@ -254,7 +254,7 @@ impl CommandParts<'_> {
         }
     }
 
-    /// Whether the command itself changes what is in a folder.
+    /// Whether the command itself changes the contents of a folder.
     fn changes_in(&self, folder: &Path) -> bool {
         let changed = self.list.parts.iter().filter_map(ostler_shell::change);
         let written = self.list.redirects.iter().filter(|redirect| redirect.writes);
@@ -275,10 +275,10 @@ impl CommandParts<'_> {
     fn redirect(&self, Redirect { writes, target }: &Redirect) -> PartDecision {
         let what =
             format!("{} `{}`", if *writes { "writing to" } else { "reading from" }, target.text);
-        // Its part may stand anywhere in the list.
+        // Its part may be anywhere in the list.
         let folders = self.folders.concat();
-        // No mode answers for it: `acceptEdits` promises the file tools and a few commands by name, not what the shell
-        // writes for any other one.
+        // No mode allows it: `acceptEdits` covers the file tools and a few commands by name, not files that the shell
+        // writes for other commands.
         let by_rules_alone = Self { accepts_edits: false, folders: Vec::new(), ..*self };
         let judged = match *writes {
             true => by_rules_alone.may_write(target, &folders),
@@ -287,15 +287,14 @@ impl CommandParts<'_> {
         verdict(what, judged)
     }
 
-    /// The grammar of harmless commands has no files in redirections. The shell opens them itself, so a rule must say so.
+    /// The grammar of harmless commands has no files in redirections: the shell itself opens them, so a rule must allow
+    /// it.
     fn may_read_by_rule(&self, word: &Word, folders: &[PathBuf]) -> Result<String, BlockReason> {
         let places = self.may_read(word, folders)?;
         if places.iter().all(|place| self.read_rule(place).is_some()) {
-            return Ok("a rule allows to read it".to_owned());
+            return Ok("a rule allows reading it".to_owned());
         }
-        Err(BlockReason::because(
-            "no rule allows it; a program can be given the file's name instead",
-        ))
+        Err(BlockReason::because("no rule allows it; pass the file's name to the program instead"))
     }
 
     fn may_read(&self, word: &Word, folders: &[PathBuf]) -> Result<Vec<PathForms>, BlockReason> {
@@ -306,7 +305,7 @@ impl CommandParts<'_> {
         Ok(places)
     }
 
-    /// The rule that allows to read a place.
+    /// The rule that allows reading a path.
     fn read_rule(&self, place: &PathForms) -> Option<&ActiveRule> {
         let mut rules =
             self.policy.rules_of(Behavior::Allow).filter(|kept| kept.rule.tool == "Read");
@@ -350,7 +349,7 @@ impl CommandParts<'_> {
         let blocked = |why: String| Err(BlockReason { why, path: Some(place.written.clone()) });
         match protected {
             Some(name) => {
-                blocked(format!("{name} decides about what runs later; it is not changed unasked"))
+                blocked(format!("{name} affects what runs later; changing it requires approval"))
             }
             None if !inside => blocked(format!("{} is outside the working directories", word.text)),
             None if !self.accepts_edits => blocked(format!("it changes {}", word.text)),
@@ -358,15 +357,15 @@ impl CommandParts<'_> {
         }
     }
 
-    /// What is protected does not go away or elsewhere without approval with the folder that it is in.
+    /// A folder that contains protected files is not moved or removed without approval.
     fn holds_nothing_protected(&self, word: &Word, folders: &[PathBuf]) -> Result<(), BlockReason> {
         let home = self.policy.home.as_deref();
         let places = self.shell.places(word, folders).map_err(BlockReason::because)?;
         for place in &places {
             let why = match holds(place, |inside| inside.protected(home).is_some()) {
                 Some(false) => continue,
-                Some(true) => "holds files that decide about what runs later",
-                None => "holds too many files to look for protected ones",
+                Some(true) => "contains files that affect what runs later",
+                None => "contains too many files to check for protected ones",
             };
             let path = Some(place.written.clone());
             return Err(BlockReason { why: format!("{} {why}", word.text), path });
@@ -374,7 +373,7 @@ impl CommandParts<'_> {
         Ok(())
     }
 
-    /// A working directory itself does not go away or elsewhere without approval.
+    /// A working directory itself is not moved or removed without approval.
     fn is_below(&self, word: &Word, folders: &[PathBuf]) -> Result<(), BlockReason> {
         let places = self.shell.places(word, folders).map_err(BlockReason::because)?;
         let real = |folder: &Path| folder.canonicalize().ok();
@@ -382,7 +381,7 @@ impl CommandParts<'_> {
             self.policy.working_directories().any(|folder| place.resolved == real(folder))
         };
         if places.iter().any(is_one) {
-            return Err(BlockReason::because("it is about a whole working directory"));
+            return Err(BlockReason::because("it affects a whole working directory"));
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
-//! Whether a rule that allows covers a part of a command in the literal grammar.
+//! Whether an allow rule covers a part of a command in the literal grammar.
 
 use ostler_shell::{Part, Word};
 
-/// Whether a rule that allows covers a part.
+/// Whether an allow rule covers a part.
 ///
-/// A rule with a prefix covers what certainly runs that prefix: not a program that starts another one (`timeout`, `xargs`,
-/// `bash -c`: such commands need a rule with their whole text), and not `git` with options before its subcommand, which
-/// can name programs.
+/// A rule with a prefix covers only commands that certainly run that prefix: not a program that starts another one
+/// (`timeout`, `xargs`, `bash -c`: such commands need a rule with their whole text), and not `git` with options before
+/// its subcommand, which can name programs.
 pub(crate) fn covers_part(content: &str, part: &Part) -> bool {
     if part.source.trim() == content.trim() {
         return true;

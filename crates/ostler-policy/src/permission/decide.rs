@@ -1,14 +1,14 @@
-//! The order in which a call is judged.
+//! The order in which a call is decided.
 //!
-//! 1. What denies: deny rules, the policy of an MCP server for its tool.
-//! 2. What must be asked in every mode: questions for a person, ask rules, the policy of an MCP server for its tool.
+//! 1. Denials: deny rules, the policy of an MCP server for its tool.
+//! 2. Questions in every mode: questions for a person, ask rules, the policy of an MCP server for its tool.
 //! 3. `plan`, which changes nothing.
-//! 4. What no rule and no mode answers: leaving the sandbox, removing everything.
+//! 4. Calls that no rule and no mode can allow: leaving the sandbox, removing everything.
 //! 5. `bypassPermissions`, which asks nothing.
 //! 6. Allow rules; for a protected path only those that name it.
-//! 7. What the mode and the effect say, and at last: ask.
+//! 7. The mode and the effect; otherwise: ask.
 //!
-//! Looks at the disk only to follow links.
+//! Accesses the disk only to follow links.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ struct DecisionBuilder<'a> {
     policy: &'a Policy,
     seen: &'a ResolvedCall<'a>,
     trail: Trail,
-    /// Why it is unknown whether a rule that narrows is about the call.
+    /// Why it is unknown whether a deny or ask rule matches the call.
     doubt: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl DecisionBuilder<'_> {
             return self.ask(Kind::Unspecified, "the question is for the user");
         }
         if let Some(kept) = self.first_match(Behavior::Ask) {
-            let reason = format!("{} says to ask", kept.title());
+            let reason = format!("{} requires approval", kept.title());
             return self.ask(Kind::Rule, reason);
         }
         if let Some(doubt) = self.doubt.take() {
@@ -128,7 +128,7 @@ impl DecisionBuilder<'_> {
         mode
     }
 
-    /// The first rule of a behaviour that is about the call; the others are noted.
+    /// The first rule of a behaviour that matches the call; the others are noted.
     fn first_match(&mut self, behavior: Behavior) -> Option<ActiveRule> {
         for kept in self.policy.rules_of(behavior) {
             match matches(self.policy, &kept.rule, behavior, kept.source, self.seen) {
@@ -139,14 +139,14 @@ impl DecisionBuilder<'_> {
                 Match::No => self.trail.note(kept.title(), "does not match"),
                 Match::Maybe(reason) => {
                     self.trail.note(kept.title(), format!("may match: {reason}"));
-                    self.doubt.get_or_insert(format!("{} may speak of it: {reason}", kept.title()));
+                    self.doubt.get_or_insert(format!("{} may match it: {reason}", kept.title()));
                 }
             }
         }
         None
     }
 
-    /// The rule that allows the call as a whole. What is protected must be named by the rule.
+    /// The rule that allows the call as a whole. It must name a protected path to allow it.
     fn allowing_rule(&mut self) -> Option<ActiveRule> {
         let protected = self.protected();
         for kept in self.policy.rules_of(Behavior::Allow) {
@@ -172,7 +172,7 @@ impl DecisionBuilder<'_> {
         None
     }
 
-    /// The protected thing that the call would change, by a tool or by a command.
+    /// The protected path that the call would change, by a tool or by a command.
     fn protected(&self) -> Option<&'static str> {
         let home = self.policy.home.as_deref();
         if let (Effect::Write(_), Some(place)) = (self.seen.call.effect, &self.seen.place) {
@@ -186,7 +186,7 @@ impl DecisionBuilder<'_> {
         found.get()
     }
 
-    /// Why a call is not among those that a list of tools with content leaves.
+    /// Why a list of tools with content does not include the call.
     fn left_out(&self) -> Option<String> {
         self.policy.only.iter().find_map(|list| {
             let rules: Vec<&Rule> =
@@ -206,7 +206,7 @@ impl DecisionBuilder<'_> {
         })
     }
 
-    /// What the configuration of the MCP server says about the tool.
+    /// The policy of the MCP server's configuration for the tool.
     fn server_policy(&self) -> ServerToolPolicy {
         match self.seen.call.effect {
             Effect::Outside { policy, .. } => *policy,
@@ -214,15 +214,15 @@ impl DecisionBuilder<'_> {
         }
     }
 
-    /// A command that is to run outside the sandbox: no rule and no mode answers for it.
+    /// Decides on a command that would run outside the sandbox: no rule and no mode can allow it.
     fn outside_sandbox(mut self) -> Decision {
-        self.trail.note("the command", "is to run outside the sandbox");
+        self.trail.note("the command", "would run outside the sandbox");
         if self.policy.unsandboxed_forbidden {
-            let reason = "it is to run outside the sandbox, which the settings forbid \
+            let reason = "it would run outside the sandbox, which the settings forbid \
                           (sandbox.allowUnsandboxedCommands is false); run it without dangerouslyDisableSandbox";
             return self.end(Outcome::Deny, Kind::SandboxOverride, reason);
         }
-        self.ask(Kind::SandboxOverride, "it is to run outside the sandbox")
+        self.ask(Kind::SandboxOverride, "it would run outside the sandbox")
     }
 
     fn wants_no_sandbox(&self) -> bool {
@@ -241,7 +241,7 @@ impl DecisionBuilder<'_> {
         }
     }
 
-    /// What mode and effect say when no rule does.
+    /// Decides by mode and effect when no rule matches.
     fn by_effect(self, mode: &PermissionMode) -> Decision {
         if self.seen.call.tool.starts_with("mcp__") {
             return self.reaches_outside();
@@ -277,7 +277,7 @@ impl DecisionBuilder<'_> {
         }
         if self.seen.place.as_ref().is_some_and(|place| self.policy.is_put_aside(place)) {
             self.trail.note("the path", "is in the session's own folder");
-            let reason = "the session may read what it put aside";
+            let reason = "the session may read its own files";
             return self.end(Outcome::Allow, Kind::WorkingDir, reason);
         }
         self.outside(path)
@@ -325,7 +325,7 @@ impl DecisionBuilder<'_> {
             return self.ask(Kind::Unspecified, "it runs a command");
         };
         let protected = self.protected();
-        // What is protected must be named by the rules that allow the parts, too.
+        // Rules that allow the parts must also name a protected path.
         let naming = protected.map(|name| self.policy.naming(name));
         let policy = naming.as_ref().unwrap_or(self.policy);
         let verdicts = command::verdicts(policy, shell, *mode == PermissionMode::AcceptEdits);
@@ -360,21 +360,23 @@ impl DecisionBuilder<'_> {
         })
     }
 
-    /// Ends with a question, or with a no in a mode without questions.
+    /// Ends with a question, or with a denial in a mode without questions.
     fn ask(mut self, kind: Kind, reason: impl Into<String>) -> Decision {
         let reason = reason.into();
         let is_question = *self.seen.call.effect == Effect::AskUser;
         match self.policy.effective_mode() {
             PermissionMode::DontAsk => {
-                self.trail.note("mode dontAsk", "turns a question into a no");
-                self.end(Outcome::Deny, Kind::Mode, format!("nobody is to be asked: {reason}"))
+                self.trail.note("mode dontAsk", "denies instead of asking");
+                self.end(
+                    Outcome::Deny,
+                    Kind::Mode,
+                    format!("this mode does not ask the user: {reason}"),
+                )
             }
-            // `auto` needs a classifier that is not there; an unknown mode must not be wider than a known one.
+            // `auto` needs a classifier that does not exist here; an unknown mode must not allow more than a known one.
             mode @ (PermissionMode::Auto | PermissionMode::Other(_)) if !is_question => {
-                self.trail.note(
-                    format!("mode {mode}"),
-                    "is not supported and turns a question into a no",
-                );
+                self.trail
+                    .note(format!("mode {mode}"), "is not supported and denies instead of asking");
                 self.end(
                     Outcome::Deny,
                     Kind::Mode,
@@ -391,5 +393,5 @@ impl DecisionBuilder<'_> {
 }
 
 fn protected_reason(name: &str) -> String {
-    format!("{name} decides about what runs later; it is not changed unasked")
+    format!("{name} affects what runs later; changing it requires approval")
 }

@@ -1,4 +1,4 @@
-//! What is asked about a call, and what comes of it.
+//! The input and the result of a permission decision.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::effect::Effect;
 
-/// A call, as far as permissions look at it.
+/// The parts of a call that permissions are decided on.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFacts<'c> {
     /// The tool's name.
@@ -20,7 +20,7 @@ pub struct CallFacts<'c> {
     pub effect: &'c Effect,
 }
 
-/// May it run?
+/// Whether a call may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Run it.
@@ -36,46 +36,46 @@ pub enum Outcome {
 pub struct Decision {
     /// May it run?
     pub outcome: Outcome,
-    /// Everything that was looked at, in order; the last step decided.
+    /// Everything that was checked, in order; the last step decided.
     pub chain: Vec<Step>,
     /// The deciding step as text.
     pub reason: String,
     /// Its kind, for the wire.
     pub reason_type: DecisionReasonType,
-    /// The path that stood in the way.
+    /// The path that prevented it.
     pub blocked_path: Option<PathBuf>,
     /// Changes that would make the question unnecessary next time.
     pub suggestions: Vec<PermissionUpdate>,
-    /// A command runs because the judge called it harmless, and not because a rule, a user or the mode allows it. It then
+    /// A command runs because it is known to be harmless, and not because a rule, a user or the mode allows it. It then
     /// runs with a reduced environment.
     pub is_harmless: bool,
 }
 
 impl Decision {
-    /// Whether a rule may answer this question in future. Not where an ask rule, a protected path, a safety check or the
-    /// sandbox is the reason: those are asked about every time.
+    /// Whether a rule may answer this question in future. Not if an ask rule, a protected path, a safety check or the
+    /// sandbox is the reason: these are asked about every time.
     pub fn can_be_granted(&self) -> bool {
         use DecisionReasonType::{Hook, Rule, SafetyCheck, SandboxOverride};
         !matches!(self.reason_type, Rule | SafetyCheck | SandboxOverride | Hook)
     }
 }
 
-/// One thing that was looked at.
+/// One step of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What was looked at: `deny rule Bash(rm:*) from project settings`.
+    /// What was checked: `deny rule Bash(rm:*) from project settings`.
     pub looked_at: String,
-    /// What came of it: `does not match`.
+    /// The result: `does not match`.
     pub result: String,
 }
 
 impl Step {
-    /// What the hooks before a call had to say about it.
+    /// The step of PreToolUse hooks.
     pub fn hooks(result: impl Into<String>) -> Self {
         Self { looked_at: "PreToolUse hooks".to_owned(), result: result.into() }
     }
 
-    /// As in the protocol.
+    /// The step in the protocol's format.
     pub fn told(&self) -> Value {
         json!({"looked_at": self.looked_at, "result": self.result})
     }
@@ -97,7 +97,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// More steps than this are counted, not kept.
+/// Further steps are counted, not stored.
 const MOST_STEPS: usize = 100;
 
 /// Collects the steps of a decision.

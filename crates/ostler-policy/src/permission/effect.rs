@@ -1,4 +1,4 @@
-//! What a call would touch: all that permissions look at.
+//! What a call would touch. Permissions are decided on it.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,26 @@ use std::path::PathBuf;
 pub enum Effect {
     /// Nothing outside the conversation.
     Nothing,
-    /// Looks at a file or folder.
+    /// Reads a file or folder.
     Read(PathBuf),
     /// Changes a file.
     Write(PathBuf),
     /// Runs a shell command in the working directory.
     Execute(String),
-    /// Runs a shell command in another folder, to which an earlier one has led.
+    /// Runs a shell command in another folder, to which an earlier command changed.
     ExecuteIn {
         /// Where relative paths start.
         folder: PathBuf,
         /// The command.
         command: String,
     },
-    /// Gets what is at an address on the network.
+    /// Fetches a URL.
     Fetch(String),
-    /// Sends these words to a search engine.
+    /// Sends this text to a search engine.
     Search(String),
     /// Asks an MCP server to do something.
     Outside {
-        /// Whether that may change anything; that it does not is only a claim.
+        /// Whether that may change anything; `false` is only the server's claim.
         changes: bool,
         /// What the server's configuration says about this tool.
         policy: ServerToolPolicy,
@@ -37,7 +37,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether calls with this effect may run side by side.
+    /// Whether calls with this effect may run in parallel.
     pub fn is_read_only(&self) -> bool {
         matches!(
             self,

@@ -1,8 +1,8 @@
-//! The environment of commands: what the judge looks at in it, and what is left of it for a command that runs because the
-//! judge called it harmless.
+//! The environment of commands: the variables that decisions depend on, and the reduced environment of a command that
+//! runs because it is known to be harmless.
 //!
-//! Variables start programs: `BASH_ENV`, exported functions, `LD_PRELOAD`, `GIT_EXTERNAL_DIFF`, `RIPGREP_CONFIG_PATH`. No
-//! list of them is complete, so a harmless command gets the few variables that it needs, and nothing else.
+//! Variables start programs: `BASH_ENV`, exported functions, `LD_PRELOAD`, `GIT_EXTERNAL_DIFF`, `RIPGREP_CONFIG_PATH`.
+//! No list of them is complete, so a harmless command gets the few variables that it needs, and nothing else.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 use ostler_process::Environment;
 
-/// What the judge knows about the environment in which a command would run.
+/// The parts of a command's environment that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandEnvironment {
     /// The search path for programs; `None` where it is not set.
     path: Option<String>,
-    /// Whether `cd` looks in other folders, too.
+    /// Whether `cd` also searches other folders.
     pub(crate) has_cdpath: bool,
-    /// A variable that leads git to another repository or configuration.
+    /// A variable that points git to another repository or configuration.
     pub(crate) leads_git: Option<String>,
     /// A variable that can change what a program of the system does.
     pub(crate) changes_programs: Option<String>,
-    /// Where git's configuration of the user is.
+    /// The user's configuration files of git.
     git_files: Vec<PathBuf>,
 }
 
@@ -51,12 +51,12 @@ impl CommandEnvironment {
         }
     }
 
-    /// The search path. Without one, shells have a list of their own, which can begin or end with the current folder.
+    /// The search path. Without one, shells use their own list, which can begin or end with the current folder.
     pub(crate) fn search_path(&self) -> &OsStr {
         OsStr::new(self.path.as_deref().unwrap_or_default())
     }
 
-    /// The user's configuration of git, as far as it is in a folder of the agent's.
+    /// The user's configuration files of git that are in a folder of the agent.
     pub(crate) fn git_files_in<'a>(
         &'a self,
         is_inside: impl Fn(&Path) -> bool + 'a,
@@ -66,7 +66,7 @@ impl CommandEnvironment {
     }
 }
 
-/// What a harmless command may see, besides `LC_*`.
+/// The variables of a harmless command, in addition to `LC_*`.
 const NEEDED: &[&str] = &[
     "CLICOLOR",
     "COLORTERM",
@@ -89,7 +89,7 @@ const NEEDED: &[&str] = &[
     "XDG_CONFIG_HOME",
 ];
 
-/// Variables that lead git to another repository, other programs or another configuration.
+/// Whether a variable points git to another repository, other programs or another configuration.
 fn leads_git(name: &str, value: &str) -> bool {
     match name {
         "GIT_DIR"
@@ -108,7 +108,7 @@ fn leads_git(name: &str, value: &str) -> bool {
         | "GIT_CONFIG_COUNT"
         | "GIT_CONFIG_PARAMETERS"
         | "GIT_CONFIG_SYSTEM" => true,
-        // Where the user's configuration is. From the folder in which git is started, that would be anywhere.
+        // The place of the user's configuration. A relative path would depend on the folder in which git starts.
         "GIT_CONFIG_GLOBAL" | "HOME" | "XDG_CONFIG_HOME" => {
             !value.is_empty() && !value.starts_with('/')
         }
@@ -116,8 +116,9 @@ fn leads_git(name: &str, value: &str) -> bool {
     }
 }
 
-/// Variables that are known to change what programs do that only read. For commands that get the whole environment, next to
-/// a part that a rule allows: the shell itself, and with it `LD_LIBRARY_PATH`, is then as the user has it.
+/// Whether a variable is known to change what read-only programs do. For commands that get the whole environment
+/// because a rule allows one of their parts; the shell itself, and with it `LD_LIBRARY_PATH`, is then as the user has
+/// it.
 fn changes_programs(name: &str) -> bool {
     const NAMES: &[&str] = &[
         "BASHOPTS",
@@ -142,7 +143,7 @@ fn changes_programs(name: &str) -> bool {
     NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Names of languages and time zones can be paths to files.
+/// Whether the value of a language or time zone is not a path to a file.
 fn is_plain_value(name: &str, value: &str) -> bool {
     if name != "TZ" && name != "LANG" && name != "LANGUAGE" && !name.starts_with("LC_") {
         return true;
@@ -151,8 +152,8 @@ fn is_plain_value(name: &str, value: &str) -> bool {
     value.chars().all(is_plain) && !value.starts_with([':', '/']) && !value.contains("..")
 }
 
-/// Configuration that keeps git from starting programs, also if a file of it changes between judging and running.
-/// Not in reach of a variable: `diff.external`, `diff.<name>.command`, `textconv` and filters of attributes.
+/// Configuration that keeps git from starting programs, also if a configuration file changes between decision and run.
+/// Variables cannot set `diff.external`, `diff.<name>.command`, `textconv` and filters of attributes.
 const GIT: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -171,7 +172,7 @@ const GIT: &[(&str, &str)] = &[
     ("submodule.recurse", "false"),
 ];
 
-/// The environment of a command that runs because the judge called it harmless.
+/// The environment of a command that runs because it is known to be harmless.
 pub fn reduced(environment: &Environment) -> Environment {
     let is_needed = |name: &str, value: &str| {
         (NEEDED.contains(&name) || name.starts_with("LC_"))
@@ -211,7 +212,7 @@ mod tests {
 
     // Seen to fail when `is_needed` is true for every name.
     #[test]
-    fn a_harmless_command_sees_what_it_needs_and_nothing_else() {
+    fn a_harmless_command_gets_only_the_variables_that_it_needs() {
         let environment = only(&[
             ("PATH", "/usr/bin"),
             ("HOME", "/h"),
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_judge_sees_the_variables_that_matter() {
+    fn variables_that_affect_decisions_are_read() {
         let of = |name: &str, value: &str| CommandEnvironment::of(&only(&[(name, value)]));
         for name in ["BASH_ENV", "LD_PRELOAD", "BASH_FUNC_ls%%", "RIPGREP_CONFIG_PATH"] {
             assert_eq!(of(name, "x").changes_programs.as_deref(), Some(name));

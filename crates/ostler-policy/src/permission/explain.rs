@@ -1,4 +1,4 @@
-//! `ostler explain`: a decision as text, for a call that is not made.
+//! `ostler explain`: the decision on a hypothetical call, as text.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::matching::ResolvedCall;
 use super::policy::Policy;
 use super::rule::Rule;
 
-/// Prints what would be decided about a call, and why.
+/// Describes the decision on a call, and its reasons.
 pub fn explain(policy: &Policy, call: &CallFacts<'_>) -> String {
     let decision = policy.decide(call);
     let mut text = String::new();
@@ -35,7 +35,7 @@ pub fn explain(policy: &Policy, call: &CallFacts<'_>) -> String {
         let _ = writeln!(text, "  {}. {step}", n + 1);
     }
     if let Some(path) = &decision.blocked_path {
-        let _ = writeln!(text, "\nThe path in the way: {}", path.display());
+        let _ = writeln!(text, "\nThe path that prevents it: {}", path.display());
     }
     if !decision.suggestions.is_empty() {
         let _ = writeln!(text, "\nWhat would allow it:");

@@ -1,4 +1,4 @@
-//! Where the shell can stand while it runs a command, and which files a word means there.
+//! The folders that the shell can be in while it runs a command, and the files that a word means there.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use ostler_shell::{Joint, Judged, Part, Word, WordKind};
 
 use super::path_forms::{PathForms, folded};
 
-/// More folders than this are not judged.
+/// With more folders, the command requires approval.
 const MOST_FOLDERS: usize = 32;
-/// A pattern that stands for more files than this is not judged.
+/// A pattern that matches more files requires approval.
 const MOST_MATCHES: usize = 500;
 
-/// The folders the shell can stand in before each part, and at the end.
+/// The folders that the shell can be in before each part, and at the end.
 ///
-/// Behind `cd a &&` it stands in `a`. Otherwise whether a `cd` ran and succeeded is not known beforehand (`x || cd a`), so
-/// all folders count that it can have been in. `None` where a part leads to an unknown folder.
+/// After `cd a &&` it is in `a`. Otherwise it is not known beforehand whether a `cd` ran and succeeded (`x || cd a`),
+/// so all possible folders count. `None` if a part leads to an unknown folder.
 pub(crate) fn folders_of(
     start: &Path,
     list: &Judged,
@@ -31,7 +31,7 @@ pub(crate) fn folders_of(
             all.extend(next.iter().cloned());
             all.sort_unstable();
             all.dedup();
-            // In a pipe it runs in a shell of its own.
+            // In a pipe it runs in a subshell.
             let is_piped = index > 0 && list.joints.get(index - 1) == Some(&Joint::Pipe);
             now = if joint == Joint::And && !is_piped { next } else { all.clone() };
         }
@@ -46,7 +46,7 @@ pub(crate) fn folders_of(
     Some(before)
 }
 
-/// Where `cd` leads from each of these folders.
+/// The folders that `cd` leads to from each of these folders.
 fn targets_of(part: &Part, folders: &[PathBuf], has_cdpath: bool) -> Option<Vec<PathBuf>> {
     let [_, target] = part.argv.as_slice() else { return None };
     let target = target.as_literal().filter(|target| !target.starts_with(['-', '+']))?;
@@ -56,7 +56,7 @@ fn targets_of(part: &Part, folders: &[PathBuf], has_cdpath: bool) -> Option<Vec<
     let mut targets = Vec::new();
     for folder in folders {
         let path = folder.join(target);
-        // The shell takes `..` out by name, the system follows links first.
+        // The shell removes `..` by name, the system follows links first.
         targets.push(folded(&path));
         targets.extend(path.canonicalize().ok());
     }
@@ -65,8 +65,8 @@ fn targets_of(part: &Part, folders: &[PathBuf], has_cdpath: bool) -> Option<Vec<
     Some(targets)
 }
 
-/// The files a word can mean in a folder: for a pattern all that fit it, and the pattern itself, which the shell keeps
-/// where nothing fits.
+/// The files that a word can mean in a folder: for a pattern all matches, and the pattern itself, which the shell keeps
+/// if nothing matches.
 ///
 /// # Errors
 /// Why they are unknown beforehand.
@@ -75,7 +75,7 @@ pub(crate) fn places_of(
     folder: &Path,
     home: Option<&Path>,
 ) -> Result<Vec<PathForms>, String> {
-    let unknown = || format!("where {} leads cannot be told beforehand", word.text);
+    let unknown = || format!("the path {} is not known beforehand", word.text);
     match word.kind {
         WordKind::Literal => Ok(vec![PathForms::of(&folder.join(&word.text))]),
         WordKind::Tilde => {
@@ -90,7 +90,7 @@ pub(crate) fn places_of(
             for name in expand(&word.text, folder).ok_or_else(unknown)? {
                 // An option, a list of files (`@x`), an expression (`!`): programs give such names a meaning.
                 if name.starts_with(|c: char| c.is_ascii_punctuation() && !"._/".contains(c)) {
-                    return Err(format!("{} stands for {name}, which may be an option", word.text));
+                    return Err(format!("{} matches {name}, which may be an option", word.text));
                 }
                 places.push(PathForms::of(&folder.join(&name)));
             }
@@ -100,8 +100,8 @@ pub(crate) fn places_of(
     }
 }
 
-/// The names that fit a pattern, as the shell would write them; `None` when there are too many. Names that differ in
-/// case or begin with a dot count as fitting: options of the shell decide about them.
+/// The names that match a pattern, as the shell would write them; `None` when there are too many. Names that differ in
+/// case or begin with a dot count as matches: it depends on options of the shell.
 fn expand(pattern: &str, folder: &Path) -> Option<Vec<String>> {
     let mut found = vec![if pattern.starts_with('/') { "/".to_owned() } else { String::new() }];
     for piece in pattern.split('/').filter(|piece| !piece.is_empty()) {
@@ -127,11 +127,11 @@ fn expand(pattern: &str, folder: &Path) -> Option<Vec<String>> {
     Some(found.into_iter().map(|name| name.trim_end_matches('/').to_owned()).collect())
 }
 
-/// Whether a name fits a pattern of `*` and `?`.
+/// Whether a name matches a pattern of `*` and `?`.
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) =
         (pattern.to_lowercase().chars().collect(), name.to_lowercase().chars().collect());
-    // Row by row: which beginnings of the name fit the pattern so far.
+    // Row by row: which prefixes of the name match the pattern so far.
     let mut row = vec![false; name.len() + 1];
     row[0] = true;
     for c in pattern {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_stands_for_all_names_that_fit() {
+    fn a_pattern_is_expanded_to_all_matching_names() {
         for (pattern, name, expected) in [
             ("*.rs", "main.rs", true),
             ("*.rs", "main.rc", false),

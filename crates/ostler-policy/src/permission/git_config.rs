@@ -1,6 +1,6 @@
-//! A reader for the configuration of a repository that knows which keys name no program.
+//! Reads the configuration of a repository and finds keys that may name a program.
 
-/// Keys that start nothing and read no file, as `section.key`; for sections with a name in quotes `section.*.key`.
+/// Keys that start no program and read no file, as `section.key`; for sections with a name in quotes `section.*.key`.
 const HARMLESS: &[&str] = &[
     "branch.*.description",
     "branch.*.merge",
@@ -47,7 +47,7 @@ const HARMLESS: &[&str] = &[
     "user.signingkey",
 ];
 
-/// The first key that is not known to be harmless; a line that is not understood counts as one.
+/// The first key that is not known to be harmless; a line that cannot be parsed counts as one.
 pub(crate) fn forbidden_key(text: &str) -> Option<String> {
     let mut section = String::new();
     for line in text.lines() {
@@ -55,7 +55,7 @@ pub(crate) fn forbidden_key(text: &str) -> Option<String> {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        // The next line belongs to a value that ends with a backslash; quotes may hide such an end.
+        // A value that ends with a backslash continues in the next line; quotes may hide such an end.
         if line.contains('\\') {
             return Some(format!("the line {line}"));
         }
@@ -76,7 +76,7 @@ pub(crate) fn forbidden_key(text: &str) -> Option<String> {
     None
 }
 
-/// `[core]` and `[remote "origin"]`, with nothing behind them.
+/// `[core]` and `[remote "origin"]`, with nothing after them.
 fn header(line: &str) -> Option<String> {
     let inside = line.strip_prefix('[')?.strip_suffix(']')?;
     let is_name = |name: &str| {

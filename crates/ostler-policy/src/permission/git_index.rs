@@ -1,4 +1,4 @@
-//! A reader for git's index that finds the submodules in it.
+//! Finds the submodules in git's index.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(crate) enum Gitlinks {
     /// Where they are in the working tree.
     Paths(Vec<PathBuf>),
-    /// The index is of a kind that is not read here.
+    /// The format of the index is not supported here.
     Unknown,
 }
 

@@ -1,4 +1,4 @@
-//! Does a rule speak of this call?
+//! Matches rules against calls.
 
 use std::path::{Path, PathBuf};
 
@@ -11,12 +11,12 @@ use super::rule::{Behavior, Rule, Source, is_path_tool};
 use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
 
-/// Whether a rule is about a call.
+/// Whether a rule matches a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Match {
     Yes,
     No,
-    /// It is unknown; why. Counts as no for a rule that allows, and leads to a question for the others.
+    /// Unknown, with the reason. Counts as no for an allow rule, and leads to a question for the others.
     Maybe(String),
 }
 
@@ -26,7 +26,7 @@ impl Match {
     }
 }
 
-/// A call, with everything looked up that rules look at.
+/// A call with the resolved values that rules are compared with.
 #[derive(Debug)]
 pub struct ResolvedCall<'c> {
     pub(crate) call: CallFacts<'c>,
@@ -55,7 +55,7 @@ impl<'c> ResolvedCall<'c> {
     }
 }
 
-/// Whether a rule of a given behaviour is about the call as a whole.
+/// Whether a rule of a given behaviour matches the call as a whole.
 pub fn matches(
     policy: &Policy,
     rule: &Rule,
@@ -64,12 +64,13 @@ pub fn matches(
     seen: &ResolvedCall<'_>,
 ) -> Match {
     let narrows = behavior != Behavior::Allow;
-    // Commands read and write files too; rules that forbid hold there as well.
+    // Commands also read and write files, so deny and ask rules about files hold for them.
     if let (Some(shell), true, true) = (&seen.shell, narrows, is_path_tool(&rule.tool)) {
         let Some(access) = access_of(&rule.tool) else { return Match::No };
         let rule = PathRule::new(policy, rule, narrows, source);
         let found = shell.touches(access, |place| rule.covers(place));
-        // What a command may find by itself is near where it works. A rule about another place needs to be named.
+        // Files that a command finds by itself are near its folder. For a rule about another place, the command must
+        // name the path.
         let is_near = policy.working_directories().any(|folder| rule.may_cover_below(folder))
             || shell.start.as_ref().is_some_and(|start| rule.may_cover_below(&start.written));
         return if matches!(found, Match::Maybe(_)) && !is_near { Match::No } else { found };
@@ -97,12 +98,12 @@ pub fn matches(
             Match::sure(seen.text("subagent_type").unwrap_or("general-purpose") == content)
         }
         "Skill" => skill(content, seen.text("skill").or_else(|| seen.text("command"))),
-        _ if narrows => Match::Maybe(format!("what {content} means for this tool is not known")),
+        _ if narrows => Match::Maybe(format!("the meaning of {content} for this tool is unknown")),
         _ => Match::No,
     }
 }
 
-/// Whether the tool that a rule names is the one called, or one that stands for it.
+/// Whether a rule names the called tool, or one that covers it.
 pub(crate) fn names_tool(rule: &str, seen: &ResolvedCall<'_>) -> bool {
     let tool = seen.call.tool;
     if rule == tool {
@@ -126,7 +127,7 @@ pub(crate) fn names_server_tool(rule: &str, tool: &str) -> bool {
     is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
 }
 
-/// Whether a rule about files of this tool is about reading or writing.
+/// Whether a tool's rules about files are about reading or writing.
 fn access_of(tool: &str) -> Option<Access> {
     match tool {
         "Edit" | "Write" => Some(Access::Writes),
@@ -135,7 +136,7 @@ fn access_of(tool: &str) -> Option<Access> {
     }
 }
 
-/// Whether a path rule covers a place.
+/// Whether a path rule covers a path.
 pub(crate) fn matches_place(
     policy: &Policy,
     rule: &Rule,
@@ -146,7 +147,7 @@ pub(crate) fn matches_place(
     PathRule::new(policy, rule, narrows, source).covers(place)
 }
 
-/// A rule about paths, ready to be asked about many of them.
+/// A rule about paths, prepared for many comparisons.
 #[derive(Debug)]
 pub(crate) struct PathRule {
     /// Absent for a rule about all paths.
@@ -161,7 +162,7 @@ impl PathRule {
         Self { roots, narrows }
     }
 
-    /// A rule that narrows needs to match one form of the path, one that allows all of them.
+    /// A deny or ask rule must match one form of the path, an allow rule all of them.
     pub(crate) fn covers(&self, place: &PathForms) -> bool {
         let Some(roots) = &self.roots else { return true };
         let matches = |path: &Path| roots.iter().any(|root| root.matches(path));
@@ -172,7 +173,7 @@ impl PathRule {
         }
     }
 
-    /// Whether anything in a folder may be one of the paths.
+    /// Whether the rule may cover a path in a folder.
     pub(crate) fn may_cover_below(&self, folder: &Path) -> bool {
         let real = folder.canonicalize().ok();
         let forms = || std::iter::once(folder).chain(real.as_deref());
@@ -185,16 +186,16 @@ impl PathRule {
     }
 }
 
-/// A folder and a pattern for what is in it.
+/// A folder and a pattern for paths in it.
 #[derive(Debug)]
 struct PatternRoot {
-    /// The folder, as it is written and where it really is.
+    /// The folder, as written and with links followed.
     folders: Vec<PathBuf>,
-    /// What all matching paths begin with, from the folder on.
+    /// The common beginning of all matching paths, relative to the folder.
     beginning: PathBuf,
-    /// Absent when the pattern is not valid, and so matches nothing.
+    /// `None` for an invalid pattern, which matches nothing.
     pattern: Option<Gitignore>,
-    /// A folder that is searched counts as what is in it.
+    /// A searched folder counts as its contents.
     is_within: bool,
 }
 
@@ -224,7 +225,7 @@ impl PatternRoot {
     }
 }
 
-/// The folders that a pattern writes out before anything that stands for several names.
+/// The folders of a pattern before its first wildcard.
 fn beginning(pattern: &str) -> PathBuf {
     let pattern = pattern.trim_end_matches('/');
     // Without a slash a pattern matches at any depth.
@@ -239,8 +240,8 @@ fn beginning(pattern: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-/// What a path rule is relative to: `//` the disk, `~/` the home directory, `/` the place its settings belong to,
-/// anything else the working directory. A rule that narrows holds in the additional directories too.
+/// The base of a path rule: `//` the disk, `~/` the home directory, `/` the folder of its settings, anything else the
+/// working directory. A deny or ask rule also holds in the additional directories.
 fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<PatternRoot> {
     let root = PatternRoot::new;
     if content.starts_with("//") {
@@ -265,7 +266,7 @@ fn roots(policy: &Policy, content: &str, narrows: bool, source: Source) -> Vec<P
     roots
 }
 
-/// `domain:x` is the host x and everything below it.
+/// `domain:x` matches the host x and its subdomains.
 fn web(content: &str, url: Option<&str>) -> Match {
     let Some(domain) = content.strip_prefix("domain:") else {
         return Match::Maybe(format!("{content} is not of the form domain:example.com"));

@@ -1,8 +1,8 @@
-//! May this call run? Decided on its effect, the rules and the mode, with every step that led there.
+//! Decides whether a call may run, on its effect, the rules and the mode. Every decision includes its steps.
 //!
-//! [`Policy::decide`] is the one question. `decide.rs` has the order of judgement, `matching.rs` says whether a rule
-//! is about a call, `command.rs` judges shell commands part by part (`ostler-shell` takes them apart), `path_forms.rs`
-//! follows links. [`Policy::apply`] carries out changes, [`explain`] prints a decision for people.
+//! [`Policy::decide`] is the entry point. `decide.rs` has the order of the checks, `matching.rs` matches rules against
+//! calls, `command.rs` decides on shell commands part by part (`ostler-shell` parses them), `path_forms.rs` follows
+//! links. [`Policy::apply`] applies changes, [`explain`] describes a decision for people.
 
 mod command;
 mod covers;

@@ -1,23 +1,23 @@
-//! What a subagent may not do that its parent may. It can only take away.
+//! Restrictions of a subagent in addition to those of its parent. They can only remove permissions.
 
 use ostler_proto::permission::PermissionMode;
 
 use super::policy::Policy;
 use super::rule::{Behavior, Rule, Source};
 
-/// What is taken away from a policy.
+/// The restrictions of a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Narrowing {
-    /// The mode it would rather have.
+    /// The requested mode, used only if it is stricter.
     pub mode: Option<PermissionMode>,
-    /// Calls that do not run.
+    /// Denied calls.
     pub deny: Vec<Rule>,
-    /// The only calls of their tools that run: `Bash(git:*)` in a list of tools. Every list must have a call.
+    /// The only allowed calls of their tools: `Bash(git:*)` in a list of tools. Every list must cover a call.
     pub only: Vec<Vec<Rule>>,
 }
 
 impl Policy {
-    /// The same, and less.
+    /// The policy with these restrictions.
     pub fn narrowed(mut self, narrowing: &Narrowing) -> Self {
         if let Some(wanted) = &narrowing.mode
             && is_narrower(wanted, &self.effective_mode())
@@ -32,14 +32,14 @@ impl Policy {
     }
 }
 
-/// Whether everything that runs in one mode runs in the other too. Modes that cannot be compared are not narrower.
+/// Whether everything that runs in `mode` also runs in `than`. Modes that cannot be compared are not narrower.
 fn is_narrower(mode: &PermissionMode, than: &PermissionMode) -> bool {
     use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Other, Plan};
     match than {
         BypassPermissions => matches!(mode, AcceptEdits | Default | DontAsk | Plan | Other(_)),
         AcceptEdits => matches!(mode, Default | DontAsk | Plan | Other(_)),
         Default => matches!(mode, DontAsk | Plan | Other(_)),
-        // No one may be asked there, nor may anything be changed here.
+        // `dontAsk` may not ask, `plan` may not change anything: they cannot be compared.
         _ => false,
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mode_is_taken_over_only_if_it_is_narrower() {
+    fn a_subagents_mode_is_used_only_if_it_is_stricter() {
         use PermissionMode::{AcceptEdits, BypassPermissions, Default, DontAsk, Other, Plan};
         for (parent, wanted, holds) in [
             (Default, AcceptEdits, Default),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_to_a_subagent_stays_allowed_to_its_parent() {
+    fn calls_denied_to_a_subagent_stay_allowed_to_its_parent() {
         let policy = Policy::new("/", PermissionMode::Default);
         let deny = vec![Rule::with("Bash", "rm:*")];
         let narrowed = policy.clone().narrowed(&Narrowing { deny, ..Narrowing::default() });

@@ -1,12 +1,12 @@
-//! Whether a rule that denies or asks is about a part of a command, on every reading of that part.
+//! Whether a deny or ask rule matches a part of a command, on every reading of that part.
 
 use ostler_shell::{Part, WordKind};
 
 use super::covers::{prefix_of, split};
 use super::matching::Match;
 
-/// Whether a rule that denies or asks is about a part: also under another path, behind options of `git`, and behind a
-/// program that may start others.
+/// Whether a deny or ask rule matches a part: also with another path of the program, after options of `git`, and after
+/// a program that may start others.
 pub(crate) fn narrows_part(content: &str, part: &Part) -> Match {
     if part.source.trim() == content.trim() {
         return Match::Yes;
@@ -26,7 +26,7 @@ pub(crate) fn narrows_part(content: &str, part: &Part) -> Match {
         if hit {
             return Match::Yes;
         }
-        // The words before the first unknown one fit: the rest may fit too.
+        // The words before the first unknown one match: the rest may match too.
         if let Some(at) = unknown.filter(|at| *at < n_words || prefix.is_none()) {
             let known = argv.get(..at.min(argv.len())).unwrap_or_default();
             let beginning = pattern.split(' ').take(known.len()).collect::<Vec<_>>().join(" ");
@@ -55,7 +55,7 @@ pub(crate) fn narrows_part(content: &str, part: &Part) -> Match {
     if hides(&pattern, part) { may("may start it") } else { Match::No }
 }
 
-/// Whether the words of a rule stand among the arguments of a program that may start them: `strace rm x`,
+/// Whether the words of a rule are among the arguments of a program that may start them: `strace rm x`,
 /// `ssh host 'rm x'`.
 fn hides(pattern: &str, part: &Part) -> bool {
     let wanted: Vec<_> = pattern.split(' ').collect();
@@ -79,7 +79,7 @@ fn hides(pattern: &str, part: &Part) -> bool {
     })
 }
 
-/// Whether a part certainly starts nothing that its arguments name.
+/// Whether a part certainly starts no program that its arguments name.
 fn starts_nothing(part: &Part) -> bool {
     // Subcommands without an option that names a program.
     const PLAIN: &[&str] = &[
@@ -121,9 +121,9 @@ fn base(name: &str) -> &str {
 /// The options of `git` before its subcommand.
 struct Git<'p> {
     subcommand: Option<&'p str>,
-    /// Where the subcommand stands.
+    /// The index of the subcommand.
     at: usize,
-    /// Whether an option may make another subcommand of it.
+    /// Whether an option may change the subcommand.
     has_doubt: bool,
 }
 
@@ -198,7 +198,7 @@ fn spellings(part: &Part) -> Vec<Vec<String>> {
     spellings
 }
 
-/// Whether text fits a pattern in which `*` stands for anything.
+/// Whether text matches a pattern in which `*` matches anything.
 fn wild(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

@@ -1,23 +1,23 @@
-//! Paths: as written, where they lead, whether that is inside the working directories, and what is protected.
+//! Paths: as written and with links followed, whether they are inside the working directories, and protected paths.
 
 use std::path::{Component, Path, PathBuf};
 
 /// A path in both its forms. A decision holds only when it holds for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathForms {
-    /// As written, made absolute, with `..` taken out by name.
+    /// As written, made absolute, with `..` removed by name.
     pub(crate) written: PathBuf,
     /// With links followed; `None` when that is unknown.
     pub(crate) resolved: Option<PathBuf>,
 }
 
 impl PathForms {
-    /// Looks at a path. Follows links, touches nothing else.
+    /// Resolves a path. Accesses the disk only to follow links.
     pub(crate) fn of(path: &Path) -> Self {
         Self { written: folded(path), resolved: resolved(path) }
     }
 
-    /// Both forms, as far as they are known.
+    /// The known forms.
     pub(crate) fn forms(&self) -> impl Iterator<Item = &Path> {
         [Some(self.written.as_path()), self.resolved.as_deref()].into_iter().flatten()
     }
@@ -29,18 +29,18 @@ impl PathForms {
         by_name && path.starts_with(real)
     }
 
-    /// The protected thing the path leads to, if any.
+    /// The protected file or folder that the path leads to, if any.
     pub(crate) fn protected(&self, home: Option<&Path>) -> Option<&'static str> {
         self.forms().find_map(|path| protected(path, home))
     }
 }
 
-/// Folders whose contents decide what runs later.
+/// Folders whose contents affect what runs later.
 const FOLDERS: &[&str] =
     &[".git", ".claude", ".ssh", ".vscode", ".idea", ".husky", ".gnupg", ".aws"];
-/// Folders in `.claude` that are work like any other.
+/// Folders in `.claude` that are not protected.
 const OPEN_FOLDERS: &[&str] = &["commands", "agents", "skills", "worktrees"];
-/// Files that decide what runs later.
+/// Files that affect what runs later.
 const FILES: &[&str] = &[
     ".bashrc",
     ".bash_profile",
@@ -86,7 +86,7 @@ fn protected(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     found.or_else(|| config.filter(|config| path.starts_with(config)).map(|_| ".config"))
 }
 
-/// Takes `.` and `..` out of a path without looking at the disk.
+/// Removes `.` and `..` from a path without access to the disk.
 pub(crate) fn folded(path: &Path) -> PathBuf {
     let mut folded = PathBuf::new();
     for part in path.components() {
@@ -101,7 +101,7 @@ pub(crate) fn folded(path: &Path) -> PathBuf {
     folded
 }
 
-/// Where a path leads. A path that does not exist yet is judged by the part of it that does.
+/// The path with links followed. Of a path that does not exist yet, the existing part is resolved.
 fn resolved(path: &Path) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut existing = path;
@@ -128,9 +128,9 @@ mod tests {
 
     use super::*;
 
-    // Seen to fail when the name alone decides, not where it leads.
+    // Seen to fail when only the name counts, and not the target of a link.
     #[test]
-    fn a_path_is_judged_by_where_it_leads() {
+    fn a_path_is_decided_with_links_followed() {
         let cwd = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         fs::create_dir(cwd.path().join("sub")).unwrap();
@@ -153,13 +153,13 @@ mod tests {
                 "{path}"
             );
         }
-        let beside = PathBuf::from(format!("{}-evil/x", cwd.path().display()));
-        assert!(!PathForms::of(&beside).is_inside(cwd.path()));
+        let sibling = PathBuf::from(format!("{}-evil/x", cwd.path().display()));
+        assert!(!PathForms::of(&sibling).is_inside(cwd.path()));
     }
 
-    // Seen to fail when names are compared character by character.
+    // Seen to fail when upper and lower case are compared as different.
     #[test]
-    fn what_decides_about_later_runs_is_protected() {
+    fn files_that_affect_later_runs_are_protected() {
         for (path, expected) in [
             ("/w/src/main.rs", None),
             ("/w/.git/hooks/pre-commit", Some(".git")),

@@ -12,34 +12,34 @@ use super::matching::names_server_tool;
 use super::path_forms::PathForms;
 use super::rule::{Behavior, Rule, Source};
 
-/// What decides about calls.
+/// Decides on calls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// How freely tools run.
+    /// The permission mode.
     pub mode: PermissionMode,
     /// The working directory.
     pub cwd: PathBuf,
     /// The user's home directory, for `~/`.
     pub home: Option<PathBuf>,
-    /// The folder of the user's settings, for `/` in rules that stand there.
+    /// The folder of the user's settings, for `/` in their rules.
     pub user_folder: Option<PathBuf>,
-    /// The folder of the project's settings, for `/` in rules that stand there.
+    /// The folder of the project's settings, for `/` in their rules.
     pub project: PathBuf,
     /// The session's own folder for long output, which it may read.
     pub scratch: Option<PathBuf>,
-    /// Whether the user trusts the project's files. Programs that a repository's configuration can start (`git`) run
-    /// without a question only then.
+    /// Whether the user trusts the project's files. Only then does `git` run without approval, because a repository's
+    /// configuration can start programs.
     pub trusts_project: bool,
-    /// Folders of repositories that are trusted by themselves: `git` runs in them as in a trusted project. With links
+    /// Folders of repositories that are trusted individually: `git` runs in them as in a trusted project. With links
     /// followed.
     pub trusted_repositories: Vec<PathBuf>,
-    /// Whether the mode that asks nothing may be used at all.
+    /// Whether `bypassPermissions` may be used at all.
     pub bypass_available: bool,
-    /// How the tools of MCP servers begin for which no mode is freer than the default one.
+    /// The prefixes of the tools of MCP servers for which no mode allows more than the default one.
     pub pinned: BTreeSet<String>,
     /// Whether the settings forbid commands outside the sandbox, also if a rule allows them.
     pub unsandboxed_forbidden: bool,
-    /// Lists of the only calls of some tools that may run at all.
+    /// Lists of the only allowed calls of some tools.
     pub only: Vec<Vec<Rule>>,
     /// The environment that commands would get.
     pub(crate) environment: CommandEnvironment,
@@ -47,19 +47,19 @@ pub struct Policy {
     directories: Vec<(PathBuf, Source)>,
 }
 
-/// A rule in force.
+/// An active rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRule {
     /// What it does.
     pub behavior: Behavior,
-    /// What it is about.
+    /// The calls that it matches.
     pub rule: Rule,
     /// Where it comes from.
     pub source: Source,
 }
 
 impl ActiveRule {
-    /// How the rule is called in a chain of steps.
+    /// The name of the rule in a chain of steps.
     pub(crate) fn title(&self) -> String {
         format!("{} rule {} from {}", self.behavior.word(), self.rule, self.source)
     }
@@ -88,18 +88,18 @@ impl Policy {
         }
     }
 
-    /// Says which environment commands would get. Must be the one that they do get: what a name starts depends on it.
+    /// Sets the environment of commands. It must be the real one, because the programs that names start depend on it.
     pub fn set_environment(&mut self, environment: &Environment) {
         self.environment = CommandEnvironment::of(environment);
     }
 
-    /// Whether a call would be asked about if there were neither rules nor another mode than the default.
+    /// Whether a call would require approval without rules and in the default mode.
     pub fn would_ask_by_default(&self, call: &CallFacts<'_>) -> bool {
         let bare = Self { mode: PermissionMode::Default, rules: Vec::new(), ..self.clone() };
         bare.decide(call).outcome == Outcome::Ask
     }
 
-    /// Adds a rule, unless it is there.
+    /// Adds a rule, unless it exists.
     pub fn add_rule(&mut self, behavior: Behavior, rule: Rule, source: Source) {
         let kept = ActiveRule { behavior, rule, source };
         if !self.rules.contains(&kept) {
@@ -107,7 +107,7 @@ impl Policy {
         }
     }
 
-    /// Takes away all rules of a behaviour and source that a test picks.
+    /// Removes the rules of a behaviour and source that a predicate selects.
     pub fn remove_rules(
         &mut self,
         behavior: Behavior,
@@ -128,14 +128,14 @@ impl Policy {
         self.rules.iter().filter(move |kept| kept.behavior == behavior)
     }
 
-    /// The same without the allow rules that do not name a protected thing: they do not answer for it.
+    /// The policy without allow rules that do not name a protected path: they cannot allow changing it.
     pub(crate) fn naming(&self, protected: &str) -> Self {
         let mut policy = self.clone();
         policy.rules.retain(|kept| kept.behavior != Behavior::Allow || kept.rule.names(protected));
         policy
     }
 
-    /// Whether a rule denies every use of a tool, so that the model need not know of it.
+    /// Whether a rule denies every use of a tool, so that it is not offered to the model.
     pub fn denies_all_of(&self, tool: &str) -> bool {
         let mut rules = self.rules_of(Behavior::Deny).filter(|kept| kept.rule.content.is_none());
         rules.any(|kept| names_server_tool(&kept.rule.tool, tool))
@@ -149,28 +149,28 @@ impl Policy {
         }
     }
 
-    /// Takes a working directory away.
+    /// Removes a working directory.
     pub fn remove_directory(&mut self, directory: impl AsRef<Path>, source: Source) {
         let directory = self.absolute(directory.as_ref());
         self.directories.retain(|(kept, from)| *kept != directory || *from != source);
     }
 
-    /// Takes all working directories of a source away.
+    /// Removes all working directories of a source.
     pub fn remove_directories(&mut self, source: Source) {
         self.directories.retain(|(_, from)| *from != source);
     }
 
-    /// The working directories besides the main one.
+    /// The working directories in addition to the main one.
     pub fn directories(&self) -> impl Iterator<Item = &Path> {
         self.directories.iter().map(|(directory, _)| directory.as_path())
     }
 
-    /// The same, with where they come from.
+    /// The additional working directories with their sources.
     pub fn kept_directories(&self) -> impl Iterator<Item = (&Path, Source)> {
         self.directories.iter().map(|(directory, source)| (directory.as_path(), *source))
     }
 
-    /// Takes away all rules of a source.
+    /// Removes all rules of a source.
     pub fn forget(&mut self, source: Source) {
         self.rules.retain(|kept| kept.source != source);
     }
@@ -180,12 +180,12 @@ impl Policy {
         std::iter::once(self.cwd.as_path()).chain(self.directories())
     }
 
-    /// Whether the session itself put a file aside there, to be read later.
+    /// Whether a path is in the session's own folder for long output.
     pub(crate) fn is_put_aside(&self, place: &PathForms) -> bool {
         self.scratch.as_deref().is_some_and(|folder| place.is_inside(folder))
     }
 
-    /// What `/` at the beginning of a rule from this source means.
+    /// The folder that `/` at the beginning of a rule from this source means.
     pub(crate) fn base(&self, source: Source) -> &Path {
         match source {
             Source::User => self.user_folder.as_deref().unwrap_or(&self.cwd),
@@ -209,8 +209,7 @@ impl Policy {
         })
     }
 
-    /// The mode that is in force for a tool: that of the session, unless its server is not to have a freer one than
-    /// the default.
+    /// The mode for a tool: that of the session, unless its server is pinned to the default mode.
     pub(crate) fn mode_for(&self, tool: &str) -> PermissionMode {
         let mode = self.effective_mode();
         let is_freer =
@@ -219,7 +218,7 @@ impl Policy {
         if is_freer && is_pinned() { PermissionMode::Default } else { mode }
     }
 
-    /// The mode that is in force: one that is not available is the default one.
+    /// The effective mode: the default one if the chosen mode is not available.
     pub fn effective_mode(&self) -> PermissionMode {
         match &self.mode {
             PermissionMode::BypassPermissions if !self.bypass_available => PermissionMode::Default,

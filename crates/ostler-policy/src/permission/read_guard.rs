@@ -1,4 +1,4 @@
-//! Which files a search may show, for tools that find files themselves.
+//! The files that a search may show, for tools that find files by themselves.
 
 use std::path::Path;
 
@@ -7,13 +7,13 @@ use super::path_forms::PathForms;
 use super::policy::Policy;
 use super::rule::Behavior;
 
-/// The rules that keep files from being read, ready to be asked about many of them.
+/// The rules that forbid reading files, prepared for many files.
 #[derive(Debug, Default)]
 pub struct ReadGuard(Vec<PathRule>);
 
 impl Policy {
-    /// What keeps files from being read, as the rules stand now: those that deny it, and those that say to ask first,
-    /// for a search of many files asks about none of them.
+    /// The current rules that forbid reading files: deny rules and ask rules, because a search of many files does not
+    /// ask about each.
     pub fn read_guard(&self) -> ReadGuard {
         let narrowing = self.rules_of(Behavior::Deny).chain(self.rules_of(Behavior::Ask));
         let about_reading = narrowing.filter(|kept| kept.rule.tool == "Read");
@@ -21,8 +21,8 @@ impl Policy {
         ReadGuard(rules.collect())
     }
 
-    /// The rules that name files which must not be read, for text that the engine itself puts before the model. A rule
-    /// about the tool `Read` as a whole says which tools the model has, and nothing about the user's instructions.
+    /// The rules about files that must not be read, for files that the engine itself sends to the model. A rule about
+    /// the whole tool `Read` restricts the model's tools, and not the user's instructions.
     pub fn file_guard(&self) -> ReadGuard {
         let narrowing = self.rules_of(Behavior::Deny).chain(self.rules_of(Behavior::Ask));
         let named =
@@ -33,9 +33,9 @@ impl Policy {
 }
 
 impl ReadGuard {
-    /// Whether a search that finds this file may show what is in it. The path is absolute.
+    /// Whether a search may show the contents of this file. The path is absolute.
     pub fn may_show(&self, path: &Path) -> bool {
-        // Most policies say nothing about reading, and then the disk need not be looked at.
+        // Most policies have no rules about reading, and then no access to the disk is needed.
         if self.0.is_empty() {
             return true;
         }

@@ -1,5 +1,5 @@
-//! `git` starts programs that the configuration of a repository names, even when it only reads. Here the repository is
-//! found as git finds it, and everything in it that could start something is looked for.
+//! `git` starts programs that the configuration of a repository names, even when it only reads. This module finds the
+//! repository as git does, and checks it for everything that could start a program.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +10,13 @@ use super::git_index::{Gitlinks, gitlinks};
 use super::path_forms::PathForms;
 use super::policy::Policy;
 
-/// The most of a file of git's that is read, in bytes. A command in a repository with a longer one requires approval.
+/// The largest file of git that is read, in bytes. A command in a repository with a larger one requires approval.
 const LONGEST_FILE: u64 = 1024 * 1024;
 
-/// The same for the index, which has about a hundred bytes for each file of the repository.
+/// The largest index that is read, in bytes; it has about a hundred bytes for each file of the repository.
 const LONGEST_INDEX: u64 = 256 * 1024 * 1024;
 
-/// Hooks that commands which only read do not run. `post-index-change` is not one of them: `git status` runs it.
+/// Hooks that read-only commands do not run. `post-index-change` is not one of them: `git status` runs it.
 const QUIET_HOOKS: &[&str] = &[
     "applypatch-msg",
     "commit-msg",
@@ -39,10 +39,10 @@ const QUIET_HOOKS: &[&str] = &[
     "update",
 ];
 
-/// Why a `git` command that only reads may start a program of this folder.
+/// Why a read-only `git` command may start a program in this folder; `None` if it cannot.
 pub(crate) fn danger(policy: &Policy, folder: &Path) -> Option<String> {
     if let Some(name) = &policy.environment.leads_git {
-        return Some(format!("the variable {name} leads git elsewhere"));
+        return Some(format!("the variable {name} points git elsewhere"));
     }
     if let Some(reason) = users_configuration(policy) {
         return Some(reason);
@@ -53,8 +53,8 @@ pub(crate) fn danger(policy: &Policy, folder: &Path) -> Option<String> {
     }
 }
 
-/// Whether a folder belongs to a repository that is trusted by itself. One that lies in it, or that keeps its files
-/// elsewhere, is another one.
+/// Whether a folder belongs to a repository that is trusted individually. A nested repository, or one with its files
+/// elsewhere, is another repository.
 pub(crate) fn is_trusted(policy: &Policy, folder: &Path) -> bool {
     !policy.trusted_repositories.is_empty()
         && found(policy, folder).is_ok_and(|repository| {
@@ -65,7 +65,7 @@ pub(crate) fn is_trusted(policy: &Policy, folder: &Path) -> bool {
         })
 }
 
-/// What the user configured is trusted, unless it is where the agent and the project can write.
+/// Checks the user's configuration, which is trusted unless the agent and the project can write it.
 fn users_configuration(policy: &Policy) -> Option<String> {
     let is_inside = |file: &Path| {
         let place = PathForms::of(file);
@@ -75,7 +75,7 @@ fn users_configuration(policy: &Policy) -> Option<String> {
     files.find_map(configuration)
 }
 
-/// What of a configuration file can start programs.
+/// The setting of a configuration file that can start programs, if any.
 fn configuration(file: &Path) -> Option<String> {
     let found = match read(file) {
         Ok(text) => forbidden_key(&text)?,
@@ -84,9 +84,9 @@ fn configuration(file: &Path) -> Option<String> {
     Some(format!("{} sets {found}, which can start programs", file.display()))
 }
 
-/// Why a command that also changes files may do so.
+/// Why a command that also changes files may create such a repository.
 pub(crate) fn could_be_made(list: &Judged) -> Option<String> {
-    // Names that make a folder a repository.
+    // File names that make a folder a repository.
     let is_named = |Redirect { writes, target }: &Redirect| {
         let name = target.text.rsplit('/').next().unwrap_or_default().to_lowercase();
         *writes && matches!(name.as_str(), "head" | "commondir" | "config" | ".git" | "gitdir")
@@ -94,7 +94,7 @@ pub(crate) fn could_be_made(list: &Judged) -> Option<String> {
     let changes = |part: &Part| ostler_shell::change(part).is_some();
     let makes_one = list.redirects.iter().any(is_named) || list.parts.iter().any(changes);
     makes_one.then(|| {
-        "the same command changes files: it could make a repository whose settings start programs"
+        "the same command changes files: it could create a repository whose settings start programs"
             .to_owned()
     })
 }
@@ -105,16 +105,16 @@ struct Repository {
     git: PathBuf,
     /// The folder with `config` and `objects`: another one for a linked worktree.
     common: PathBuf,
-    /// The folder whose files it keeps.
+    /// Its working tree.
     tree: PathBuf,
 }
 
-/// Walks up to the repository that git would take.
+/// Walks up to the repository that git would use.
 fn found(policy: &Policy, folder: &Path) -> Result<Repository, String> {
     let real = folder.canonicalize();
     let real = real.map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
     for folder in real.ancestors() {
-        // A folder can be a repository by itself. Its settings are plain files that anybody may write.
+        // A folder can be a bare repository. Its settings are plain files that are not protected.
         let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
         if is_there("HEAD") && ["objects", "refs", "commondir", "config"].into_iter().any(is_there)
         {
@@ -138,7 +138,7 @@ fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
     } else if kind.is_file() {
         let text = read(&dot_git)?;
         let target = text.strip_prefix("gitdir: ").map(|path| path.trim_end_matches(['\n', '\r']));
-        tree.join(target.ok_or_else(|| format!("{} is not understood", dot_git.display()))?)
+        tree.join(target.ok_or_else(|| format!("{} is malformed", dot_git.display()))?)
     } else {
         return Err(format!("{} is a link", dot_git.display()));
     };
@@ -170,7 +170,8 @@ impl Repository {
             .or_else(|| self.submodules())
     }
 
-    /// Git walks on where a repository is not complete, and follows links inside it anywhere.
+    /// Checks that the repository is complete and without links: git walks further up if it is not complete, and
+    /// follows links to any place.
     fn incomplete(&self) -> Option<String> {
         let parts = [
             (&self.git, "HEAD"),
@@ -211,7 +212,7 @@ impl Repository {
         runs.map(|name| format!("the repository has the hook {name}, which git may start"))
     }
 
-    /// Git starts itself in each submodule that is there, with the configuration that the submodule has.
+    /// Checks for submodules: git starts itself in each of them, with the submodule's configuration.
     fn submodules(&self) -> Option<String> {
         let index = self.git.join("index");
         let links = match ostler_files::read_bytes(&index, LONGEST_INDEX) {
@@ -220,9 +221,7 @@ impl Repository {
             Err(error) => return Some(format!("{} cannot be read: {error}", index.display())),
         };
         match links {
-            Gitlinks::Unknown => {
-                Some(format!("{} is of a kind that is not known", index.display()))
-            }
+            Gitlinks::Unknown => Some(format!("{} has an unknown format", index.display())),
             Gitlinks::Paths(paths) => {
                 let is_there =
                     |path: &&PathBuf| self.tree.join(path).join(".git").symlink_metadata().is_ok();

@@ -11,13 +11,13 @@ use ostler_proto::permission::{PermissionBehavior, PermissionDestination, Permis
 pub struct Rule {
     /// The tool's name.
     pub tool: String,
-    /// Which uses; all when absent.
+    /// The uses; all when absent.
     pub content: Option<String>,
 }
 
 /// Why a text is not a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{rule}\" is no permission rule: {reason}")]
+#[error("\"{rule}\" is not a valid permission rule: {reason}")]
 pub struct RuleError {
     /// The text.
     pub rule: String,
@@ -66,7 +66,7 @@ impl Rule {
         Self { tool: tool.into(), content: Some(content.into()) }
     }
 
-    /// Whether its content names a protected file or folder; a rule for all uses of a tool names none.
+    /// Whether its content names a protected file or folder; a rule for all uses of a tool does not.
     pub(crate) fn names(&self, protected: &str) -> bool {
         self.content.as_deref().is_some_and(|content| content.contains(protected))
     }
@@ -82,7 +82,7 @@ impl Rule {
         }
     }
 
-    /// As it is on the wire.
+    /// The rule in the wire's format.
     pub fn to_wire(&self) -> PermissionRule {
         PermissionRule {
             tool_name: self.tool.clone(),
@@ -112,16 +112,16 @@ impl FromStr for Rule {
         let name =
             tool.strip_suffix("__*").filter(|name| name.starts_with("mcp__")).unwrap_or(tool);
         if !name.chars().all(is_name) {
-            return Err(wrong("a tool's name has letters, digits, _ and - only"));
+            return Err(wrong("a tool's name has only letters, digits, _ and -"));
         }
         match content.map(str::trim) {
             Some("") => Err(wrong("there is nothing between the parentheses")),
             Some(content) if is_path_tool(tool) && content.starts_with('!') => {
                 Err(wrong("a pattern cannot be negated; write a rule of the other kind instead"))
             }
-            // A rule that forbids must not be left out because nothing can match it.
+            // An invalid pattern matches nothing, and a deny rule must not silently have no effect.
             Some(content) if is_path_tool(tool) && !is_pattern(content) => {
-                Err(wrong("what is between the parentheses is not a pattern for paths"))
+                Err(wrong("the text between the parentheses is not a valid pattern for paths"))
             }
             None | Some("*") => Ok(Self::whole(tool)),
             Some(content) => Ok(Self::with(tool, content)),
@@ -138,7 +138,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Whether paths can match it.
+/// Whether it is a valid pattern for paths.
 fn is_pattern(content: &str) -> bool {
     let mut builder = GitignoreBuilder::new("/");
     let is_valid = builder.add_line(None, content).is_ok();
@@ -154,7 +154,7 @@ pub(crate) fn is_path_tool(tool: &str) -> bool {
 }
 
 impl Behavior {
-    /// Reads it from the wire. A word this version does not know is the strictest.
+    /// Reads it from the wire. An unknown value is the strictest.
     pub fn from_wire(behavior: &PermissionBehavior) -> Self {
         match behavior {
             PermissionBehavior::Allow => Self::Allow,
@@ -163,7 +163,7 @@ impl Behavior {
         }
     }
 
-    /// The word, as it is in settings.
+    /// The name in settings.
     pub fn word(self) -> &'static str {
         match self {
             Self::Deny => "deny",
@@ -174,7 +174,7 @@ impl Behavior {
 }
 
 impl Source {
-    /// Where a change with this destination is kept; `None` for a place this version does not know.
+    /// The source for a change with this destination; `None` for an unknown destination.
     pub fn from_wire(destination: &PermissionDestination) -> Option<Self> {
         match destination {
             PermissionDestination::UserSettings => Some(Self::User),
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_read_and_written_alike() {
+    fn rules_are_written_as_they_were_read() {
         for text in [
             "Bash",
             "Bash(git:*)",
@@ -242,8 +242,8 @@ mod tests {
             ("Ba sh", "letters"),
             ("Ba*", "letters"),
             ("Read(!x)", "negated"),
-            ("Read(a[z-a])", "not a pattern"),
-            ("Edit(#x)", "not a pattern"),
+            ("Read(a[z-a])", "not a valid pattern"),
+            ("Edit(#x)", "not a valid pattern"),
         ] {
             let error = text.parse::<Rule>().unwrap_err().to_string();
             assert!(error.contains(reason), "{text}: {error}");

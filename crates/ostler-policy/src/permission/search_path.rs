@@ -1,15 +1,15 @@
-//! Which program a bare name starts.
+//! Finds out which program a bare name starts.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold the system's programs, wherever the session works.
+/// Folders of the system's programs, wherever the session works.
 const SYSTEM: &[&str] =
     &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
 
 /// The program that a bare name may start instead of the system's: one in a folder of the search path that is relative
-/// or inside a working directory, where the agent and the project can put anything.
-/// `is_changed` says whether something may be put into a folder before the program is started.
+/// or inside a working directory, where the agent and the project can put anything. `is_changed` returns whether a file
+/// may be put into a folder before the program starts.
 pub(crate) fn shadowed(
     name: &str,
     working: &[&Path],
@@ -43,7 +43,7 @@ mod tests {
 
     // Mutant: `shadowed` returns `None`.
     #[test]
-    fn a_program_that_the_project_put_on_the_search_path_is_not_the_system_s() {
+    fn a_program_that_the_project_put_on_the_search_path_is_not_a_system_program() {
         let cwd = tempfile::tempdir().unwrap();
         let bin = cwd.path().join("node_modules/.bin");
         std::fs::create_dir_all(&bin).unwrap();
@@ -55,13 +55,13 @@ mod tests {
         assert!(of("cat", &path).is_none(), "there is no such program in the project");
         assert!(
             of("ls", "/usr/bin:.").is_some(),
-            "what `.` holds is not known once the shell moves"
+            "the meaning of `.` changes with the shell's folder"
         );
         assert!(of("ls", "/usr/bin:").is_some(), "an empty folder is the current one");
         assert!(of("/bin/ls", &path).is_none());
         assert!(of("cd", &path).is_none());
         assert!(of("ls", "/usr/bin:/bin").is_none());
-        assert!(of("ls", "").is_some(), "without a search path shells take one of their own");
+        assert!(of("ls", "").is_some(), "without a search path shells use their own");
         let grep = bin.join("grep");
         std::fs::write(&grep, "").unwrap();
         assert!(of("egrep", &path).is_some(), "egrep starts grep");

@@ -1,4 +1,4 @@
-//! Commands: what each part of one would do, and which rules speak of it.
+//! Commands: what each part would do, and which rules match it.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use super::matching::Match;
 use super::narrows::narrows_part;
 use super::path_forms::PathForms;
 
-/// A command taken apart.
+/// A parsed command.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub(crate) command: String,
-    /// Everything it may run on any reading, for rules that deny or ask.
+    /// Everything it may run on any reading, for deny and ask rules.
     pub(crate) judged: Judged,
-    /// Why there may be more of that.
+    /// Why it may run more than that.
     pub(crate) unclear: Option<String>,
-    /// The command in the literal grammar, or why it is not in it. Only this runs without a question.
+    /// The command in the literal grammar, or why it is not in it. Only such commands run without approval.
     pub(crate) list: Result<Judged, String>,
     /// The folder it starts in, where that is not the working directory.
     pub(crate) start: Option<PathForms>,
@@ -27,7 +27,7 @@ pub(crate) struct Shell {
     has_cdpath: bool,
 }
 
-/// What is done with a file.
+/// The kind of access to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Reads,
@@ -47,25 +47,26 @@ impl Shell {
         Self { command, judged, unclear, list, start: None, cwd, home, has_cdpath }
     }
 
-    /// A command that starts in a folder to which an earlier one has led.
+    /// A command that starts in a folder to which an earlier command changed.
     pub(crate) fn starting_in(policy: &Policy, folder: &Path, command: &str) -> Self {
         let start = Some(PathForms::of(folder));
         Self { start, cwd: folder.to_owned(), ..Self::new(policy, command) }
     }
 
-    /// Whether it starts where looking around is free. A rule for a command means it there, not anywhere on the disk.
+    /// Whether it starts in a folder that may be read freely. A rule for a command holds there, not anywhere on the
+    /// disk.
     pub(crate) fn starts_inside(&self, policy: &Policy) -> bool {
         self.start
             .as_ref()
             .is_none_or(|start| policy.working_directories().any(|folder| start.is_inside(folder)))
     }
 
-    /// Whether a rule's content is this very command.
+    /// Whether a rule's content is exactly this command.
     pub(crate) fn is_exactly(&self, content: &str) -> bool {
         self.command == content.trim()
     }
 
-    /// Whether a rule that narrows is about any part.
+    /// Whether a deny or ask rule matches any part.
     pub(crate) fn any_part_matches(&self, content: &str) -> Match {
         if self.is_exactly(content) {
             return Match::Yes;
@@ -83,15 +84,15 @@ impl Shell {
 
     fn doubt(&self) -> Option<String> {
         let reason = self.unclear.as_ref()?;
-        Some(format!("it cannot be told what the command does: {reason}"))
+        Some(format!("it is unclear what the command does: {reason}"))
     }
 
-    /// The folders the shell can stand in before each part of a list, and at its end.
+    /// The folders that the shell can be in before each part of a list, and at its end.
     pub(crate) fn folders(&self, list: &Judged) -> Option<Vec<Vec<PathBuf>>> {
         folders_of(&self.cwd, list, self.has_cdpath)
     }
 
-    /// The files a word can mean in any of these folders.
+    /// The files that a word can mean in any of these folders.
     pub(crate) fn places(
         &self,
         word: &Word,
@@ -104,13 +105,13 @@ impl Shell {
         Ok(places)
     }
 
-    /// Whether the command reads or writes one of the files looked for, on any reading.
+    /// Whether the command reads or writes a file that `is_meant` selects, on any reading.
     pub(crate) fn touches(&self, access: Access, is_meant: impl Fn(&PathForms) -> bool) -> Match {
         let mut touched = TouchedPaths { maybe: self.doubt(), ..TouchedPaths::default() };
         let folders = match self.folders(&self.judged) {
             Some(folders) => folders.into_iter().flatten().collect(),
             None => {
-                touched.maybe.get_or_insert("where it changes to cannot be told".to_owned());
+                touched.maybe.get_or_insert("the folder that it changes to is unknown".to_owned());
                 vec![self.cwd.clone()]
             }
         };
@@ -143,7 +144,7 @@ impl Shell {
             {
                 Some(Some(_)) => return Match::Yes,
                 Some(None) => {
-                    touched.maybe.get_or_insert(format!("{} holds too many files", word.text));
+                    touched.maybe.get_or_insert(format!("{} contains too many files", word.text));
                 }
                 None => {}
             }
@@ -152,12 +153,12 @@ impl Shell {
     }
 }
 
-/// What a command touches.
+/// The paths that a command touches.
 #[derive(Default)]
 struct TouchedPaths {
     /// Files.
     words: Vec<Word>,
-    /// Folders that are moved or removed with all that is in them.
+    /// Folders that are moved or removed with their contents.
     folders: Vec<Word>,
     /// Why there may be more.
     maybe: Option<String>,
@@ -177,7 +178,7 @@ impl TouchedPaths {
             self.words.extend(change.read.iter().cloned());
             self.folders.extend(change.read);
         } else if !matches!(part.name(), "echo" | "printf" | "cd" | "pushd") {
-            // What becomes of a file that any other command is given cannot be told; that it is read can.
+            // Any other command at least reads the files that it is given.
             self.words.extend(part.argv.iter().skip(1).flat_map(spellings));
             if ostler_shell::may_show_others(part) {
                 let reason = format!("{} may show files that it finds itself", part.source);
@@ -198,7 +199,7 @@ impl TouchedPaths {
     }
 }
 
-/// The files a word may name: itself, and what follows in `--file=x`, `-fx`, `if=x`, `@x`.
+/// The files that a word may name: itself, and the rest of `--file=x`, `-fx`, `if=x`, `@x`.
 fn spellings(word: &Word) -> Vec<Word> {
     let mut words = vec![word.clone()];
     if word.kind != WordKind::Unknown {
@@ -212,10 +213,10 @@ fn spellings(word: &Word) -> Vec<Word> {
     words
 }
 
-/// How many files are looked at in a folder that is moved or removed.
+/// How many files are checked in a folder that is moved or removed.
 const MOST_FILES: usize = 5000;
 
-/// Whether a folder holds a file that is looked for; `None` where it is too large to tell.
+/// Whether a folder contains a file that `is_meant` selects; `None` if it has too many files.
 pub(crate) fn holds(folder: &PathForms, is_meant: impl Fn(&PathForms) -> bool) -> Option<bool> {
     let mut open: Vec<PathBuf> =
         folder.resolved.iter().filter(|path| path.is_dir()).cloned().collect();

@@ -1,4 +1,4 @@
-//! What would make the question unnecessary next time, from the narrowest to the widest.
+//! Suggested rules that make the question unnecessary next time, from the narrowest to the widest.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use super::shell::{Access, Shell};
 
 /// Longer commands are not suggested as rules: users would not read them.
 const LONGEST_RULE: usize = 500;
-/// Programs for which "any arguments" is more than anybody means.
+/// Programs for which a rule with any arguments is too wide to suggest.
 const NEVER_WHOLE: &[&str] = &[
     "bash", "curl", "dd", "doas", "env", "eval", "exec", "find", "kill", "node", "perl", "python",
     "python3", "rm", "ruby", "sh", "ssh", "sudo", "wget", "xargs", "zsh",
@@ -51,7 +51,7 @@ pub(crate) fn suggestions(
             let rule = host.map(|host| Rule::with(tool, format!("domain:{host}")));
             rule.map(|rule| add(rule, PermissionDestination::LocalSettings)).into_iter().collect()
         }
-        // Rules for these have no content: the whole tool is the narrowest.
+        // Rules for these tools have no content, so the whole tool is the narrowest rule.
         (Effect::Search(_) | Effect::Outside { .. }, _) => {
             vec![add(Rule::whole(tool), PermissionDestination::LocalSettings)]
         }
@@ -72,7 +72,7 @@ fn for_edit(
     let mut updates = Vec::new();
     if let Some(folder) = path.parent()
         && let Some(rule) = folder_rule(policy, "Edit", folder)
-        // A folder behind a link has two names, and a rule has one.
+        // A folder behind a link has two paths, and a rule has one.
         && matches(policy, &rule, Behavior::Allow, Source::Session, seen) == Match::Yes
     {
         updates.push(add(rule, PermissionDestination::Session));
@@ -84,8 +84,8 @@ fn for_edit(
     updates
 }
 
-/// A rule for everything in a folder. `None` where that is more than anybody means (the disk, the home directory, what
-/// is above the working directory), or where the folder's name cannot be written as a pattern.
+/// A rule for everything in a folder. `None` if that is too wide (the disk, the home directory, folders above the
+/// working directory), or if the folder's name cannot be written as a pattern.
 fn folder_rule(policy: &Policy, tool: &str, folder: &Path) -> Option<Rule> {
     let is_above = policy.cwd.starts_with(folder) && policy.cwd != folder;
     let is_home = policy.home.as_deref() == Some(folder);
@@ -100,12 +100,12 @@ fn for_command(policy: &Policy, shell: &Shell) -> Vec<PermissionUpdate> {
     if shell.command.len() > LONGEST_RULE || shell.command.is_empty() {
         return Vec::new();
     }
-    // A rule for the command would open a protected place for good, without naming it.
+    // A rule for the command would allow changing a protected path for good, without naming it.
     let is_protected = |place: &PathForms| place.protected(policy.home.as_deref()).is_some();
     if shell.touches(Access::Writes, is_protected) == Match::Yes {
         return Vec::new();
     }
-    // Nor would one help where the shell stands outside: it is judged by where it starts, too.
+    // Nor would one help if the shell is outside: the decision also depends on the folder it starts in.
     if !shell.starts_inside(policy) {
         return Vec::new();
     }
@@ -133,7 +133,7 @@ fn for_command(policy: &Policy, shell: &Shell) -> Vec<PermissionUpdate> {
     updates
 }
 
-/// One rule for each part that needs one; `None` where rules for parts would not settle the question.
+/// One rule for each part that needs one; `None` if rules for parts would not allow the command.
 fn for_parts(policy: &Policy, shell: &Shell) -> Option<Vec<PermissionRule>> {
     let list = shell.list.as_ref().ok()?;
     let mut rules = Vec::new();
@@ -168,7 +168,7 @@ fn content_for(part: &Part) -> Option<String> {
     prefix.or_else(|| exact.clone()).filter(|content| covers_part(content, part)).or(exact)
 }
 
-/// Whether a rule with this text means exactly this text, and not everything that begins with it.
+/// Whether a rule with this text matches exactly this text, and not everything that begins with it.
 fn is_exact(text: &str) -> bool {
     prefix_of(text).is_none() && text.trim() != "*"
 }

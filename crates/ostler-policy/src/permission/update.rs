@@ -1,6 +1,6 @@
-//! Changes of permissions, ordered by the host, as they hold in the session. `settings/keep.rs` writes them to files.
+//! Applies the host's changes of permissions to the session. `settings/keep.rs` writes them to files.
 //!
-//! A change is checked whole before any of it is carried out: what fails widens nothing.
+//! A change is checked completely before any of it is applied: an invalid change grants nothing.
 
 use ostler_proto::permission::{
     DirectoriesUpdate, PermissionDestination, PermissionMode, PermissionUpdate, RulesUpdate,
@@ -10,21 +10,21 @@ use ostler_proto::permission::{
 use super::policy::Policy;
 use super::rule::{Behavior, Rule, RuleError, Source};
 
-/// Why a change was not carried out.
+/// Why a change was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
     /// A rule in it is not valid.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// It is of a kind, or meant for a place, that this version does not know.
-    #[error("the change of permissions is not understood: {0}")]
+    /// Its kind or destination is unknown to this version.
+    #[error("the change of permissions is not supported: {0}")]
     Unknown(String),
-    /// There is no such mode here.
+    /// The mode is not supported.
     #[error(
         "Cannot set permission mode: must be one of acceptEdits, bypassPermissions, default, dontAsk, plan, not {0}"
     )]
     Mode(PermissionMode),
-    /// The mode that asks nothing was not granted at the start.
+    /// `bypassPermissions` was not enabled at the start.
     #[error(
         "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"
     )]
@@ -32,7 +32,7 @@ pub enum UpdateError {
 }
 
 impl UpdateError {
-    /// The code that hosts know it by.
+    /// The error code for hosts.
     pub fn code(&self) -> Option<&'static str> {
         match self {
             Self::Mode(_) => Some("invalid_mode"),
@@ -43,10 +43,10 @@ impl UpdateError {
 }
 
 impl Policy {
-    /// Carries a change out for this session. Nothing is written.
+    /// Applies a change to this session. Nothing is written.
     ///
     /// # Errors
-    /// When it makes no sense or is not permitted; then nothing has changed.
+    /// When it is invalid or not permitted; then nothing has changed.
     pub fn apply(&mut self, update: &PermissionUpdate) -> Result<(), UpdateError> {
         match update {
             PermissionUpdate::AddRules(update) => {
@@ -98,7 +98,7 @@ impl Policy {
     }
 }
 
-/// Where a change is meant to be kept.
+/// The destination of a change.
 pub(crate) fn source_of(update: &PermissionUpdate) -> Result<Source, UpdateError> {
     let destination = match update {
         PermissionUpdate::AddRules(update)
@@ -120,5 +120,5 @@ fn checked(update: &RulesUpdate) -> Result<(Behavior, Source, Vec<Rule>), Update
 
 fn source(destination: &PermissionDestination) -> Result<Source, UpdateError> {
     Source::from_wire(destination)
-        .ok_or_else(|| UpdateError::Unknown(format!("there is no place called {destination}")))
+        .ok_or_else(|| UpdateError::Unknown(format!("{destination} is not a valid destination")))
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{ServerEntry, SettingsError, invalid};
 
-/// What is in a settings file, as far as this version uses it.
+/// The contents of a settings file that this version uses.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileSettings {
@@ -23,26 +23,26 @@ pub struct FileSettings {
     pub env: BTreeMap<String, String>,
     /// The model.
     pub model: Option<String>,
-    /// What models cost, by name.
+    /// Prices of models, by name.
     pub model_prices: BTreeMap<String, FilePrice>,
-    /// What commands may touch.
+    /// The sandbox of commands.
     pub sandbox: Option<SandboxSettings>,
     /// The style of answers.
     pub output_style: Option<String>,
-    /// No hooks at all.
+    /// Disables all hooks.
     pub disable_all_hooks: Option<bool>,
     /// A command that prints the key for the API.
     pub api_key_helper: Option<String>,
-    /// The only MCP servers that a session may have.
+    /// The only MCP servers that a session may use.
     pub allowed_mcp_servers: Option<Vec<ServerEntry>>,
-    /// MCP servers that a session may not have.
+    /// MCP servers that a session may not use.
     pub denied_mcp_servers: Vec<ServerEntry>,
     /// Everything else.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 
-/// What a model costs, in dollars per million tokens.
+/// The price of a model, in dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FilePrice {
@@ -62,17 +62,17 @@ impl From<FilePrice> for ModelPrice {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FilePermissions {
-    /// What runs without asking.
+    /// Rules for calls that run without approval.
     pub allow: Vec<String>,
-    /// What does not run.
+    /// Rules for calls that do not run.
     pub deny: Vec<String>,
-    /// What is asked about.
+    /// Rules for calls that require approval.
     pub ask: Vec<String>,
     /// The mode to start in.
     pub default_mode: Option<PermissionMode>,
     /// Further working directories.
     pub additional_directories: Vec<String>,
-    /// `disable`: the mode that asks nothing is not to be had.
+    /// `disable`: `bypassPermissions` is disabled.
     pub disable_bypass_permissions_mode: Option<String>,
     /// Everything else.
     #[serde(flatten)]

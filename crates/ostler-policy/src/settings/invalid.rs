@@ -1,8 +1,8 @@
-//! What is wrong with a settings file, as text for its author.
+//! Error texts about settings files, for their authors.
 
 use serde_json::error::Category;
 
-/// What a key holds, and an example of it.
+/// The type of a key's value, and an example.
 const KEYS: &[(&str, &str, &str)] = &[
     ("permissions", "an object", r#"{"deny": ["Read(.env)"]}"#),
     ("permissions.allow", "a list of rules", r#"["Bash(git:*)"]"#),
@@ -20,16 +20,16 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("apiKeyHelper", "a command", r#""pass show api-key""#),
 ];
 
-/// The reason why a value could not be read, and what belongs there.
+/// The reason why a value could not be read, and the expected value.
 pub(super) fn reason(pointer: &str, error: &serde_json::Error) -> String {
     let place = format!("line {}, column {}", error.line(), error.column());
     if error.classify() != Category::Data {
         let what = without_place(&error.to_string());
         return format!(
-            "it is not JSON ({what} at {place}): look there for a comma, quote or bracket too many or too few"
+            "it is not JSON ({what} at {place}): look there for an extra or missing comma, quote or bracket"
         );
     }
-    // Of `permissions.deny[2]` the list is what is known.
+    // For `permissions.deny[2]`, the table above has the list.
     let key = pointer.split('[').next().unwrap_or_default();
     let is_item = key.len() < pointer.len();
     let found = found(&without_place(&error.to_string()));
@@ -57,7 +57,7 @@ pub(super) fn reason(pointer: &str, error: &serde_json::Error) -> String {
     }
 }
 
-/// The key with its value, as it stands in a file.
+/// The key with its value, as it is written in a file.
 fn line(key: &str, example: &str) -> String {
     let name = key.rsplit('.').next().unwrap_or(key);
     format!("\"{name}\": {example}")
@@ -71,7 +71,7 @@ fn without_place(text: &str) -> String {
     text.rsplit_once(" at line ").map_or(text, |(text, _)| text).to_owned()
 }
 
-/// What the file has there, from the parser's message.
+/// The value in the file, from the parser's message.
 fn found(text: &str) -> String {
     let body = text.strip_prefix("invalid type: ").or_else(|| text.strip_prefix("invalid value: "));
     let Some(body) = body.map(|body| body.split(", expected ").next().unwrap_or(body)) else {

@@ -1,5 +1,5 @@
-//! Changes of permissions that are kept in settings files. A change is written before it holds: what cannot be written widens
-//! nothing.
+//! Writes changes of permissions to settings files. A change is written before it holds: one that cannot be written
+//! grants nothing.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use ostler_proto::permission::PermissionUpdate;
 use super::{Folders, SettingsError, write};
 use crate::permission::{Policy, UpdateError, source_of};
 
-/// Why a change was not kept.
+/// Why a change was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
-    /// It makes no sense, or is not permitted.
+    /// It is invalid, or not permitted.
     #[error(transparent)]
     Update(#[from] UpdateError),
     /// The settings file could not be written.
@@ -20,10 +20,10 @@ pub enum KeepError {
 }
 
 impl Policy {
-    /// Carries a change out, and keeps it where it is meant to be kept. Touches the disk.
+    /// Applies a change, and writes it to its destination. Touches the disk.
     ///
     /// # Errors
-    /// When it makes no sense, is not permitted or cannot be written; then it does not hold in this session either.
+    /// When it is invalid, not permitted or cannot be written; then it does not hold in this session either.
     pub fn apply_and_keep(
         &mut self,
         update: &PermissionUpdate,
@@ -39,7 +39,7 @@ impl Policy {
     }
 }
 
-/// The file a change is kept in, if it is kept in one.
+/// The file that a change is written to, if its destination is a file.
 pub fn kept_in(
     update: &PermissionUpdate,
     folders: &Folders,

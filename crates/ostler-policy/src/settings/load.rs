@@ -1,4 +1,4 @@
-//! Reading all settings of a session and joining them.
+//! Reads all settings of a session and joins them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::{Folders, Problem, Settings, SettingsError};
 use crate::permission::{Behavior, Rule, Source};
 use crate::project_file::{Boundary, Refusal};
 
-/// The most of one settings file, in bytes.
+/// The largest settings file, in bytes.
 pub(super) const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// Which settings to read.
@@ -28,14 +28,14 @@ pub struct Sources {
     pub local: bool,
     /// `--settings`: JSON, or the path of a file.
     pub flag: Option<String>,
-    /// Whether the user trusts the project. If not, its files can only make things stricter.
+    /// Whether the user trusts the project. If not, its files can only add restrictions.
     pub trusts_project: bool,
 }
 
 /// Reads and joins settings. The administrator's file is always read.
 ///
 /// # Errors
-/// When a file cannot be read or understood, or has an invalid deny or ask rule: all such problems at once.
+/// When a file cannot be read or is malformed, or has an invalid deny or ask rule: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
     let mut joined =
         MergedSettings { settings: Settings::default(), problems: Vec::new(), sources };
@@ -67,10 +67,10 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
     }
 }
 
-/// How far the settings file of a source may reach. A link in a project that is not trusted must not lead out of it.
+/// The boundary for the settings file of a source. A link in an untrusted project must not lead out of it.
 pub(super) fn boundary(folders: &Folders, source: Source, trusts_project: bool) -> Boundary {
     let is_of_project = matches!(source, Source::Project | Source::Local);
-    // In the home directory the user's file is that of the project, too.
+    // In the home directory the user's file is also that of the project.
     let is_of_user = folders.file(source) == folders.file(Source::User);
     match is_of_project && !is_of_user && !trusts_project {
         true => Boundary::inside(&folders.project, Arc::default()),
@@ -112,15 +112,11 @@ impl MergedSettings<'_> {
         self.settings.server_lists.denied.extend(file.denied_mcp_servers);
         self.settings.server_lists.allowed.extend(file.allowed_mcp_servers);
         self.refuse_unenforced(path, &file.extra);
-        // Any word there but the one that is known can only be meant to forbid it.
+        // Any value can only be meant to disable it, also an unknown one.
         self.settings.bypass_disabled |= permissions.disable_bypass_permissions_mode.is_some();
         if only_narrows {
             self.narrow_sandbox(file.sandbox);
-            self.warn(
-                path,
-                "",
-                "the project is not trusted: only what makes things stricter is taken from it",
-            );
+            self.warn(path, "", "the project is not trusted: only its restrictions take effect");
             return;
         }
         self.rules(path, Behavior::Allow, &permissions.allow, source);
@@ -146,7 +142,7 @@ impl MergedSettings<'_> {
         settings.extra.extend(file.extra);
     }
 
-    /// Takes over what models cost. A project must not make a limit in dollars worth more than the user thinks.
+    /// Takes over prices of models. A project must not weaken a limit in dollars with low prices.
     fn prices(&mut self, path: &Path, given: BTreeMap<String, FilePrice>, is_of_project: bool) {
         for (name, price) in given {
             let (pointer, price) = (format!("modelPrices.{name}"), ModelPrice::from(price));
@@ -160,18 +156,18 @@ impl MergedSettings<'_> {
         }
     }
 
-    /// Restrictions that this version does not know how to enforce: a session without them would be wider than asked for.
+    /// Refuses restrictions that this version cannot enforce: a session without them would allow more than intended.
     fn refuse_unenforced(&mut self, path: &Path, extra: &Map<String, Value>) {
         let is_meant = |name: &&&str| {
             extra.get(**name).is_some_and(|value| *value != Value::Bool(false) && !value.is_null())
         };
         for name in UNENFORCED.iter().filter(is_meant) {
-            let reason = "this version does not enforce this restriction, so it does not start; take it out to run without it";
+            let reason = "this version cannot enforce this restriction, so it does not start; remove it to run without it";
             self.problems.extend(SettingsError::one(path, name, reason).problems);
         }
     }
 
-    /// Takes from a project that is not trusted that commands are to run in a sandbox, and nothing that loosens one.
+    /// Takes over from an untrusted project that commands must run in a sandbox, and nothing that loosens one.
     fn narrow_sandbox(&mut self, sandbox: Option<SandboxSettings>) {
         let Some(of_file) = sandbox else { return };
         let sandbox = &mut self.settings.sandbox;
@@ -199,7 +195,7 @@ impl MergedSettings<'_> {
                 Ok(rule) => self.settings.rules.push((behavior, rule, source)),
                 Err(error) => {
                     let pointer = format!("permissions.{}[{index}]", behavior.word());
-                    // Leaving out what allows is safe, leaving out what forbids is not.
+                    // Leaving out an allow rule is safe, leaving out a deny or ask rule is not.
                     if behavior == Behavior::Allow {
                         self.warn(path, &pointer, error);
                     } else {
@@ -210,13 +206,13 @@ impl MergedSettings<'_> {
         }
     }
 
-    /// Takes over a mode. Nothing that comes with a project may switch questions off.
+    /// Takes over a mode. No file of a project may disable permission questions.
     fn mode(&mut self, path: &Path, mode: PermissionMode, source: Source, only_narrows: bool) {
         let pointer = "permissions.defaultMode";
         let is_of_project = matches!(source, Source::Project | Source::Local);
         match mode {
             PermissionMode::Other(word) => {
-                let reason = format!("there is no mode {word}");
+                let reason = format!("{word} is not a valid mode");
                 self.problems.extend(SettingsError::one(path, pointer, reason).problems);
             }
             PermissionMode::BypassPermissions if is_of_project => {
@@ -232,7 +228,7 @@ impl MergedSettings<'_> {
     }
 }
 
-/// Restrictions of the vendor's settings that this version does not have.
+/// Restrictions of the vendor's settings that this version does not support.
 const UNENFORCED: &[&str] = &[
     "allowManagedHooksOnly",
     "allowManagedMcpServersOnly",
@@ -241,7 +237,8 @@ const UNENFORCED: &[&str] = &[
     "strictKnownMarketplaces",
 ];
 
-/// The most private value of each field wins, but that commands must stay inside the sandbox holds wherever it stands.
+/// Joins sandbox settings: the most private value of each field wins, except that any file can require commands to stay
+/// inside the sandbox.
 fn join_sandbox(
     before: Option<SandboxSettings>,
     of_file: Option<SandboxSettings>,
@@ -257,7 +254,7 @@ fn join_sandbox(
     Some(joined)
 }
 
-/// Variables that decide where keys are sent and what is run: for the user, not for a project.
+/// Whether a variable affects where keys are sent or which programs run: a project must not set it.
 fn is_ours_to_choose(name: &str) -> bool {
     const BEGINNINGS: &[&str] = &["ANTHROPIC_", "CLAUDE_", "OSTLER_", "LD_", "DYLD_", "GIT_"];
     const NAMES: &[&str] = &[

@@ -1,7 +1,7 @@
-//! Settings files: where they are, what is in them, who wins.
+//! Settings files: their places, their contents, and their precedence.
 //!
-//! Lists of permissions add up over all files; of single values the most private wins, and the administrator's over
-//! all. A file that cannot be read is an error, never an empty file: its deny rules would silently be gone.
+//! Lists of permissions of all files add up; of single values the most private wins, and the administrator's over all.
+//! A file that cannot be read is an error and not an empty file: its deny rules would silently be gone.
 
 mod file;
 mod invalid;
@@ -27,7 +27,7 @@ pub use self::load::{Sources, load};
 pub use self::servers::{ServerEntry, ServerLists};
 use crate::permission::{Behavior, Policy, Rule, Source};
 
-/// Where settings are kept.
+/// The places of settings files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folders {
     /// The user's folder: `$CLAUDE_CONFIG_DIR`, or `.claude` in the home directory.
@@ -39,7 +39,7 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// The folders for a project. Environment and home are handed in, not looked up.
+    /// The folders for a project. Environment and home are parameters, not looked up.
     pub fn new(
         project: impl Into<PathBuf>,
         config_dir: Option<PathBuf>,
@@ -49,7 +49,7 @@ impl Folders {
         Self { user, project: project.into(), managed: None }
     }
 
-    /// The settings file of a source that is kept in one.
+    /// The settings file of a source, if it has one.
     pub fn file(&self, source: Source) -> Option<PathBuf> {
         match source {
             Source::User => self.user.as_ref().map(|folder| folder.join("settings.json")),
@@ -60,19 +60,19 @@ impl Folders {
         }
     }
 
-    /// The text of the settings file of a source, if it is there and may be read.
+    /// The text of the settings file of a source, if it exists and may be read.
     pub fn text(&self, source: Source, trusts_project: bool) -> Option<String> {
         let boundary = load::boundary(self, source, trusts_project);
         boundary.read_text(&self.file(source)?, load::LONGEST_FILE).ok()
     }
 }
 
-/// What is wrong in settings.
+/// A problem in settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file, or what stands for one.
+    /// The file, or a name for other sources.
     pub path: PathBuf,
-    /// Where in it, such as `permissions.deny[2]`; empty for the whole.
+    /// The place in it, such as `permissions.deny[2]`; empty for the whole.
     pub pointer: String,
     /// What is wrong.
     pub reason: String,
@@ -116,34 +116,34 @@ pub struct Settings {
     pub directories: Vec<(PathBuf, Source)>,
     /// The mode to start in.
     pub default_mode: Option<PermissionMode>,
-    /// Hooks, as they stand in each file.
+    /// Hooks, as they are written in each file.
     pub hooks: Vec<(Source, Value)>,
-    /// Who wants no hooks; those are left out already.
+    /// The sources that disable hooks; the disabled hooks are already left out.
     pub hooks_disabled_by: Vec<Source>,
     /// Variables for the session and its children.
     pub env: BTreeMap<String, String>,
     /// The model.
     pub model: Option<String>,
-    /// What models cost, by name.
+    /// Prices of models, by name.
     pub model_prices: BTreeMap<String, ModelPrice>,
-    /// What commands may touch.
+    /// The sandbox of commands.
     pub sandbox: Option<SandboxSettings>,
     /// The style of answers.
     pub output_style: Option<String>,
     /// A command that prints the key for the API.
     pub api_key_helper: Option<String>,
-    /// The mode that asks nothing is not to be had.
+    /// `bypassPermissions` is disabled.
     pub bypass_disabled: bool,
-    /// Which MCP servers a session may have.
+    /// The lists of allowed and denied MCP servers.
     pub server_lists: ServerLists,
     /// Everything else.
     pub extra: Map<String, Value>,
-    /// What was left out, and why. Leaving it out makes nothing wider.
+    /// What was left out, and why. Leaving it out allows nothing more.
     pub warnings: Vec<Problem>,
 }
 
 impl Settings {
-    /// Puts the permissions of these settings into a policy.
+    /// Adds the permissions of these settings to a policy.
     pub fn apply_to(&self, policy: &mut Policy) {
         for (behavior, rule, source) in &self.rules {
             policy.add_rule(*behavior, rule.clone(), *source);

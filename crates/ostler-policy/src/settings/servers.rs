@@ -1,7 +1,7 @@
-//! Which MCP servers settings let a session have: `allowedMcpServers` and `deniedMcpServers`.
+//! The MCP servers that settings allow and deny: `allowedMcpServers` and `deniedMcpServers`.
 //!
-//! Every list is a restriction, whichever file it stands in: a server that one list denies, or that an allow list does
-//! not have, is not connected. Servers inside the host are the host's own code; only a deny list concerns them.
+//! Every list is a restriction, whichever file it is in: a server that one list denies, or that an allow list does not
+//! include, is not connected. Servers inside the host are the host's own code; only deny lists apply to them.
 
 use ostler_proto::mcp::McpServerConfig;
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub enum ServerEntry {
         #[serde(rename = "serverCommand")]
         command: Vec<String>,
     },
-    /// An address, in which `*` stands for anything.
+    /// An address, in which `*` matches anything.
     Url {
         /// The address.
         #[serde(rename = "serverUrl")]
@@ -35,12 +35,12 @@ pub enum ServerEntry {
 pub struct ServerLists {
     /// Servers that are denied.
     pub denied: Vec<ServerEntry>,
-    /// Lists of servers that are allowed; every one of them must have a server.
+    /// Lists of allowed servers; a server must be in every one of them.
     pub allowed: Vec<Vec<ServerEntry>>,
 }
 
 impl ServerLists {
-    /// Why a server is not connected, if it is not to be.
+    /// Why a server must not be connected, if the lists forbid it.
     pub fn refusal(&self, name: &str, config: &McpServerConfig) -> Option<String> {
         if self.denied.iter().any(|entry| entry.names(name, config)) {
             return Some(format!("the settings deny the MCP server {name} (deniedMcpServers)"));
@@ -53,8 +53,8 @@ impl ServerLists {
     }
 }
 
-/// Whether a list allows a server. Where it has commands or addresses, a program or an address must be among those: a
-/// name alone is chosen by the server's configuration.
+/// Whether a list allows a server. If the list has commands or addresses, the server's must be among them: its name
+/// alone could be chosen freely in its configuration.
 fn is_allowed(list: &[ServerEntry], name: &str, config: &McpServerConfig) -> bool {
     let is_of_kind = |entry: &ServerEntry| match config {
         McpServerConfig::Stdio(_) => matches!(entry, ServerEntry::Command { .. }),
@@ -82,7 +82,7 @@ impl ServerEntry {
     }
 }
 
-/// Whether text fits a pattern in which `*` stands for anything.
+/// Whether text matches a pattern in which `*` matches anything.
 fn fits(pattern: &str, text: &str) -> bool {
     let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(first) else { return false };
@@ -109,7 +109,7 @@ mod tests {
         lists.refusal("x", &serde_json::from_value(config).unwrap()).is_some()
     }
 
-    // Seen to fail when `refusal` looks at names only, and when a later list replaces an earlier one.
+    // Seen to fail when `refusal` compares only names, and when a later list replaces an earlier one.
     #[test]
     fn a_server_must_be_in_every_allow_list_and_in_no_deny_list() {
         let program = json!({"command": "run", "args": ["it"]});
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn a_star_matches_anything() {
         for (pattern, text, expected) in [
             ("https://a/*", "https://a/b/c", true),
             ("https://*.b/*", "https://a.b/x", true),

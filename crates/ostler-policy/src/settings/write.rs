@@ -1,4 +1,4 @@
-//! Changing one settings file: everything else in it stays, in its order, and the file is whole at every moment.
+//! Changes one settings file: everything else in it stays in its order, and the file is complete at every moment.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use super::SettingsError;
 use crate::permission::Rule;
 
-/// Keeps a change of permissions in a settings file. The file and its folder are made where they are missing.
+/// Writes a change of permissions to a settings file. Creates the file and its folder if they are missing.
 pub fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), SettingsError> {
-    // A link stays a link: what it leads to is rewritten.
+    // A link stays a link: its target is rewritten.
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let _lock = lock(path)?;
     let mut root = read(path)?;
@@ -25,7 +25,7 @@ pub fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), SettingsError>
     put(path, &root)
 }
 
-/// Joins changes into a settings file: objects by their fields, everything else as a whole; `null` takes a field out.
+/// Merges changes into a settings file: objects by their fields, everything else as a whole; `null` removes a field.
 pub fn merge(path: &Path, change: &Map<String, Value>) -> Result<(), SettingsError> {
     let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let _lock = lock(path)?;
@@ -34,7 +34,7 @@ pub fn merge(path: &Path, change: &Map<String, Value>) -> Result<(), SettingsErr
     put(path, &root)
 }
 
-/// Joins settings, see [`merge`].
+/// Merges settings, see [`merge`].
 pub fn join(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     for (name, value) in from {
         match (into.get_mut(name), value) {
@@ -45,8 +45,8 @@ pub fn join(into: &mut Map<String, Value>, from: &Map<String, Value>) {
     }
 }
 
-/// Keeps other sessions from changing the file between reading and writing it: two rules that are granted at once are
-/// both kept. The folder is locked, because the file itself is replaced. Ends when it is dropped.
+/// Keeps other sessions from changing the file between reading and writing it: two rules that are granted at the same
+/// time are both written. The folder is locked, because the file itself is replaced. Dropping the file unlocks it.
 fn lock(path: &Path) -> Result<File, SettingsError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let locked = || {
@@ -60,15 +60,15 @@ fn lock(path: &Path) -> Result<File, SettingsError> {
     })
 }
 
-/// What a file says; one that is not there says nothing.
+/// The settings of a file; empty if the file is missing.
 fn read(path: &Path) -> Result<Map<String, Value>, SettingsError> {
     let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
     match ostler_files::read_text(path, super::load::LONGEST_FILE) {
         Ok(text) if text.trim().is_empty() => Ok(Map::new()),
         Ok(text) => match serde_json::from_str(&text) {
             Ok(Value::Object(root)) => Ok(root),
-            Ok(_) => Err(wrong(&"it is not a JSON object and is left alone")),
-            Err(error) => Err(wrong(&format!("it is broken and is left alone: {error}"))),
+            Ok(_) => Err(wrong(&"it is not a JSON object and is not changed")),
+            Err(error) => Err(wrong(&format!("it is malformed and is not changed: {error}"))),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
         Err(error) => Err(wrong(&error)),
@@ -95,7 +95,7 @@ fn change(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> Re
         PermissionUpdate::RemoveRules(update) => {
             let rules: Vec<Rule> =
                 texts(update)?.iter().filter_map(|text| text.parse().ok()).collect();
-            // Two spellings of one rule are one rule.
+            // Two spellings of the same rule count as one.
             list(permissions, word(update)?)?.retain(|kept| {
                 !kept
                     .as_str()
@@ -117,7 +117,7 @@ fn change(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> Re
                     .is_some_and(|kept| update.directories.iter().any(|gone| gone == kept))
             });
         }
-        other => return Err(format!("a change of a kind that is not known: {other:?}")),
+        other => return Err(format!("a change of an unknown kind: {other:?}")),
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ fn word(update: &RulesUpdate) -> Result<&'static str, String> {
         PermissionBehavior::Allow => Ok("allow"),
         PermissionBehavior::Deny => Ok("deny"),
         PermissionBehavior::Ask => Ok("ask"),
-        other => Err(format!("there is no list of rules that {other}")),
+        other => Err(format!("{other} is not a valid behaviour of rules")),
     }
 }
 

@@ -157,7 +157,7 @@ async fn a_handler_that_fails_or_panics_is_an_error_for_the_model_and_the_run_co
         Ok::<_, String>(())
     });
     let (text, is_error) = result_of(panics, json!({})).await;
-    assert!(is_error && text.contains("broke down"), "{text}");
+    assert!(is_error && text.contains("failed with a panic"), "{text}");
 }
 
 #[tokio::test]

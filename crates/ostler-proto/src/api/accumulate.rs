@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_response_shows_the_text_it_was_at() {
+    fn an_interrupted_response_has_the_text_of_its_unfinished_block() {
         let mut response = begun();
         assert_eq!(response.unfinished_text(), None);
         let block = json!({"type": "text", "text": "so far"});

@@ -22,7 +22,7 @@ pub enum ContentBlock {
     RedactedThinking(RedactedThinkingBlock),
     /// The model calls a tool.
     ToolUse(ToolUseBlock),
-    /// What the tool answered.
+    /// The result of the tool.
     ToolResult(ToolResultBlock),
     /// The model calls a tool that the API runs itself.
     ServerToolUse(ToolUseBlock),
@@ -78,9 +78,9 @@ pub struct TextBlock {
 /// `thinking`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct ThinkingBlock {
-    /// The reasoning; empty when its display is switched off.
+    /// The reasoning; empty when its display is disabled.
     pub thinking: String,
-    /// Proves to the API that the block is its own. The Python SDK insists on it in `assistant` frames.
+    /// Proves to the API that the block is its own. The Python SDK requires it in `assistant` frames.
     pub signature: Option<String>,
     /// Unknown fields.
     pub extra: Extra,

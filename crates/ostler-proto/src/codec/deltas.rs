@@ -1,4 +1,4 @@
-//! Stream deltas, taken from a stream in batches and decoded later, only if they are used.
+//! Stream deltas, read from a stream in batches and decoded later, only if they are used.
 
 use super::{FrameDecoder, LineDecoder};
 use crate::DecodeError;
@@ -9,7 +9,7 @@ use crate::frame::ToHost;
 const BEGINNING: &[u8] = br#"{"type":"stream_event","#;
 
 impl FrameDecoder<ToHost> {
-    /// The next lines, as far as they are stream deltas; `None` if another frame is next, or more bytes are needed.
+    /// The next lines that are stream deltas; `None` if another frame is next, or more bytes are needed.
     ///
     /// ```
     /// use ostler_proto::codec::FrameDecoder;
@@ -41,7 +41,7 @@ pub struct StreamDeltas {
 }
 
 impl StreamDeltas {
-    /// The bytes of all deltas, including those that were taken: they are held until all are taken.
+    /// The bytes of all deltas, including those that were read already: they stay in memory until all are read.
     pub fn n_bytes(&self) -> usize {
         self.n_bytes
     }

@@ -1,13 +1,13 @@
 //! Server-sent events: bytes in any portions in, events out.
 //!
-//! Lines end in LF, CRLF or a lone CR. A byte order mark at the beginning is skipped, several `data` lines are joined, and
-//! an event that the stream's end cuts off is dropped, as the specification says.
+//! Lines end in LF, CRLF or a lone CR. A byte order mark at the beginning is skipped, several `data` lines are joined,
+//! and an event that the stream's end cuts off is dropped, as the specification says.
 
 /// An event with data. Events without any are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SseEvent {
-    /// Its `event` field; `None` stands for `message`.
+    /// Its `event` field; `None` means `message`.
     pub name: Option<String>,
     /// Its `data` lines, joined with newlines.
     pub data: String,

@@ -41,7 +41,7 @@ use crate::{Extra, RequestId, UnknownObject};
 pub struct ControlRequest<R> {
     /// Echoed in the answer. A peer that leaves it out gets an answer without it.
     pub request_id: Option<RequestId>,
-    /// What is asked.
+    /// The request itself.
     pub request: R,
     /// Unknown fields.
     pub extra: Extra,

@@ -43,7 +43,7 @@ pub struct InitializeReply {
     pub plugins_applied: Option<bool>,
     /// The state of the servers' manifests: `parked`, `already_connected`, ….
     pub sdk_mcp_manifests_parked: Option<BTreeMap<String, String>>,
-    /// What the session is doing.
+    /// The state of the session.
     pub session_state: Option<String>,
     /// What this engine can do beyond the basics.
     pub capabilities: Option<Value>,
@@ -292,7 +292,7 @@ pub struct ReloadPluginsReply {
     pub mcp_servers: Vec<McpServerStatus>,
     /// The number of errors.
     pub error_count: u64,
-    /// Whether the reload was held back.
+    /// Whether the reload was postponed.
     pub held: Option<bool>,
     /// What it would have changed.
     pub cache_impact: Option<Value>,
@@ -414,7 +414,7 @@ pub struct PermissionRulesState {
     pub managed_only: bool,
     /// Errors in settings files.
     pub errors: Option<Vec<SettingsParseError>>,
-    /// Whether rules are kept from the host.
+    /// Whether rules are hidden from the host.
     pub withheld: Option<bool>,
     /// Unknown fields.
     pub extra: Extra,

@@ -40,7 +40,7 @@ pub struct ModelInfo {
     pub supported_effort_levels: Option<Vec<String>>,
     /// Whether it decides by itself how long to think.
     pub supports_adaptive_thinking: Option<bool>,
-    /// Whether thinking can be switched off.
+    /// Whether thinking can be disabled.
     pub supports_thinking_off: Option<bool>,
     /// Whether it has a fast mode.
     pub supports_fast_mode: Option<bool>,

@@ -354,7 +354,7 @@ pub struct ClaimSession {
     pub additional_directories: Option<Vec<String>>,
     /// Variables for what the session starts.
     pub env: Option<BTreeMap<String, String>>,
-    /// What the session is called.
+    /// The session's title.
     pub title: Option<String>,
     /// Subagents by name.
     pub agents: Option<BTreeMap<String, AgentDefinition>>,
@@ -572,7 +572,7 @@ pub struct EndSession {
 /// `file_suggestions`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct FileSuggestions {
-    /// What was typed.
+    /// The typed text.
     pub query: String,
     /// Unknown fields.
     pub extra: Extra,

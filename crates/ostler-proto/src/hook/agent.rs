@@ -116,7 +116,7 @@ with_base! {
         pub task_id: String,
         /// Its title.
         pub task_subject: String,
-        /// What is to be done.
+        /// The work to do.
         pub task_description: Option<String>,
         /// Who added it.
         pub teammate_name: Option<String>,
@@ -133,7 +133,7 @@ with_base! {
         pub task_id: String,
         /// Its title.
         pub task_subject: String,
-        /// What was to be done.
+        /// The work that was to do.
         pub task_description: Option<String>,
         /// Who did it.
         pub teammate_name: Option<String>,

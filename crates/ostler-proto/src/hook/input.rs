@@ -128,12 +128,12 @@ impl HookInput {
         }
     }
 
-    /// The session; empty only if an unknown event does not say.
+    /// The session; empty only if an unknown event does not have it.
     pub fn session_id(&self) -> &str {
         self.base().session_id
     }
 
-    /// The working directory; empty only if an unknown event does not say.
+    /// The working directory; empty only if an unknown event does not have it.
     pub fn cwd(&self) -> &str {
         self.base().cwd
     }

@@ -45,7 +45,7 @@ pub struct HookOutput {
 pub enum HookDecision {
     /// Let it happen.
     Approve,
-    /// Block it: refuse the prompt, continue instead of stopping, tell the model what is wrong with a result.
+    /// Block it: refuse the prompt, continue instead of stopping, report to the model what is wrong with a result.
     Block,
     /// A value this version does not know.
     #[wire(other)]

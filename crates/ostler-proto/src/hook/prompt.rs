@@ -46,7 +46,7 @@ with_base! {
         pub expansion_type: ExpansionType,
         /// The command, without the slash.
         pub command_name: String,
-        /// What followed it.
+        /// Its arguments.
         pub command_args: String,
         /// Where the command is defined.
         pub command_source: Option<String>,
@@ -139,7 +139,7 @@ with_base! {
 pub enum ElicitationMode {
     /// By fields to fill in.
     Form,
-    /// On a page of its own.
+    /// On a separate page.
     Url,
     /// A value this version does not know.
     #[wire(other)]

@@ -1,8 +1,8 @@
-//! What ends a turn that the model would not end.
+//! The limits of a turn.
 
 use super::table::{One, Row, Text as _, last, row};
 
-/// What ends a turn that the model would not end.
+/// The limits of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct LimitOptions {

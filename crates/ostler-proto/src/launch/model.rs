@@ -50,7 +50,7 @@ keywords! {
 }
 
 keywords! {
-    /// How much trouble a model takes. A model that does not know a level uses the next lower one.
+    /// The effort of a model. A model that does not know a level uses the next lower one.
     #[non_exhaustive]
     pub enum Effort {
         /// The least.
@@ -104,7 +104,7 @@ pub(super) const ROWS: &[Row] = &[
     row!(One<Effort>, "effort", model.effort),
 ];
 
-/// Prices come behind the limits on a command line.
+/// Prices come after the limits on a command line.
 pub(super) const PRICE_ROWS: &[Row] = &[Row {
     names: &["model-price"],
     takes_value: true,

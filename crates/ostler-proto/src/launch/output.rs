@@ -1,10 +1,10 @@
-//! What is reported to the host.
+//! The options for reports to the host.
 
 use serde_json::Value;
 
 use super::table::{Flag, One, Row, row};
 
-/// What is reported to the host.
+/// The options for reports to the host.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct OutputOptions {
@@ -14,9 +14,9 @@ pub struct OutputOptions {
     pub partial_messages: bool,
     /// Whether hooks from settings files are reported.
     pub hook_events: bool,
-    /// Whether prompts are sent back as they are taken up.
+    /// Whether prompts are sent back when their turn begins.
     pub replay_user_messages: bool,
-    /// Whether the text of subagents is sent too. It has no argument: a host says it with `initialize`.
+    /// Whether the text of subagents is sent too. It has no argument: a host sets it with `initialize`.
     pub subagent_text: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a model costs, in dollars per million tokens.
+/// The price of a model, in dollars per million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ModelPrice {
     /// Input outside the cache.
@@ -35,7 +35,7 @@ impl ModelPrice {
     /// ```
     ///
     /// # Errors
-    /// When it is something else; the text says what to write.
+    /// When it has another form; the text says what to write.
     pub fn read(text: &str) -> Result<(String, Self), String> {
         let price = text.rsplit_once('=').filter(|(name, _)| !name.trim().is_empty());
         let numbers = price.and_then(|(name, price)| {

@@ -25,7 +25,7 @@ keywords! {
         /// The tools run.
         #[default]
         Real = "real",
-        /// The recording: nothing outside the conversation is looked at or touched.
+        /// The recording: nothing outside the conversation is read or changed.
         Recorded = "recorded",
     }
 }

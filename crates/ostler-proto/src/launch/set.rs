@@ -64,7 +64,7 @@ impl Launch {
     /// ```
     ///
     /// # Errors
-    /// When one is not known, or makes no sense; nothing is passed over.
+    /// When one is unknown or invalid; none is skipped.
     pub fn take_extra(&mut self) -> Result<(), OddArgument> {
         for (name, value) in std::mem::take(&mut self.extra) {
             self.set(&name, value.as_deref().as_slice())?;

@@ -1,7 +1,7 @@
-//! One row per argument of an engine: its name, the field of [`Launch`] it stands for, how it is written and how it is
+//! One row per argument of an engine: its name, its field of [`Launch`], how it is written and how it is
 //! read.
 //!
-//! A row stands in the file of its field, so that a new option is one field and one row.
+//! A row is in the file of its field, so that a new option is one field and one row.
 
 use std::fmt::Display;
 use std::marker::PhantomData;
@@ -209,8 +209,8 @@ pub(super) fn split_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|part| !part.is_empty())
 }
 
-/// A command line in the making. Each value is in one argument with its flag, so that it cannot be taken for a flag; no
-/// shell is involved.
+/// A command line under construction. Each value is in one argument with its flag, so that it cannot be taken for a
+/// flag; no shell is involved.
 #[derive(Default)]
 pub(super) struct Arguments(pub(super) Vec<String>);
 

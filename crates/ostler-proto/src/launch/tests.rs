@@ -1,4 +1,4 @@
-//! What a launch writes.
+//! The arguments that a launch writes.
 
 use serde_json::json;
 
@@ -124,7 +124,7 @@ fn arguments_are_always_in_the_same_order() {
 }
 
 #[test]
-fn no_name_stands_for_two_arguments() {
+fn no_two_arguments_have_the_same_name() {
     let mut names: Vec<_> = rows().flat_map(|row| row.names).collect();
     names.sort_unstable();
     let twice = names.windows(2).find(|pair| pair[0] == pair[1]);

@@ -59,13 +59,13 @@ pub struct Assistant {
     pub thinking_display: Option<String>,
     /// How full the context window is, on the answer to `/context`.
     pub context_usage: Option<Value>,
-    /// What was spent, on the answer to `/usage`.
+    /// The usage, in the answer to `/usage`.
     pub usage_report: Option<Value>,
     /// Why the turn was resumed.
     pub resume_reason: Option<String>,
     /// True if unfinished thinking was resumed.
     pub resumed_from_incomplete_thinking: Option<bool>,
-    /// The refused message this stands for.
+    /// The refused message that this replaces.
     pub refused_message_id: Option<String>,
     /// The slash command whose output this is.
     pub local_command_source: Option<Value>,

@@ -125,7 +125,7 @@ pub struct RateLimitInfo {
     pub is_using_overage: Option<bool>,
     /// Whether overage is in use for this request.
     pub overage_in_use: Option<bool>,
-    /// Whether overage is switched on.
+    /// Whether overage is enabled.
     pub overage_enabled: Option<bool>,
     /// The warning threshold that was passed.
     pub surpassed_threshold: Option<Num>,

@@ -63,7 +63,7 @@ pub struct TurnResult {
     pub user_message_uuid: Option<Uuid>,
     /// All prompts this answers.
     pub user_message_uuids: Option<Vec<Uuid>>,
-    /// What caused the turn, if not a user.
+    /// The cause of the turn, if not a user.
     pub origin: Option<Origin>,
     /// A deferred tool call.
     pub deferred_tool_use: Option<DeferredToolUse>,
@@ -143,7 +143,7 @@ pub enum TerminalReason {
     AbortedStreaming,
     /// Interrupted while tools ran.
     AbortedTools,
-    /// A hook said not to continue.
+    /// A hook ended the turn.
     HookStopped,
     /// A stop hook prevented the end for good.
     StopHookPrevented,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::api::{Content, Role};
 use crate::{AgentId, Extra, SessionId, ToolUseId, UnknownObject, Uuid};
 
-/// `user`: something said on the user's side.
+/// `user`: a message with the role of the user.
 ///
 /// On stdin only `message` is needed. On stdout there is one frame per tool result.
 ///
@@ -53,7 +53,7 @@ pub struct User {
     pub client_composed: Option<bool>,
     /// Pasted blocks that the text refers to.
     pub pasted_content: Option<Vec<Content>>,
-    /// Pasted texts that stand in the prompt.
+    /// Pasted texts in the prompt.
     pub inline_pastes: Option<Vec<String>>,
     /// Files attached to a replayed prompt.
     pub file_attachments: Option<Vec<Value>>,
@@ -63,7 +63,7 @@ pub struct User {
     pub subagent_type: Option<String>,
     /// What it was asked to do.
     pub task_description: Option<String>,
-    /// The refused message this stands for.
+    /// The refused message that this replaces.
     pub refused_message_id: Option<String>,
     /// Unknown fields.
     pub extra: Extra,

@@ -41,7 +41,7 @@ pub struct AgentInput {
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum AgentIsolation {
-    /// In a git worktree of its own.
+    /// In a separate git worktree.
     Worktree,
     /// On another machine. Newer peers only.
     Remote,

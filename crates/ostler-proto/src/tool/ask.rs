@@ -24,7 +24,7 @@ pub struct AskUserQuestionInput {
 impl AskUserQuestionInput {
     /// The same questions with one more answered: by one of the labels, by several, or by free text.
     ///
-    /// What comes out is the `updatedInput` to allow the call with.
+    /// The result is the `updatedInput` with which the call is allowed.
     ///
     /// ```
     /// use ostler_proto::tool::AskUserQuestionInput;

@@ -9,7 +9,7 @@ use crate::Extra;
 pub struct WriteInput {
     /// The file.
     pub file_path: String,
-    /// What it shall hold.
+    /// The new content.
     pub content: String,
     /// Unknown fields.
     pub extra: Extra,
@@ -23,11 +23,11 @@ pub struct WriteOutput {
     pub r#type: WriteKind,
     /// The file.
     pub file_path: String,
-    /// What it holds now.
+    /// The content now.
     pub content: String,
     /// What changed.
     pub structured_patch: Vec<PatchHunk>,
-    /// What it held before.
+    /// The content before.
     #[wire(nullable)]
     pub original_file: Option<String>,
     /// The change as git sees it.
@@ -58,7 +58,7 @@ pub enum WriteKind {
 pub struct EditInput {
     /// The file.
     pub file_path: String,
-    /// The text as it stands.
+    /// The current text.
     pub old_string: String,
     /// The text to put in its place.
     pub new_string: String,
@@ -78,7 +78,7 @@ pub struct EditOutput {
     pub old_string: String,
     /// The text in its place.
     pub new_string: String,
-    /// What the file held before.
+    /// The content of the file before.
     #[wire(nullable)]
     pub original_file: Option<String>,
     /// What changed.

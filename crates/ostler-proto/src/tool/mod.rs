@@ -4,7 +4,7 @@
 //! block, outputs those of a user frame's `tool_use_result` and of a hook's `tool_response`. Tools of MCP servers and
 //! tools this version does not know stay JSON, and so does `StructuredOutput`, whose input is what the host asked for.
 //!
-//! Some outputs have no type of their own and are JSON too: `Artifact` (a dozen shapes without a tag), and `Skill`
+//! Some outputs have no type and are JSON too: `Artifact` (a dozen shapes without a tag), and `Skill`
 //! and `TaskOutput`, which are not published.
 
 mod agent;

@@ -122,7 +122,7 @@ pub enum WorktreeAction {
 #[derive(Clone, Debug, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct ExitWorktreeOutput {
-    /// What became of the worktree.
+    /// What happened to the worktree.
     pub action: WorktreeAction,
     /// The original directory.
     pub original_cwd: String,

@@ -11,9 +11,9 @@ pub struct NotebookEditInput {
     pub notebook_path: String,
     /// The cell; for a new one, the cell before it.
     pub cell_id: Option<String>,
-    /// What the cell shall hold.
+    /// The new content of the cell.
     pub new_source: String,
-    /// What kind of cell it shall be.
+    /// The new kind of the cell.
     pub cell_type: Option<CellType>,
     /// What to do; replacing if absent.
     pub edit_mode: Option<NotebookEditMode>,
@@ -53,9 +53,9 @@ pub enum NotebookEditMode {
 /// A notebook was changed.
 #[derive(Clone, Debug, PartialEq, Wire)]
 pub struct NotebookEditOutput {
-    /// What the cell holds now.
+    /// The content of the cell now.
     pub new_source: String,
-    /// What it held before. Newer peers only.
+    /// The content before. Newer peers only.
     pub old_source: Option<String>,
     /// The cell.
     pub cell_id: Option<String>,

@@ -1,4 +1,4 @@
-//! `Projects`: the documents and memory of a project kept by the vendor. Newer peers only.
+//! `Projects`: the documents and memory of a project that the vendor stores. Newer peers only.
 
 use ostler_proto_derive::Wire;
 use serde_json::Value;
@@ -12,7 +12,7 @@ pub struct ProjectsInput {
     pub method: ProjectsMethod,
     /// The document.
     pub path: Option<String>,
-    /// What it shall hold.
+    /// The new content.
     pub content: Option<String>,
     /// The file to take that from.
     pub local_path: Option<String>,

@@ -147,7 +147,7 @@ pub enum SkillProposalKind {
 /// A change to a skill's text.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 pub struct SkillEdit {
-    /// The text as it stands.
+    /// The current text.
     pub old_string: String,
     /// The text to put in its place.
     pub new_string: String,

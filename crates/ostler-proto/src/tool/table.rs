@@ -46,7 +46,7 @@ macro_rules! tools {
                 }
             }
 
-            /// The input as it stands on the wire.
+            /// The input as it is on the wire.
             pub fn to_value(&self) -> Value {
                 match self {
                     $(Self::$tool(input) => encode(input),)+
@@ -66,7 +66,7 @@ macro_rules! tools {
         #[non_exhaustive]
         pub enum ToolOutput {
             $($(#[doc = $doc])+ $tool($output),)+
-            /// A plain string. So are failures reported (`Error: …`), and the results of a few tools.
+            /// A plain string: a failure (`Error: …`), or the result of one of a few tools.
             Text {
                 /// The tool.
                 name: Box<str>,
@@ -105,7 +105,7 @@ macro_rules! tools {
                 }
             }
 
-            /// The output as it stands on the wire.
+            /// The output as it is on the wire.
             pub fn to_value(&self) -> Value {
                 match self {
                     $(Self::$tool(output) => encode(output),)+

@@ -39,7 +39,7 @@ pub enum TaskStatus {
     InProgress,
     /// Done.
     Completed,
-    /// To be taken off the list; only in [`TaskUpdateInput`].
+    /// Removes it from the list; only in [`TaskUpdateInput`].
     Deleted,
     /// A value this version does not know.
     #[wire(other)]
@@ -64,7 +64,7 @@ pub struct TodoWriteOutput {
 pub struct TaskCreateInput {
     /// Its title.
     pub subject: String,
-    /// What is to be done.
+    /// The work to do.
     pub description: String,
     /// The text to show while it is in progress.
     pub active_form: Option<String>,
@@ -90,7 +90,7 @@ pub struct CreatedTask {
     pub id: String,
     /// Its title.
     pub subject: String,
-    /// What is to be done.
+    /// The work to do.
     pub description: Option<String>,
     /// Unknown fields.
     pub extra: Extra,
@@ -124,7 +124,7 @@ pub struct TaskDetails {
     pub id: String,
     /// Its title.
     pub subject: String,
-    /// What is to be done.
+    /// The work to do.
     pub description: String,
     /// Its status.
     pub status: TaskStatus,
@@ -144,7 +144,7 @@ pub struct TaskUpdateInput {
     pub task_id: String,
     /// Its title.
     pub subject: Option<String>,
-    /// What is to be done.
+    /// The work to do.
     pub description: Option<String>,
     /// The text to show while it is in progress.
     pub active_form: Option<String>,

@@ -1,4 +1,4 @@
-//! What an object carried beyond the fields this version knows.
+//! The fields of an object that this version does not know.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::drift;
 
-/// Unknown fields, kept for the way back, and the known fields that were written in an unusual way.
+/// Unknown fields, which are written back unchanged, and the known fields that were written in an unusual way.
 ///
-/// Costs one pointer while there is nothing to keep. Two objects are equal only if what was kept is equal too.
+/// Costs one pointer while it is empty. Two objects are equal only if their unknown fields are equal too.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Extra(Option<Box<Kept>>);
 
@@ -50,7 +50,7 @@ impl Extra {
         Ok(())
     }
 
-    /// Notes whether a field was written in the unusual way. The last word counts, when a field comes twice.
+    /// Notes whether a field was written in the unusual way. If a field comes twice, the last one counts.
     pub(crate) fn written_otherwise(&mut self, name: &'static str, otherwise: bool) {
         if otherwise {
             self.kept().written_otherwise.insert(name);
@@ -58,12 +58,12 @@ impl Extra {
             && kept.written_otherwise.remove(name)
             && *kept == Box::default()
         {
-            // So that an object is equal to what is read back from it.
+            // So that an object equals itself after writing and reading.
             self.0 = None;
         }
     }
 
-    /// Whether a field without a value is to be written as `null`.
+    /// Whether a field without a value must be written as `null`.
     pub(crate) fn writes_null(&self, name: &str, null_by_default: bool) -> bool {
         let otherwise = self.0.as_ref().is_some_and(|kept| kept.written_otherwise.contains(&name));
         null_by_default != otherwise

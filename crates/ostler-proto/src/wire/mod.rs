@@ -28,7 +28,7 @@ pub trait WireObject: Sized {
     /// Reads the object from its entries, in any order. The last of two equal keys wins; a tag may come only once.
     ///
     /// # Errors
-    /// When a required field is missing or a known field has another type; the message says which.
+    /// When a required field is missing or a known field has another type; the message names the field.
     fn read<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
 
     /// Writes all entries of the object.
@@ -79,7 +79,7 @@ pub(crate) fn in_variant<E: de::Error>(name: &str, error: E) -> E {
     located(name, error)
 }
 
-/// Puts one more step in front of the path that an error message starts with: `at assistant.message: …`.
+/// Adds one more step to the beginning of the path that an error message starts with: `at assistant.message: …`.
 #[cold]
 fn located<E: de::Error>(step: &str, error: E) -> E {
     let text = error.to_string();

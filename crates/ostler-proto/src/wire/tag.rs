@@ -1,4 +1,4 @@
-//! Tagged objects: find the tag wherever it stands, then read the rest as the struct it names.
+//! Tagged objects: find the tag anywhere in the object, then read the rest as the struct that it names.
 
 use std::borrow::Cow;
 use std::{fmt, vec};
@@ -58,8 +58,8 @@ impl From<Map<String, Value>> for UnknownObject {
     }
 }
 
-/// Reads up to the tag. Peers nearly always write it first; what stands before it is kept and given back by
-/// the second value, so the struct sees every entry but the tag.
+/// Reads up to the tag. Peers nearly always write it first; entries before it are stored and returned with the second
+/// value, so that the struct sees every entry but the tag.
 pub(crate) fn split_tag<'de, A: MapAccess<'de>>(
     mut map: A,
     tag_name: &'static str,
@@ -76,7 +76,7 @@ pub(crate) fn split_tag<'de, A: MapAccess<'de>>(
     Ok((tag, AfterTag { tag_name, before: before.into_iter(), pending: None, map }))
 }
 
-/// The value of a tag field. Anything but a string names nothing, and is kept.
+/// The value of a tag field. Anything but a string is not a tag, and is kept.
 pub(crate) enum Tag<'de> {
     Missing,
     Word(Cow<'de, str>),
@@ -185,8 +185,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for AfterTag<A> {
             }
             None => match next_key(&mut self.map)? {
                 None => Ok(None),
-                // Some readers take the first of two tags, some the last. What is one thing to us and another to
-                // them must not pass.
+                // Some readers take the first of two tags, some the last. An object that readers understand
+                // differently must not pass.
                 Some(name) if name == self.tag_name => {
                     Err(de::Error::custom(format_args!("field `{}` is given twice", self.tag_name)))
                 }

@@ -161,7 +161,7 @@ fn from_entries(entries: Vec<(String, Value)>) -> Value {
 
 // --- recorded frames with changes
 
-/// What happens to one field of one object somewhere in a frame.
+/// A change of one field of one object somewhere in a frame.
 #[derive(Clone, Debug)]
 enum Change {
     Drop,

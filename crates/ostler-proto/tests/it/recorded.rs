@@ -29,7 +29,7 @@ const VENDOR_SERVICES: &[Explained] = &[
     ("InitializeReply.remote_control_available", "the vendor's remote control service"),
 ];
 
-/// What was only kept as unknown, with its first place.
+/// Fields and values that were read as unknown, with their first place.
 #[derive(Default)]
 struct Unknown(BTreeMap<String, String>);
 
@@ -216,7 +216,7 @@ fn odd_input_lines_are_classified_as_the_vendor_does() {
     );
     for (name, case) in &cases {
         let lines = case["stdin"].as_array().unwrap().iter().map(|line| line.as_str().unwrap());
-        // A line such as `@1.5` tells the recorder to wait; it was not sent.
+        // A line such as `@1.5` makes the recorder wait; it was not sent.
         let sent = lines.filter(|line| !line.starts_with('@') && !line.trim().is_empty());
         let errors: Vec<_> = sent.filter_map(|line| ToEngine::from_line(line).err()).collect();
         match errors[..] {

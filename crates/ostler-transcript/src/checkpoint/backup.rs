@@ -15,12 +15,12 @@ use sha2::{Digest as _, Sha256};
 #[derive(Debug)]
 pub(super) struct Backups {
     folder: PathBuf,
-    /// What files looked like when they were last found to be as their backups, by the name of the backup.
+    /// The stamps of files when they were last found equal to their backups, by the name of the backup.
     compared: Mutex<HashMap<String, FileStamp>>,
 }
 
-/// What a file looks like from outside. The time of the last change of its data or its properties cannot be set by
-/// programs, other than that of its data alone.
+/// The metadata of a file. Programs can set the time of the last change of its data, but not that of its data or
+/// properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileStamp {
     device: u64,
@@ -30,7 +30,7 @@ struct FileStamp {
     changed: (i64, i64),
 }
 
-/// The longest that a disk takes for one moment: two changes within it may look like one.
+/// The coarsest resolution of a disk's times: two changes within it may have the same time.
 const TICK_SECONDS: i64 = 2;
 
 impl FileStamp {
@@ -44,7 +44,7 @@ impl FileStamp {
         }
     }
 
-    /// Whether every later change shows: none that has been made can be of the same moment as one that will be.
+    /// Whether every later change will be visible: no past change can have the same time as a future one.
     fn is_settled(&self, now: i64) -> bool {
         self.changed.0.max(self.modified.0) + TICK_SECONDS < now
     }
@@ -55,7 +55,7 @@ impl Backups {
         Self { folder, compared: Mutex::default() }
     }
 
-    /// Keeps a file as it is now; one that is not there is remembered as that.
+    /// Backs up a file as it is now; a missing file is recorded as missing.
     pub(super) fn make(&self, file: &Path, version: u64) -> io::Result<FileBackup> {
         let name = match file.metadata() {
             Ok(found) if found.is_file() => Some(self.copy(file, version)?),
@@ -90,13 +90,13 @@ impl Backups {
         }
     }
 
-    /// Whether a file is as its backup. Read only if that cannot be seen from outside: every prompt asks this about every
-    /// file that was ever changed.
+    /// Whether a file equals its backup. The file is read only if its metadata does not tell: every prompt asks this
+    /// about every file that was ever changed.
     fn is_as(&self, name: &str, file: &Path, stamp: FileStamp) -> io::Result<bool> {
         if self.compared().get(name) == Some(&stamp) {
             return Ok(true);
         }
-        // Before the comparison: what changes during it must show next time.
+        // Before the comparison: a change during it must be visible next time.
         let now = jiff::Timestamp::now().as_second();
         let is_same = have_same_content(&self.path(name)?, file)?;
         match is_same && stamp.is_settled(now) {
@@ -110,7 +110,7 @@ impl Backups {
         self.compared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a backup holds; `None` for a file that was not there.
+    /// The content of a backup; `None` for a file that did not exist.
     pub(super) fn read(&self, backup: &FileBackup) -> io::Result<Option<Vec<u8>>> {
         backup
             .backup_file_name
@@ -145,7 +145,7 @@ impl Backups {
         let name = format!("{}@v{version}", path_hash(file));
         self.prepare()?;
         let path = self.folder.join(&name);
-        // A copy that was cut short must not be taken for a backup, nor an old one be overwritten halfway.
+        // An incomplete copy must not be taken for a backup, and an old backup must not be half overwritten.
         let partial = self.folder.join(format!(".{name}.{}", uuid::Uuid::new_v4().simple()));
         let copied = ostler_files::copy(file, &partial).and_then(|()| fs::rename(&partial, &path));
         if let Err(error) = copied {
@@ -155,7 +155,7 @@ impl Backups {
         Ok(name)
     }
 
-    /// Names come from session files too, and must not lead anywhere else.
+    /// The path of a backup. Names also come from session files, and must not lead out of the folder.
     fn path(&self, name: &str) -> io::Result<PathBuf> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '@';
         match !name.is_empty() && name.chars().all(is_plain) {
@@ -165,7 +165,7 @@ impl Backups {
     }
 }
 
-/// Whether two files have the same content. Compared piece by piece: every prompt compares every file that was ever
+/// Whether two files have the same content. Compared chunk by chunk: every prompt compares every file that was ever
 /// changed, and some are large.
 fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
     let (one, other) = (ostler_files::open(one)?, ostler_files::open(other)?);
@@ -193,13 +193,13 @@ fn path_hash(file: &Path) -> String {
     format!("{:.16x}", Sha256::digest(file.as_os_str().as_bytes()))
 }
 
-/// The folder a file really lies in, or would.
+/// The folder of a file with links followed; the file need not exist.
 pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
     let parent = file.parent()?;
     let there = parent.ancestors().find(|folder| folder.exists())?;
     let rest = parent.strip_prefix(there).ok()?;
     let there = there.canonicalize().ok()?;
-    // To join nothing would add a slash, and programs compare the text.
+    // Joining an empty path would add a slash, and programs compare the text.
     Some(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
 }
 
@@ -210,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    /// A file that is as its backup, which was made of it.
+    /// A file and its equal backup.
     fn backed_up() -> (tempfile::TempDir, PathBuf, Backups, FileBackup) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.txt");
@@ -228,7 +228,7 @@ mod tests {
         stamp
     }
 
-    // Mutant: without the look at `compared` the backup, which is gone, is read.
+    // Mutant: without the check of `compared` the backup, which is gone, is read.
     #[test]
     fn a_file_that_has_not_changed_is_not_read_again() {
         let (_folder, file, backups, backup) = backed_up();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_whose_time_was_put_back_is_noticed() {
+    fn a_change_whose_modification_time_was_reset_is_noticed() {
         let (_folder, file, backups, backup) = backed_up();
         let long_ago = SystemTime::now() - Duration::from_secs(1_000);
         let put_back = || {

@@ -1,10 +1,10 @@
-//! File checkpoints: how files were before each prompt, so that a host can have them put back (`rewind_files`).
+//! File checkpoints: the state of files before each prompt, so that a host can restore them (`rewind_files`).
 //!
-//! A snapshot belongs to a prompt and says for every file that a tool has ever changed which backup holds its state at
-//! that moment. A file joins the newest snapshot just before a tool first changes it. Lines in the session's file and
-//! names of backups are the vendor's, so that either program rewinds what the other has changed.
+//! A snapshot belongs to a prompt and names, for every file that a tool has ever changed, the backup with its state at
+//! that time. A file is added to the newest snapshot just before a tool first changes it. Lines in the session's file
+//! and names of backups are the vendor's, so that either program can rewind the other's changes.
 //!
-//! What commands of Bash change is not seen here. Everything is plain blocking code.
+//! Changes by Bash commands are not recorded. Everything is plain blocking code.
 
 mod backup;
 mod rewind;
@@ -35,20 +35,21 @@ struct State {
 }
 
 impl Checkpoints {
-    /// Keeps backups in a folder, and continues with those of a resumed session.
+    /// Checkpoints with backups in a folder, starting with those of a resumed session.
     pub fn new(folder: PathBuf, cwd: &Path, snapshots: Vec<FileSnapshot>) -> Self {
         let state = State { backups: Backups::new(folder), cwd: cwd.to_owned(), snapshots };
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// A prompt begins: the files that are known are looked at once more. The line to write down.
+    /// Starts a checkpoint for a prompt: backs up all known files that have changed. Returns the line for the
+    /// transcript.
     pub fn begin(&self, prompt: &Uuid) -> TranscriptLine {
         let mut state = self.lock();
         let before = state.snapshots.last().map(|last| last.tracked_file_backups.clone());
         let mut files = BTreeMap::new();
         for (path, last) in before.unwrap_or_default() {
             let file = state.cwd.join(&path);
-            // What cannot be looked at now is as it was when it was last seen.
+            // A file that cannot be read now keeps its last backup.
             let backup = state.backups.renew(&file, &last).unwrap_or(last);
             files.insert(path, backup);
         }
@@ -68,10 +69,11 @@ impl Checkpoints {
         })
     }
 
-    /// A tool is about to change a file. The line to write down, unless the file is known; `message` is the edit.
+    /// Backs up a file before a tool changes it. Returns the line for the transcript, unless the file is known;
+    /// `message` is the edit.
     ///
     /// # Errors
-    /// When no backup can be made: the file could not be put back.
+    /// When no backup can be made: the file could not be restored.
     pub fn before_write(
         &self,
         path: &Path,
@@ -99,10 +101,10 @@ impl Checkpoints {
         })))
     }
 
-    /// Puts files back to how they were before a prompt, or only tells what that would change.
+    /// Restores files to their state before a prompt, or only reports what that would change.
     ///
     /// # Errors
-    /// In words for the host, when there is no such checkpoint or a file cannot be put back.
+    /// As text for the host, when there is no such checkpoint or a file cannot be restored.
     pub fn rewind(&self, prompt: &Uuid, dry_run: bool) -> Result<RewindFilesReply, String> {
         let state = self.lock();
         let wanted = state
@@ -117,12 +119,12 @@ impl Checkpoints {
 }
 
 impl State {
-    /// How a file is called in snapshots: relative to the working directory if it lies there.
+    /// The name of a file in snapshots: relative to the working directory if it lies there.
     fn name(&self, file: &Path) -> String {
         file.strip_prefix(&self.cwd).unwrap_or(file).display().to_string()
     }
 
-    /// The state of all files before a prompt. A file that was first changed later was until then as it was then.
+    /// The state of all files before a prompt. For a file that was first changed later, this is its first backup.
     fn wanted(&self, prompt: &Uuid) -> Option<BTreeMap<String, FileBackup>> {
         let at = self.snapshots.iter().position(|snapshot| snapshot.message_id == *prompt)?;
         let mut wanted = self.snapshots[at].tracked_file_backups.clone();
@@ -135,7 +137,7 @@ impl State {
     }
 }
 
-/// The snapshots that stand in a session's file.
+/// The snapshots in a session's file.
 pub(crate) fn snapshots<'a>(
     lines: impl IntoIterator<Item = &'a TranscriptLine>,
 ) -> Vec<FileSnapshot> {
@@ -146,7 +148,8 @@ pub(crate) fn snapshots<'a>(
                 let of_same =
                     |known: &&mut FileSnapshot| known.message_id == line.snapshot.message_id;
                 match snapshots.iter_mut().find(of_same) {
-                    // The old level writes the first snapshot after its own update: what is known is not lost.
+                    // The old level writes the first snapshot after its own update: files that are known already are
+                    // kept.
                     Some(known) => known
                         .tracked_file_backups
                         .extend(line.snapshot.tracked_file_backups.clone()),
@@ -167,14 +170,13 @@ pub(crate) fn snapshots<'a>(
     snapshots
 }
 
-/// Where the backups of the session with this file lie, in the vendor's scheme.
+/// The folder of a session's backups, in the vendor's layout.
 pub fn folder_of(session: &Path) -> Option<PathBuf> {
     let config = session.ancestors().nth(3)?;
     Some(config.join("file-history").join(session.file_stem()?))
 }
 
-/// Gives a copy of a session backups of its own. One that cannot be copied is missing when a rewind needs it, which
-/// is reported then.
+/// Copies the backups for a copy of a session. A backup that cannot be copied is reported when a rewind needs it.
 pub(crate) fn copy_backups(from: &Path, to: &Path, snapshots: &[FileSnapshot]) {
     let (Some(from), Some(to)) = (folder_of(from), folder_of(to)) else { return };
     let (from, to) = (Backups::new(from), Backups::new(to));

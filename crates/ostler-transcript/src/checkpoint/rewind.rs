@@ -1,4 +1,4 @@
-//! Putting files back.
+//! Restores files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use ostler_proto::transcript::FileBackup;
 
 use super::backup::{Backups, real_parent};
 
-/// What is to be done to a file.
+/// The change that restores a file.
 struct Change {
     file: std::path::PathBuf,
     now: Option<Vec<u8>>,
@@ -19,8 +19,8 @@ struct Change {
     permissions: Option<fs::Permissions>,
 }
 
-/// Puts files back, or only tells what would change. All is looked at before anything is written: a backup that is
-/// missing must not leave half of the files rewound.
+/// Restores files, or only reports what would change. Everything is checked before anything is written: a missing
+/// backup must not leave half of the files restored.
 pub(super) fn run(
     backups: &Backups,
     cwd: &Path,
@@ -36,7 +36,7 @@ pub(super) fn run(
             continue;
         }
         let change = look(backups, &file, backup)
-            .map_err(|error| format!("{} cannot be put back: {error}", file.display()))?;
+            .map_err(|error| format!("{} cannot be restored: {error}", file.display()))?;
         changes.extend(change);
     }
     if dry_run {
@@ -44,13 +44,13 @@ pub(super) fn run(
     }
     for change in &changes {
         put_back(change)
-            .map_err(|error| format!("{} was not put back: {error}", change.file.display()))?;
+            .map_err(|error| format!("{} was not restored: {error}", change.file.display()))?;
     }
     let skipped_links = Some(n_links);
     Ok(RewindFilesReply { can_rewind: true, skipped_links, ..RewindFilesReply::default() })
 }
 
-/// Whether a path is a link by now, or lies behind one: another file would be written.
+/// Whether a path has become a link, or lies behind one: another file would be written.
 fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
     let is_link = file.symlink_metadata().is_ok_and(|found| found.is_symlink());
     let was = backup.real_parent_dir.as_deref().map(Path::new);
@@ -58,13 +58,13 @@ fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
     is_link || has_moved
 }
 
-/// What has to change; `None` if nothing has to.
+/// The change that restores a file; `None` if it is unchanged.
 fn look(backups: &Backups, file: &Path, backup: &FileBackup) -> io::Result<Option<Change>> {
     let then = backups.read(backup)?;
     let permissions = backups.permissions(backup)?;
     let found = match file.symlink_metadata() {
         Ok(found) if found.is_file() => Some(found),
-        Ok(_) => return Err(io::Error::other("something else is there that is no file")),
+        Ok(_) => return Err(io::Error::other("there is something other than a file in its place")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
@@ -92,7 +92,7 @@ fn tell(changes: &[Change]) -> RewindFilesReply {
     }
 }
 
-/// How many lines would come and go; none in what is not text.
+/// How many lines would be added and removed; none in files that are not text.
 fn lines(change: &Change) -> (u64, u64) {
     let text = |bytes: &Option<Vec<u8>>| String::from_utf8(bytes.clone().unwrap_or_default());
     let (Ok(now), Ok(then)) = (text(&change.now), text(&change.then)) else { return (0, 0) };

@@ -31,7 +31,7 @@ impl TestFolder {
         self.lines.push(self.checkpoints.begin(&id.into()));
     }
 
-    /// What a tool does.
+    /// Writes a file as a tool does.
     fn write(&mut self, name: &str, bytes: &[u8]) {
         let path = self.path(name);
         self.lines.extend(self.checkpoints.before_write(&path, None).unwrap());
@@ -57,7 +57,7 @@ impl TestFolder {
 }
 
 #[test]
-fn files_are_as_they_were_before_the_prompt() {
+fn files_are_restored_to_their_state_before_the_prompt() {
     let mut place = TestFolder::new();
     fs::write(place.path("old.txt"), "a\nb\nc\n").unwrap();
     place.prompt("one");
@@ -70,9 +70,9 @@ fn files_are_as_they_were_before_the_prompt() {
     assert_eq!(place.read("old.txt").unwrap(), b"a\nb\nc\n");
     assert_eq!(place.read("new.txt").unwrap(), b"1\n2\n3\n");
     place.rewind("one");
-    assert_eq!(place.read("new.txt"), None, "what was made since is gone");
+    assert_eq!(place.read("new.txt"), None, "a file that was created since is removed");
     assert_eq!(place.would("one").0, Vec::<String>::new());
-    // And forth again.
+    // And forward again.
     place.rewind("two");
     assert_eq!(place.read("new.txt").unwrap(), b"1\n2\n3\n");
 }
@@ -102,7 +102,11 @@ fn bytes_and_modes_survive() {
     place.prompt("one");
     place.write("tool", b"x");
     fs::set_permissions(place.path("tool"), fs::Permissions::from_mode(0o600)).unwrap();
-    assert_eq!(place.would("one"), (vec!["tool".into()], 0, 0), "no lines in what is not text");
+    assert_eq!(
+        place.would("one"),
+        (vec!["tool".into()], 0, 0),
+        "no lines in a file that is not text"
+    );
     place.rewind("one");
     assert_eq!(place.read("tool").unwrap(), bytes);
     let mode = place.path("tool").metadata().unwrap().permissions().mode();
@@ -110,7 +114,7 @@ fn bytes_and_modes_survive() {
 }
 
 #[test]
-fn a_link_is_followed_when_written_and_left_alone_when_it_came_later() {
+fn a_link_is_followed_when_written_and_not_touched_when_it_was_created_later() {
     let mut place = TestFolder::new();
     fs::write(place.path("real.txt"), "old").unwrap();
     symlink("real.txt", place.path("link.txt")).unwrap();
@@ -118,7 +122,7 @@ fn a_link_is_followed_when_written_and_left_alone_when_it_came_later() {
     place.write("link.txt", b"new");
     place.write("other.txt", b"new");
     place.write("sub/deep.txt", b"new");
-    // Links are put where files were.
+    // Links replace the files.
     let secret = place.folder.path().join("secret");
     fs::create_dir(&secret).unwrap();
     fs::write(secret.join("deep.txt"), "secret").unwrap();
@@ -133,7 +137,7 @@ fn a_link_is_followed_when_written_and_left_alone_when_it_came_later() {
 }
 
 #[test]
-fn what_cannot_be_put_back_leaves_everything_as_it_is() {
+fn if_one_file_cannot_be_restored_nothing_changes() {
     let mut place = TestFolder::new();
     fs::write(place.path("a.txt"), "old").unwrap();
     fs::write(place.path("b.txt"), "old").unwrap();
@@ -143,14 +147,14 @@ fn what_cannot_be_put_back_leaves_everything_as_it_is() {
     fs::remove_file(place.path("b.txt")).unwrap();
     fs::create_dir(place.path("b.txt")).unwrap();
     let error = place.checkpoints.rewind(&"one".into(), false).unwrap_err();
-    assert!(error.contains("b.txt cannot be put back"), "{error}");
+    assert!(error.contains("b.txt cannot be restored"), "{error}");
     assert_eq!(place.read("a.txt").unwrap(), b"new");
     let error = place.checkpoints.rewind(&"three".into(), true).unwrap_err();
     assert_eq!(error, "No file checkpoint found for this message.");
 }
 
 #[test]
-fn a_resumed_session_rewinds_what_the_earlier_one_changed() {
+fn a_resumed_session_can_rewind_changes_of_the_earlier_one() {
     let mut place = TestFolder::new();
     fs::write(place.path("a.txt"), "0").unwrap();
     place.prompt("one");
@@ -210,7 +214,7 @@ fn lines_and_names_are_those_of_the_vendor() {
 fn the_folder_of_a_file_has_no_slash_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let told = |file: &str| backup::real_parent(&root.join(file)).unwrap();
-    assert_eq!(told("a.txt").to_str(), root.to_str());
-    assert_eq!(told("new/deep/a.txt").to_str(), root.join("new/deep").to_str());
+    let parent = |file: &str| backup::real_parent(&root.join(file)).unwrap();
+    assert_eq!(parent("a.txt").to_str(), root.to_str());
+    assert_eq!(parent("new/deep/a.txt").to_str(), root.join("new/deep").to_str());
 }

@@ -1,4 +1,4 @@
-//! `deny.toml`. An unknown key is an error: a rule that is not applied would be worse than none.
+//! Reads `deny.toml`. An unknown key is an error: a rule that has no effect would be worse than no rule.
 
 use anyhow::{Context, Result, bail, ensure};
 use semver::{Version, VersionReq};

@@ -1,4 +1,4 @@
-//! Who and what this is: models, the session's title, its folders.
+//! Requests about models, the session's title and its folders.
 
 use std::path::Path;
 
@@ -43,7 +43,7 @@ fn info(family: &Family) -> ModelInfo {
     }
 }
 
-/// `claude-opus-5-5` is Opus 5.5.
+/// `claude-opus-5-5` becomes Opus 5.5.
 fn display_name(name: &str) -> String {
     let words: Vec<&str> = name.trim_start_matches("claude-").split('-').collect();
     let is_number = |word: &&&str| word.bytes().all(|byte| byte.is_ascii_digit());
@@ -71,7 +71,7 @@ impl Session {
             return Err("a title must not be empty".to_owned());
         }
         if outbox.transcript.is_none() {
-            return Err("this session keeps nothing on disk, so it has no title".to_owned());
+            return Err("this session is not stored on disk, so it cannot have a title".to_owned());
         }
         match outbox.record(|writer| writer.title(&rename.title)) {
             None => Ok(json!({})),
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Takes another folder as part of the project: only one inside what may be used already.
+    /// Registers another folder as part of the project. It must be inside the working directories.
     /// Touches the disk.
     pub(in crate::session) fn registration(
         &self,

@@ -1,4 +1,4 @@
-//! Files for the host, as the session's own rules allow it.
+//! Files for the host, as far as the session's rules allow.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use crate::permissions::Permissions;
 use crate::session::Session;
 
-/// The most of a file that fits into one frame: some hosts read no line of more than a mebibyte.
+/// The most bytes of a file in one frame: some hosts read no line longer than a mebibyte.
 const MOST_BYTES: u64 = 512 * 1024;
 
-/// Who asks for a file: where names begin, and the rules that hold. Everything here touches the disk.
+/// Reads files for the host, with the folder of relative paths and the rules. Everything here touches the disk.
 struct Reader {
     cwd: PathBuf,
     permissions: Permissions,
@@ -79,7 +79,7 @@ impl Reader {
             reply.encoding = Some("base64".to_owned());
         } else {
             let text = String::from_utf8_lossy(&bytes);
-            // A character that the limit cut in two is not an error of the file.
+            // A character cut by the limit is not an error of the file.
             let cut = truncated && text.ends_with('\u{fffd}');
             reply.contents = text.trim_end_matches(|c| cut && c == '\u{fffd}').to_owned();
             reply.lossy = Some(reply.contents.contains('\u{fffd}'));

@@ -17,16 +17,16 @@ use crate::session::control::{failure, success};
 /// How many are offered, unless the host says otherwise in a field of our own, `limit`.
 const MOST: usize = 15;
 const MOST_EVER: usize = 500;
-/// How many files are looked at; in a larger project some are not found, and `truncated` says so.
+/// The most files that are searched; in a larger project some are not found, and `truncated` says so.
 const LOOKED_AT: usize = 200_000;
-/// How long the names of files are remembered: for as long as a user types a word.
+/// How long the file list is cached: about as long as a user types a word.
 const REMEMBERED: Duration = Duration::from_secs(3);
 
-/// The files of a folder as they were a moment ago.
+/// A cached list of a folder's files.
 #[derive(Clone, Debug, Default)]
 pub(in crate::session) struct FileListCache(Arc<Mutex<Option<Arc<FileList>>>>);
 
-/// What lies in a folder, relative to it; folders with a slash at the end.
+/// The paths in a folder, relative to it; folders end with a slash.
 #[derive(Debug)]
 struct FileList {
     at: Instant,
@@ -35,7 +35,7 @@ struct FileList {
 }
 
 impl Session {
-    /// Answers with the files in the working directory that fit what was typed best.
+    /// Answers with the files in the working directory that best match the typed text.
     pub(in crate::session) fn suggest_files(
         &mut self,
         request_id: Option<RequestId>,
@@ -51,7 +51,7 @@ impl Session {
             let (folder, known) = (cwd.clone(), walks.clone());
             let finding = move || {
                 let typed = query.trim().trim_start_matches("./").to_lowercase();
-                // Nothing typed stands for what lies at the top, which is looked at quickly.
+                // With nothing typed, only the top folder is listed, which is quick.
                 let walked = match typed.is_empty() {
                     true => Arc::new(walk(&folder, Some(1), LOOKED_AT)),
                     false => known.of(&folder),
@@ -70,7 +70,11 @@ impl Session {
                     }
                     success(request_id, json!(reply))
                 }
-                Err(error) => failure(request_id, format!("the search broke down: {error}"), None),
+                Err(error) => failure(
+                    request_id,
+                    format!("the search failed with a panic, which is a bug: {error}"),
+                    None,
+                ),
             };
             outbox.send(ToHost::ControlResponse(response)).await;
             tokio::time::sleep(REMEMBERED).await;
@@ -114,7 +118,7 @@ fn walk(folder: &Path, depth: Option<usize>, most: usize) -> FileList {
     walked
 }
 
-/// The paths that fit best and may be shown.
+/// The best matching paths that may be shown.
 fn find(
     walked: &FileList,
     folder: &Path,
@@ -128,12 +132,12 @@ fn find(
     });
     let mut found: Vec<(u32, usize, &String)> = ranked.collect();
     found.sort_unstable();
-    // The guard looks at the disk, so only those are asked for that would be shown.
+    // The guard looks at the disk, so it checks only the paths that would be shown.
     let shown = found.into_iter().map(|(_, _, name)| name);
     shown.filter(|name| guard.may_show(&folder.join(name))).take(limit).cloned().collect()
 }
 
-/// How well a path fits what was typed, the best with 0; `None` if it does not.
+/// How well a path matches the typed text, 0 is best; `None` if it does not.
 fn rank(path: &str, typed: &str) -> Option<u32> {
     let name = path.rsplit('/').next().unwrap_or(path);
     if path == typed || name == typed {
@@ -160,7 +164,7 @@ mod tests {
     use crate::permission::{Behavior, Policy, Source};
 
     #[test]
-    fn what_fits_best_comes_first_and_what_is_denied_not_at_all() {
+    fn the_best_match_comes_first_and_denied_files_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("src/deep")).unwrap();
         for name in ["alpha.txt", "src/alpine.rs", "src/deep/beta_alp.md", "secret-alp", "zzz"] {
@@ -184,7 +188,7 @@ mod tests {
 
     // Seen to fail without the bound.
     #[test]
-    fn only_so_many_files_are_looked_at() {
+    fn the_number_of_searched_files_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a", "b", "c"] {
             std::fs::write(folder.path().join(name), "").unwrap();

@@ -1,4 +1,4 @@
-//! Requests of the host that only look, or change something small. Each has its answer at once.
+//! Requests of the host that only read, or change something small. Each is answered at once.
 
 mod about;
 mod files;
@@ -25,7 +25,7 @@ impl Session {
                 Ok(json!({"version": env!("CARGO_PKG_VERSION"), "buildTime": ""}))
             }
             AskEngine::RenameSession(rename) => self.rename(rename).await,
-            // Nothing here depends on whether anybody watches.
+            // The engine does not behave differently with subscribers.
             AskEngine::SetHasSubscribers(_) => Ok(json!({})),
             AskEngine::EndSession(_) => {
                 self.must_end = true;

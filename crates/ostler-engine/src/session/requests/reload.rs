@@ -1,4 +1,4 @@
-//! Reading again what files and plugins offer. It holds from the next turn on.
+//! Reads files and plugins again. The result holds from the next turn on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,11 +19,11 @@ use crate::session::Session;
 use crate::session::control::failure;
 use crate::session::disk_requests::Offers;
 
-/// A reload was to wait for a quiet moment.
+/// The error code of a reload that must not happen during a turn.
 const BUSY: &str = "reload_plugins_busy";
 
 impl Session {
-    /// Skills and commands. The frame with the list precedes the answer.
+    /// Reloads skills and commands. The frame with the list precedes the answer.
     pub(in crate::session) async fn reload_skills(
         &mut self,
         offers: Offers,
@@ -49,7 +49,7 @@ impl Session {
         Ok(json!({"available_output_styles": self.context.library.style_names()}))
     }
 
-    /// Plugins with all they bring: commands, agents, hooks, MCP servers.
+    /// Reloads plugins with their commands, agents, hooks and MCP servers.
     pub(in crate::session) async fn reload_plugins(
         &mut self,
         request_id: Option<RequestId>,
@@ -96,7 +96,7 @@ impl Session {
         json!(reply)
     }
 
-    /// The servers that would come and go, which changes the beginning of every request; `None` for none.
+    /// The servers that would be added and removed, which changes the beginning of every request; `None` for none.
     fn impact(&self, library: &Library) -> Option<Value> {
         let names = |library: &Library| servers(library).into_keys().collect::<BTreeSet<_>>();
         let (before, after) = (names(&self.setup.base.library), names(library));
@@ -107,7 +107,7 @@ impl Session {
         })
     }
 
-    /// Takes over what files, plugins and the host offer: all of it, or nothing.
+    /// Takes over a library that was read: all of it, or nothing.
     pub(in crate::session) fn use_offers(&mut self, offers: Offers) -> Result<(), String> {
         let Offers { library, brought, style_text } = offers;
         let hooks = registry::of_plugins(&library)?;
@@ -117,7 +117,7 @@ impl Session {
         self.setup.brought = brought;
         self.setup.style_text = style_text;
         self.context = self.setup.context();
-        // What waits may call a command that was not known when it came.
+        // A queued prompt may call a command that was unknown when it arrived.
         self.queue.find_commands(|prompt| commands::is_call(&self.context.library, prompt));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Settings while the session runs: which hold, and changes of them.
+//! Requests about the session's settings: reading and changing them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::session::Session;
 use crate::settings::FilePermissions;
 use crate::settings::write::{self, join};
 
-/// Where settings that the host gives while the session runs count as coming from.
+/// The source of settings that the host applies while the session runs.
 const FLAG: &str = "flagSettings";
 
 impl Session {
-    /// All rules that hold.
+    /// All active rules.
     pub(super) fn permission_rules(&self) -> Value {
         let policy = self.context.permissions.policy();
         let rules = policy.rules().iter().map(|kept| PermissionRuleEntry {
@@ -52,7 +52,7 @@ impl Session {
         json!({"state": state})
     }
 
-    /// The settings that hold, and where they stand. Values under `env` may be secrets and are not shown.
+    /// The active settings and their sources. Values under `env` may be secrets and are not shown.
     pub(super) fn settings(&self) -> Value {
         let mut effective = Map::new();
         let mut sources = Vec::new();
@@ -72,13 +72,13 @@ impl Session {
         serde_json::to_value(reply).unwrap_or_default()
     }
 
-    /// Changes settings as if they had been given on the command line. All of it holds from the next turn on, or
-    /// nothing; what has no effect while a session runs is reported.
+    /// Changes settings as if they had been given on the command line. All of them hold from the next turn on, or none;
+    /// settings that have no effect while a session runs are reported.
     pub(super) async fn apply_settings(&mut self, settings: &Value) -> Result<Value, String> {
         let Value::Object(given) = settings else {
             return Err("the settings are not an object".to_owned());
         };
-        // Each time all that was applied so far is looked at as a whole.
+        // All settings applied so far are checked together.
         let mut applied = self.setup.applied.clone();
         join(&mut applied, given);
         let rules = applied.get("permissions").map(read_rules).transpose()?.unwrap_or_default();
@@ -106,7 +106,7 @@ impl Session {
         if given.contains_key("permissions") {
             let mut policy = self.context.permissions.lock();
             policy.forget(Source::Flag);
-            // What the session was started with stays: a host adds to it, and a no stays a no.
+            // The rules from the start stay: a host can only add rules, and a deny rule stays.
             let started = self.setup.flag_rules.iter().cloned();
             let started = started.map(|kept| (kept.behavior, kept.rule));
             for (behavior, rule) in started.chain(rules) {
@@ -133,9 +133,9 @@ impl Session {
         join(&mut known[at].1, given);
     }
 
-    /// Writes into a settings file of the user's. It holds for sessions that start later.
+    /// Writes to a settings file of the user. The change holds for sessions that start later.
     ///
-    /// Waits for other sessions that write into it, so it belongs on a blocking thread.
+    /// Waits for other sessions that write the file, so it must run on a blocking thread.
     pub(in crate::session) fn settings_update(
         &self,
         update: &UpdateSettings,
@@ -165,7 +165,7 @@ impl Session {
     }
 }
 
-/// Rules as they stand in settings: all of them, or none.
+/// Reads rules from settings: all of them, or an error.
 fn read_rules(permissions: &Value) -> Result<Vec<(Behavior, Rule)>, String> {
     let read: FilePermissions = serde_json::from_value(permissions.clone())
         .map_err(|error| format!("permissions: {error}"))?;
@@ -189,7 +189,7 @@ fn read_model(model: &Value) -> Result<Option<String>, String> {
     }
 }
 
-/// Variables by name; `null` stands for none.
+/// Reads variables by name; `null` removes one.
 fn read_variables(variables: &Value) -> Result<BTreeMap<String, String>, String> {
     let Value::Object(variables) = variables else {
         return Err(format!("env is not an object: {variables}"));
@@ -202,7 +202,7 @@ fn read_variables(variables: &Value) -> Result<BTreeMap<String, String>, String>
     texts.collect()
 }
 
-/// There is no sandbox to switch on.
+/// Refuses to enable a sandbox: the engine has none.
 fn read_sandbox(sandbox: &Value) -> Result<(), String> {
     let sandbox: SandboxSettings =
         serde_json::from_value(sandbox.clone()).map_err(|error| format!("sandbox: {error}"))?;
@@ -216,7 +216,7 @@ fn read_effort(word: &Value) -> Result<Option<Effort>, String> {
             .as_str()
             .and_then(|word| word.parse().ok())
             .map(Some)
-            .ok_or_else(|| format!("there is no effort {word}")),
+            .ok_or_else(|| format!("{word} is not a valid effort")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What was spent, and what fills the window.
+//! Requests about usage: cost, and the context window.
 
 use ostler_proto::Num;
 use ostler_proto::control::{ContextCategory, ContextUsageReply, SessionUsage, UsageReply};
@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use crate::model::{ToolSpec, pricing};
 use crate::session::Session;
 
-/// The window of a model that is not known.
+/// The window of an unknown model.
 const UNKNOWN_WINDOW: u64 = 200_000;
 
 impl Session {
-    /// What fills the context window. What the API counted is exact, how it is made up is estimated.
+    /// The usage of the context window. The total is the API's count, its parts are estimates.
     pub(super) fn context_usage(&self) -> Value {
         let context = &self.context;
         let model = context.asked_model();
@@ -70,7 +70,7 @@ impl Session {
         serde_json::to_value(reply).unwrap_or_default()
     }
 
-    /// What the session has used.
+    /// The session's usage.
     pub(super) fn usage(&self) -> Value {
         let ledger = &self.context.records.ledger;
         let (added, removed) = ledger.lines();
@@ -88,7 +88,7 @@ impl Session {
         serde_json::to_value(reply).unwrap_or_default()
     }
 
-    /// The same as text.
+    /// The session's usage as text.
     pub(super) fn cost(&self) -> String {
         let ledger = &self.context.records.ledger;
         let (added, removed) = ledger.lines();
@@ -112,7 +112,7 @@ impl Session {
     }
 }
 
-/// Four bytes are a token, about.
+/// Estimates tokens: about four bytes each.
 fn tokens(bytes: usize) -> u64 {
     bytes as u64 / 4
 }

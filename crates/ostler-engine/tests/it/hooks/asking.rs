@@ -1,4 +1,4 @@
-//! Hooks that ask somebody: a model, or a tool of an MCP server.
+//! Hooks that ask a model, or a tool of an MCP server.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{calls, specific};
 use crate::host::TestHost;
 
-/// A session in which a model judges, and what it answers.
+/// A session with a prompt hook, whose model gives this answer.
 async fn judged(event: &str, hook: Value, judgement: &str) -> TestHost {
     let script = Script::new()
         .rule(when().model("small"), reply().text(judgement))
@@ -36,7 +36,7 @@ async fn result(host: &mut TestHost) -> String {
 }
 
 #[tokio::test]
-async fn a_model_that_agrees_lets_the_call_go_its_usual_way() {
+async fn after_a_yes_of_the_model_the_call_is_decided_as_usual() {
     let mut host = judged("PreToolUse", json!({}), r#"{"ok": true}"#).await;
     assert_eq!(result(&mut host).await, "Done: saw it");
     let requests = host.api.requests();
@@ -79,14 +79,14 @@ async fn a_hook_may_name_its_model() {
 }
 
 #[tokio::test]
-async fn what_a_model_judges_counts_for_the_costs_of_the_session() {
+async fn requests_of_prompt_hooks_count_for_the_cost_of_the_session() {
     let mut host = judged("PreToolUse", json!({}), r#"{"ok": true}"#).await;
     host.prompt("go").await;
     let usage = serde_json::to_value(host.result().await.model_usage).unwrap();
     assert!(usage.as_object().unwrap().len() == 2, "{usage}");
 }
 
-/// A server with one tool, which answers with these words or fails.
+/// A server with one tool, which answers with this text or fails.
 struct Words(Result<String, String>);
 
 impl Connector for Words {
@@ -148,7 +148,7 @@ async fn guarded(event: &str, server: &str, answer: Result<Value, &str>) -> Test
 async fn a_tool_of_a_server_receives_the_hooks_input_and_decides() {
     let fields = json!({"permissionDecision": "deny", "permissionDecisionReason": "TOOL INPUT"});
     let deny = specific("PreToolUse", fields);
-    // What the server is told comes back as JSON inside JSON, so its quotes are gone.
+    // The server's input comes back as JSON inside JSON, so its quotes are gone.
     let deny: Value = serde_json::from_str(&deny.to_string().replace("INPUT", "says no")).unwrap();
     let mut host = guarded("PreToolUse", "guard", Ok(deny)).await;
     let text = result(&mut host).await;
@@ -165,7 +165,7 @@ async fn a_tool_of_a_server_gets_its_input_from_the_event() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_or_fails_denies_where_it_guards() {
+async fn a_server_that_is_missing_or_fails_denies_where_it_guards() {
     for (server, answer, words) in [
         ("broken", Ok(json!({})), "not connected"),
         ("unknown", Ok(json!({})), "not connected"),
@@ -175,7 +175,14 @@ async fn a_server_that_is_not_there_or_fails_denies_where_it_guards() {
         let text = result(&mut host).await;
         assert!(text.contains(words), "{server}: {text}");
         let mut host = guarded("PostToolUse", server, answer).await;
-        assert_eq!(result(&mut host).await, "Done: saw it", "who only watches changes nothing");
-        assert!(host.story().contains(&"system informational".to_owned()), "and it is told");
+        assert_eq!(
+            result(&mut host).await,
+            "Done: saw it",
+            "a hook that only watches changes nothing"
+        );
+        assert!(
+            host.story().contains(&"system informational".to_owned()),
+            "and its failure is reported"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What comes before a session, and why it ends.
+//! Hooks for the setup before a session, and for its end.
 
 use ostler_proto::hook::SetupTrigger;
 use ostler_testkit::{Script, reply, when};
@@ -12,7 +12,7 @@ fn script() -> Script {
 }
 
 #[tokio::test]
-async fn setup_comes_before_everything_else_and_says_what_for() {
+async fn setup_hooks_run_before_everything_else_and_receive_the_trigger() {
     for (trigger, word) in
         [(SetupTrigger::Init, "init"), (SetupTrigger::Maintenance, "maintenance")]
     {
@@ -33,7 +33,7 @@ async fn setup_comes_before_everything_else_and_says_what_for() {
 }
 
 #[tokio::test]
-async fn setup_does_not_come_by_itself() {
+async fn setup_hooks_do_not_run_unless_requested() {
     let ledger = HookLog::new();
     let hooks = ledger.hooks(&["Setup", "Stop"]);
     let mut host = TestHost::with(script(), |options| options.hooks = vec![hooks]).await;
@@ -43,7 +43,7 @@ async fn setup_does_not_come_by_itself() {
 }
 
 #[tokio::test]
-async fn a_matcher_keeps_a_setup_hook_away_from_the_other_kind() {
+async fn a_setup_hook_runs_only_for_the_trigger_of_its_matcher() {
     let ledger = HookLog::new();
     let hook = |file: &str| json!([{"type": "command", "command": ledger.note(file)}]);
     let hooks = json!({"Setup": [
@@ -76,7 +76,7 @@ async fn setup_hooks_cannot_object_and_their_text_goes_with_the_first_prompt() {
 }
 
 #[tokio::test]
-async fn a_session_that_only_prepares_ends_without_a_prompt() {
+async fn a_session_that_only_runs_setup_ends_without_a_prompt() {
     let ledger = HookLog::new();
     let hooks = ledger.hooks(&["Setup", "SessionStart", "SessionEnd", "UserPromptSubmit"]);
     let mut host = TestHost::with(script(), |options| {
@@ -93,7 +93,7 @@ async fn a_session_that_only_prepares_ends_without_a_prompt() {
 }
 
 #[tokio::test]
-async fn a_person_who_leaves_at_the_prompt_is_a_reason_of_its_own() {
+async fn a_person_who_leaves_at_the_prompt_is_a_separate_exit_reason() {
     for (is_conversation, reason) in [(true, "prompt_input_exit"), (false, "other")] {
         let ledger = HookLog::new();
         let mut host = TestHost::with(script(), |options| {
@@ -110,7 +110,7 @@ async fn a_person_who_leaves_at_the_prompt_is_a_reason_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_host_that_leaves_during_a_turn_did_not_leave_at_the_prompt() {
+async fn leaving_during_a_turn_has_another_exit_reason_than_leaving_at_the_prompt() {
     let ledger = HookLog::new();
     let held = Script::new().rule(when(), reply().text("Done.").hold("answer"));
     let mut host = TestHost::with(held, |options| {

@@ -1,4 +1,4 @@
-//! `if` of a hook is judged on what the call really touches, not on what its arguments look like.
+//! A hook's `if` is decided on what the call really touches, not on what its arguments look like.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::HookLog;
 use crate::host::TestHost;
 use crate::modes::{Room, calling};
 
-/// A tool that touches something its arguments do not name: a search takes folders off its pattern, a shell stands
-/// where an earlier command has led.
+/// A tool that touches something its arguments do not name: a search finds folders in its pattern, a shell runs in the
+/// directory to which an earlier command changed.
 struct Odd<const N: usize>(Effect);
 
 macro_rules! odd {
@@ -57,7 +57,7 @@ async fn runs(event: &str, tool: Arc<dyn AnyTool>, input: Value, condition: &str
 
 // Mutant: the effect is guessed from the name and the arguments (the old `effect_of`).
 #[tokio::test]
-async fn a_guard_sees_what_the_call_touches_and_not_what_it_looks_like() {
+async fn a_condition_is_decided_on_what_the_call_touches_and_not_on_its_arguments() {
     let search = || erase(Odd::<0>(Effect::Read("/etc".into())));
     let folder = || "/nowhere/work".into();
     let shell =

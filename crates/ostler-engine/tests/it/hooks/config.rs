@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{HookLog, matcher, next_callback, register};
 use crate::host::TestHost;
 
-/// Folders with settings of everybody.
+/// Folders with the settings of all sources.
 struct ServerLocation {
     root: tempfile::TempDir,
     folders: Folders,
@@ -39,7 +39,7 @@ impl ServerLocation {
 
     fn write(&self, source: Source, settings: &Value) {
         let path = self.folders.file(source).unwrap();
-        // In one step: the session would see an empty file in between, and ask its hooks twice.
+        // In one step: otherwise the session could see an empty file, and run its hooks twice.
         let new = path.with_extension("new");
         fs::write(&new, settings.to_string()).unwrap();
         fs::rename(&new, &path).unwrap();
@@ -95,8 +95,8 @@ async fn answer_to(host: &mut TestHost, prompt: &str) -> String {
     host.result().await.result.unwrap_or_default()
 }
 
-/// Answers the next question to the callback, and returns what it was told.
-async fn heard(host: &mut TestHost, answer: Value) -> (String, PathBuf) {
+/// Answers the next call of the callback, and returns its input.
+async fn answer_callback(host: &mut TestHost, answer: Value) -> (String, PathBuf) {
     let (id, input) = next_callback(host).await;
     assert_eq!(input["hook_event_name"], "ConfigChange");
     host.respond(id, Ok(answer)).await;
@@ -106,8 +106,8 @@ async fn heard(host: &mut TestHost, answer: Value) -> (String, PathBuf) {
 
 fn remarks(host: &TestHost, tag: &str) -> Vec<String> {
     let tagged = |frame: &ToHost| match frame {
-        ToHost::System(System::Informational(told)) if told.tag.as_deref() == Some(tag) => {
-            Some(told.content.clone())
+        ToHost::System(System::Informational(notice)) if notice.tag.as_deref() == Some(tag) => {
+            Some(notice.content.clone())
         }
         _ => None,
     };
@@ -128,10 +128,10 @@ async fn every_settings_file_is_reported_by_its_name_while_the_session_is_idle()
     ] {
         place.write(source, &json!({}));
         let expected = (word.to_owned(), place.folders.file(source).unwrap());
-        assert_eq!(heard(&mut host, json!({})).await, expected);
+        assert_eq!(answer_callback(&mut host, json!({})).await, expected);
     }
     fs::write(place.skill(), "---\nname: tidy\n---\n").unwrap();
-    assert_eq!(heard(&mut host, json!({})).await, ("skills".to_owned(), place.skill()));
+    assert_eq!(answer_callback(&mut host, json!({})).await, ("skills".to_owned(), place.skill()));
 }
 
 #[tokio::test]
@@ -143,7 +143,11 @@ async fn rules_and_hooks_of_the_users_settings_hold_from_the_next_prompt_on() {
     assert!(!answer_to(&mut host, "go").await.contains("saw it"));
     let ledger = HookLog::new();
     place.write(Source::User, &json!({"hooks": ledger.hooks(&["PreToolUse"])}));
-    assert_eq!(answer_to(&mut host, "go").await, "Done: saw it", "the rule is gone with its line");
+    assert_eq!(
+        answer_to(&mut host, "go").await,
+        "Done: saw it",
+        "without its line in the file the rule is gone"
+    );
     assert_eq!(ledger.entries().len(), 1);
     place.write(Source::User, &json!({"disableAllHooks": true}));
     answer_to(&mut host, "go").await;
@@ -151,7 +155,7 @@ async fn rules_and_hooks_of_the_users_settings_hold_from_the_next_prompt_on() {
 }
 
 #[tokio::test]
-async fn a_hook_that_objects_or_breaks_keeps_the_old_settings() {
+async fn if_a_hook_objects_or_fails_the_old_settings_stay() {
     let block = json!({"decision": "block", "reason": "ask me first"});
     for answer in [Ok(block), Err("boom".to_owned())] {
         let place = ServerLocation::new();
@@ -162,7 +166,7 @@ async fn a_hook_that_objects_or_breaks_keeps_the_old_settings() {
         place.write(Source::User, &deny("Look"));
         assert_eq!(answer_to(&mut host, "go").await, "Done: saw it");
         assert!(!remarks(&host, "config_change_blocked").is_empty());
-        // What was refused does not come in with the change of another file.
+        // A refused change does not take effect with a change of another file.
         place.write(Source::Managed, &json!({}));
         assert_eq!(answer_to(&mut host, "go").await, "Done: saw it");
     }
@@ -178,14 +182,14 @@ async fn a_hook_that_gave_no_answer_is_asked_again_with_the_next_prompt() {
     let (id, _) = next_callback(&mut host).await;
     host.respond(id, Err("boom".to_owned())).await;
     host.until("system informational").await;
-    // Its second word counts.
+    // Its second answer counts.
     host.answer = Some(Ok(json!({})));
     assert!(!answer_to(&mut host, "go").await.contains("saw it"));
     let n_asked = host.story().iter().filter(|line| line.contains("hook_callback")).count();
     assert_eq!(n_asked, 2);
     answer_to(&mut host, "go").await;
     let n_asked = host.story().iter().filter(|line| line.contains("hook_callback")).count();
-    assert_eq!(n_asked, 2, "and that was all");
+    assert_eq!(n_asked, 2, "no further time");
 }
 
 #[tokio::test]
@@ -195,12 +199,12 @@ async fn hooks_cannot_object_to_the_administrators_settings() {
     register(&mut host, "ConfigChange", matcher(json!({}))).await;
     host.until("control_response").await;
     place.write(Source::Managed, &deny("Look"));
-    heard(&mut host, json!({"decision": "block", "reason": "no"})).await;
+    answer_callback(&mut host, json!({"decision": "block", "reason": "no"})).await;
     assert!(!answer_to(&mut host, "go").await.contains("saw it"));
 }
 
 #[tokio::test]
-async fn a_projects_settings_can_only_make_things_stricter_while_a_session_runs() {
+async fn a_projects_settings_can_only_become_stricter_while_a_session_runs() {
     for source in [Source::Project, Source::Local] {
         let place = ServerLocation::new();
         let ledger = HookLog::new();
@@ -231,7 +235,7 @@ async fn a_rule_of_a_project_that_denies_holds_until_the_session_ends() {
 }
 
 #[tokio::test]
-async fn a_project_cannot_switch_off_the_users_hooks_while_a_session_runs() {
+async fn a_project_cannot_disable_the_users_hooks_while_a_session_runs() {
     let place = ServerLocation::new();
     let ledger = HookLog::new();
     let hooks = json!({"hooks": ledger.hooks(&["PreToolUse"])});
@@ -245,7 +249,7 @@ async fn a_project_cannot_switch_off_the_users_hooks_while_a_session_runs() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_understood_change_nothing() {
+async fn malformed_settings_change_nothing() {
     for broken in
         ["{broken", r#"{"hooks": {"PreTooluse": []}}"#, r#"{"permissions": {"deny": ["Bash("]}}"#]
     {
@@ -261,7 +265,7 @@ async fn settings_that_cannot_be_understood_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_the_session_itself_writes_is_no_news() {
+async fn settings_that_the_session_itself_writes_are_not_reported() {
     let place = ServerLocation::new();
     let ledger = HookLog::new();
     place.write(Source::User, &json!({"hooks": ledger.hooks(&["ConfigChange", "Stop"])}));
@@ -272,7 +276,7 @@ async fn what_the_session_itself_writes_is_no_news() {
         "updatedPermissions": [update]})));
     assert_eq!(answer_to(&mut host, "go").await, "Done: changed it");
     host.answer = None;
-    assert_eq!(answer_to(&mut host, "go").await, "Done: changed it", "nobody is asked again");
+    assert_eq!(answer_to(&mut host, "go").await, "Done: changed it", "the host is not asked again");
     let names: Vec<_> =
         ledger.entries().iter().map(|entry| entry["hook_event_name"].clone()).collect();
     assert_eq!(names, ["Stop", "Stop"]);

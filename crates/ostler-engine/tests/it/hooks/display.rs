@@ -1,4 +1,4 @@
-//! What the user is shown in place of what the model said.
+//! Hooks that replace the displayed text of the model.
 
 use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::api::{Delta, StreamEvent};
@@ -22,7 +22,7 @@ fn replacing() -> String {
     says(&specific("MessageDisplay", json!({"displayContent": "***"})))
 }
 
-/// The texts of partial messages.
+/// The texts of the deltas.
 fn pieces(host: &TestHost) -> Vec<String> {
     let text = |frame: &ToHost| match frame {
         ToHost::StreamEvent(event) => match &event.event {
@@ -38,7 +38,7 @@ fn pieces(host: &TestHost) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_user_sees_other_words_and_the_model_and_the_file_keep_its_own() {
+async fn the_user_sees_the_replacement_and_the_model_and_the_file_keep_the_original() {
     let root = tempfile::tempdir().unwrap();
     let scene =
         LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
@@ -63,7 +63,7 @@ async fn the_user_sees_other_words_and_the_model_and_the_file_keep_its_own() {
 }
 
 #[tokio::test]
-async fn hooks_receive_every_text_once_and_whole() {
+async fn hooks_receive_every_text_once_and_complete() {
     let ledger = HookLog::new();
     let hooks = ledger.hooks(&["MessageDisplay", "Stop"]);
     let mut host = TestHost::with(script(), |options| {
@@ -73,7 +73,7 @@ async fn hooks_receive_every_text_once_and_whole() {
     .await;
     host.prompt("go").await;
     assert_eq!(host.result().await.result.as_deref(), Some("the secret again"));
-    assert_eq!(pieces(&host), ["secret", "the secret again"], "held back until hooks have seen it");
+    assert_eq!(pieces(&host), ["secret", "the secret again"], "withheld until hooks have seen it");
     let entries = ledger.entries();
     let [first, second, stop] = &entries[..] else { panic!("{entries:?}") };
     assert_eq!((&first["delta"], &second["delta"]), (&json!("secret"), &json!("the secret again")));
@@ -87,7 +87,7 @@ async fn hooks_receive_every_text_once_and_whole() {
 }
 
 #[tokio::test]
-async fn without_hooks_the_pieces_come_as_they_are() {
+async fn without_hooks_the_deltas_are_sent_unchanged() {
     let mut host =
         TestHost::with(script(), |options| options.launch.output.partial_messages = true).await;
     host.prompt("go").await;
@@ -96,7 +96,7 @@ async fn without_hooks_the_pieces_come_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_hook_that_fails_shows_what_was_said() {
+async fn if_a_hook_fails_the_original_is_shown() {
     for command_line in ["exit 2", "exit 1", "echo '{broken'"] {
         let mut host = command(script(), "MessageDisplay", command_line).await;
         host.prompt("go").await;
@@ -106,7 +106,7 @@ async fn a_hook_that_fails_shows_what_was_said() {
 }
 
 #[tokio::test]
-async fn an_interruption_does_not_wait_for_a_hook_that_shows() {
+async fn an_interruption_does_not_wait_for_a_display_hook() {
     let mut host = callback(script(), "MessageDisplay", matcher(json!({})), Ok(json!({}))).await;
     host.answer = None;
     host.prompt("go").await;
@@ -116,7 +116,7 @@ async fn an_interruption_does_not_wait_for_a_hook_that_shows() {
 }
 
 #[tokio::test]
-async fn the_words_of_a_subagent_are_not_shown_and_not_asked_about() {
+async fn display_hooks_do_not_run_for_the_text_of_a_subagent() {
     let ledger = HookLog::new();
     let work = json!({"description": "d", "prompt": "subwork"});
     let script = Script::new()

@@ -1,4 +1,4 @@
-//! The table of effects (wire protocol, hooks): one test per row, named after it.
+//! The table of hook effects in the wire protocol: one test per row, named after it.
 
 use ostler_engine::permission::Policy;
 use ostler_engine::store::{LineContext, Projects, SessionStart};
@@ -24,7 +24,7 @@ fn informational(host: &TestHost) -> Vec<(String, Option<String>)> {
 }
 
 #[tokio::test]
-async fn pre_tool_use_deny_is_a_tool_error_and_a_denial_without_a_question() {
+async fn pre_tool_use_deny_is_a_tool_error_and_a_denial_without_asking() {
     let deny = specific(
         "PreToolUse",
         json!({"permissionDecision": "deny", "permissionDecisionReason": "not today"}),
@@ -40,7 +40,7 @@ async fn pre_tool_use_deny_is_a_tool_error_and_a_denial_without_a_question() {
 }
 
 #[tokio::test]
-async fn pre_tool_use_allow_runs_without_a_question_and_with_the_updated_input() {
+async fn pre_tool_use_allow_runs_without_asking_and_with_the_updated_input() {
     let allow = specific(
         "PreToolUse",
         json!({"permissionDecision": "allow", "updatedInput": {"word": "other"}}),
@@ -72,7 +72,7 @@ async fn pre_tool_use_ask_asks_the_host_even_when_questions_are_bypassed() {
     assert_eq!(question.decision_reason_type, Some(DecisionReasonType::Hook));
     let steps = question.extra.get("decision_steps").and_then(Value::as_array).unwrap();
     let decided = json!({"looked_at": "PreToolUse hooks", "result": "say to ask: odd"});
-    assert_eq!(steps.last(), Some(&decided), "what was looked at comes before: {steps:?}");
+    assert_eq!(steps.last(), Some(&decided), "the earlier steps come before: {steps:?}");
     assert!(steps.len() > 1, "{steps:?}");
     assert_eq!(host.result().await.result.unwrap(), "Done: saw it");
 }
@@ -140,7 +140,7 @@ async fn stop_continue_false_ends_the_run_at_once_with_success() {
 }
 
 #[tokio::test]
-async fn user_prompt_submit_block_asks_no_model_and_keeps_no_prompt() {
+async fn user_prompt_submit_block_asks_no_model_and_stores_no_prompt() {
     let root = tempfile::tempdir().unwrap();
     let scene =
         LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
@@ -209,7 +209,7 @@ async fn additional_context_reaches_the_model_and_no_frame() {
 }
 
 #[tokio::test]
-async fn additional_context_at_the_end_keeps_the_turn_going() {
+async fn additional_context_of_a_stop_hook_continues_the_turn() {
     let script = Script::new()
         .rule(when().prompt_contains("it rains"), reply().text("With an umbrella."))
         .rule(when(), reply().text("Done."));
@@ -232,7 +232,7 @@ async fn system_message_is_an_informational_warning() {
 }
 
 #[tokio::test]
-async fn async_is_no_opinion_at_once() {
+async fn an_async_hook_decides_nothing_and_is_not_waited_for() {
     let detached = json!({"async": true, "asyncTimeout": 5, "decision": "block", "reason": "no"});
     let mut host = callback(calls("Look"), "PreToolUse", matcher(json!({})), Ok(detached)).await;
     host.prompt("go").await;
@@ -240,7 +240,7 @@ async fn async_is_no_opinion_at_once() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_is_no_opinion() {
+async fn an_empty_answer_decides_nothing() {
     let mut host = callback(calls("Look"), "PreToolUse", matcher(json!({})), Ok(json!({}))).await;
     host.prompt("go").await;
     assert_eq!(host.result().await.result.unwrap(), "Done: saw it");
@@ -270,7 +270,7 @@ async fn an_error_response_of_a_hook_that_may_fail_is_reported_and_changes_nothi
 }
 
 #[tokio::test]
-async fn a_callback_beyond_its_timeout_is_taken_back_and_denies() {
+async fn a_callback_beyond_its_timeout_is_cancelled_and_denies() {
     let slow = matcher(json!({"timeout": 0.1}));
     let mut host = callback(calls("Look"), "PreToolUse", slow, Ok(json!({}))).await;
     host.answer = None;
@@ -293,7 +293,7 @@ async fn a_host_that_leaves_while_it_is_asked_allows_nothing() {
     assert!(text.contains("PreToolUse:Look hook error"), "{text}");
 }
 
-/// The question to the host and the one to the hook are both there; one of them is answered.
+/// Waits until both the host and the hook are asked, then answers one of them.
 async fn first_answer(of_hook: bool, answer: Value) -> (String, Vec<String>) {
     let hook = matcher(json!({}));
     let mut host = callback(calls("Change"), "PermissionRequest", hook, Ok(json!({}))).await;
@@ -321,13 +321,19 @@ async fn permission_request_hooks_and_the_host_are_asked_together_and_the_first_
     let (text, story) =
         first_answer(true, decide(json!({"behavior": "deny", "message": "policy"}))).await;
     assert_eq!(text, "Done: policy");
-    assert!(story.contains(&"control_cancel_request".to_owned()), "the host's is taken back");
+    assert!(
+        story.contains(&"control_cancel_request".to_owned()),
+        "the question to the host is cancelled"
+    );
     let allow = json!({"behavior": "allow", "updatedInput": {"word": "other"}});
     assert_eq!(first_answer(true, decide(allow)).await.0, "Done: changed other");
     let (text, story) =
         first_answer(false, json!({"behavior": "allow", "updatedInput": {"word": "it"}})).await;
     assert_eq!(text, "Done: changed it");
-    assert!(story.contains(&"control_cancel_request".to_owned()), "the hook's is taken back");
+    assert!(
+        story.contains(&"control_cancel_request".to_owned()),
+        "the hook's request is cancelled"
+    );
 }
 
 #[tokio::test]
@@ -378,7 +384,7 @@ async fn updated_mcp_tool_output_is_for_tools_of_servers_only() {
 }
 
 #[tokio::test]
-async fn permission_denied_retry_tells_the_model_that_it_may_try_again() {
+async fn permission_denied_retry_lets_the_model_try_again() {
     let retry = says(&specific("PermissionDenied", json!({"retry": true})));
     let hooks = json!({"PermissionDenied": [{"hooks": [{"type": "command", "command": retry}]}]});
     let mut host = TestHost::with(calls("Change"), |options| {
@@ -392,7 +398,7 @@ async fn permission_denied_retry_tells_the_model_that_it_may_try_again() {
 }
 
 #[tokio::test]
-async fn session_start_gives_the_first_words_and_a_title() {
+async fn session_start_adds_a_first_user_message_and_a_title() {
     let start = specific(
         "SessionStart",
         json!({"initialUserMessage": "read the notes", "sessionTitle": "Notes"}),

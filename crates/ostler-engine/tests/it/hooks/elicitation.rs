@@ -1,4 +1,4 @@
-//! Questions of MCP servers: hooks may answer in the user's place, and have the last word.
+//! Questions of MCP servers: hooks may answer in the user's place, and may change the user's answer.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{HookLog, matcher, next_callback, register, says, specific};
 use crate::host::TestHost;
 
-/// A server with one tool, which asks the user for a name and gives back the answer.
+/// A server with one tool, which asks the user for a name and returns the answer.
 struct Curious(Option<HostLine>);
 
 impl Connector for Curious {
@@ -86,7 +86,7 @@ fn hook(event: &str, command: String) -> Value {
     json!({event: [{"matcher": "curious", "hooks": [{"type": "command", "command": command}]}]})
 }
 
-/// What the server is told in the end, and whether the user was asked.
+/// The answer that the server receives, and whether the user was asked.
 async fn answered(mut host: TestHost, user: Value) -> (String, bool) {
     host.prompt("go").await;
     let mut was_asked = false;
@@ -108,7 +108,7 @@ fn accept(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn without_a_word_of_hooks_the_user_answers() {
+async fn if_hooks_give_no_answer_the_user_answers() {
     let ledger = HookLog::new();
     let host = session(ledger.hooks(&["Elicitation", "ElicitationResult"])).await;
     assert_eq!(answered(host, accept("Ada")).await, ("accept Ada".to_owned(), true));
@@ -133,7 +133,7 @@ async fn without_a_word_of_hooks_the_user_answers() {
 
 #[tokio::test]
 async fn a_hook_answers_in_the_users_place() {
-    for (fields, told) in [
+    for (fields, received) in [
         (accept("Grace"), "accept Grace"),
         (json!({"action": "decline"}), "decline"),
         (json!({"action": "cancel"}), "cancel"),
@@ -141,12 +141,12 @@ async fn a_hook_answers_in_the_users_place() {
     ] {
         let command = says(&specific("Elicitation", fields));
         let host = session(hook("Elicitation", command)).await;
-        assert_eq!(answered(host, accept("Ada")).await, (told.to_owned(), false));
+        assert_eq!(answered(host, accept("Ada")).await, (received.to_owned(), false));
     }
 }
 
 #[tokio::test]
-async fn a_hook_that_objects_or_breaks_declines() {
+async fn a_hook_that_objects_or_fails_declines() {
     for command in ["exit 2", "echo '{broken'"] {
         let host = session(hook("Elicitation", command.to_owned())).await;
         assert_eq!(answered(host, accept("Ada")).await, ("decline".to_owned(), false), "{command}");
@@ -156,8 +156,8 @@ async fn a_hook_that_objects_or_breaks_declines() {
 }
 
 #[tokio::test]
-async fn a_hook_has_the_last_word_about_the_answer() {
-    for (fields, told) in [
+async fn a_hook_may_change_the_users_answer() {
+    for (fields, received) in [
         (accept("somebody"), "accept somebody"),
         (json!({"action": "accept"}), "accept Ada"),
         (json!({"action": "decline"}), "decline"),
@@ -165,12 +165,12 @@ async fn a_hook_has_the_last_word_about_the_answer() {
     ] {
         let command = says(&specific("ElicitationResult", fields.clone()));
         let host = session(hook("ElicitationResult", command)).await;
-        assert_eq!(answered(host, accept("Ada")).await, (told.to_owned(), true), "{fields}");
+        assert_eq!(answered(host, accept("Ada")).await, (received.to_owned(), true), "{fields}");
     }
 }
 
 #[tokio::test]
-async fn callbacks_of_the_host_hear_the_questions_of_servers() {
+async fn callbacks_of_the_host_receive_the_questions_of_servers() {
     let mut host = session(json!({})).await;
     register(&mut host, "Elicitation", matcher(json!({"matcher": "curious"}))).await;
     host.prompt("go").await;

@@ -1,4 +1,4 @@
-//! Every event that the engine has an occasion for: when it fires, and what it tells.
+//! Every event that happens in this engine: when it fires, and its input.
 
 use ostler_engine::context::memory::MemoryFile;
 use ostler_engine::permission::Policy;
@@ -12,8 +12,12 @@ use serde_json::{Value, json};
 use super::{HookLog, callback, calls, matcher, next_callback};
 use crate::host::TestHost;
 
-/// What hooks for these events were told while a prompt was answered and the session closed.
-async fn told(script: Script, events: &[&str], change: impl FnOnce(&mut Options)) -> Vec<Value> {
+/// The input of hooks for these events, while one prompt is answered and the session closes.
+async fn hook_inputs(
+    script: Script,
+    events: &[&str],
+    change: impl FnOnce(&mut Options),
+) -> Vec<Value> {
     let ledger = HookLog::new();
     let mut host = TestHost::with(script, |options| {
         options.hooks = vec![ledger.hooks(events)];
@@ -45,7 +49,7 @@ async fn the_events_of_one_tool_call_come_in_their_order() {
         "Stop",
         "SessionEnd",
     ];
-    assert_eq!(names(&told(calls("Look"), &events, |_| {}).await), events);
+    assert_eq!(names(&hook_inputs(calls("Look"), &events, |_| {}).await), events);
 }
 
 #[tokio::test]
@@ -57,7 +61,8 @@ async fn every_input_carries_session_transcript_directory_mode_and_prompt() {
     let file = opened.writer.path().display().to_string();
     let id = opened.writer.session_id().to_string();
     let events = ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"];
-    let entries = told(calls("Look"), &events, |options| options.opened = Some(opened)).await;
+    let entries =
+        hook_inputs(calls("Look"), &events, |options| options.opened = Some(opened)).await;
     for entry in &entries {
         assert_eq!(entry["session_id"], id, "{entry}");
         assert_eq!(entry["transcript_path"], file, "{entry}");
@@ -71,8 +76,8 @@ async fn every_input_carries_session_transcript_directory_mode_and_prompt() {
 }
 
 #[tokio::test]
-async fn pre_and_post_tool_use_tell_the_call_and_what_came_of_it() {
-    let entries = told(calls("Look"), &["PreToolUse", "PostToolUse"], |_| {}).await;
+async fn pre_and_post_tool_use_receive_the_call_and_its_result() {
+    let entries = hook_inputs(calls("Look"), &["PreToolUse", "PostToolUse"], |_| {}).await;
     for entry in &entries {
         assert_eq!(
             (&entry["tool_name"], &entry["tool_input"]),
@@ -86,14 +91,14 @@ async fn pre_and_post_tool_use_tell_the_call_and_what_came_of_it() {
 
 #[tokio::test]
 async fn post_tool_use_failure_comes_instead_of_post_tool_use() {
-    let entries = told(calls("Break"), &["PostToolUse", "PostToolUseFailure"], |_| {}).await;
+    let entries = hook_inputs(calls("Break"), &["PostToolUse", "PostToolUseFailure"], |_| {}).await;
     assert_eq!(names(&entries), ["PostToolUseFailure"]);
     assert!(entries[0]["error"].as_str().unwrap().contains("broken by it"));
     assert_eq!(entries[0]["is_interrupt"], false);
 }
 
 #[tokio::test]
-async fn post_tool_batch_tells_all_calls_of_a_response() {
+async fn post_tool_batch_receives_all_calls_of_a_response() {
     let script = Script::new()
         .rule(
             when().turn(0),
@@ -102,10 +107,10 @@ async fn post_tool_batch_tells_all_calls_of_a_response() {
                 .tool_use("Look", json!({"word": "two"})),
         )
         .rule(when(), reply().text("Done."));
-    let entries = told(script, &["PostToolBatch"], |_| {}).await;
+    let entries = hook_inputs(script, &["PostToolBatch"], |_| {}).await;
     assert_eq!(entries.len(), 1);
     let calls = entries[0]["tool_calls"].as_array().unwrap();
-    // What the model reads, as it reads it.
+    // The results as the model reads them.
     let mut seen: Vec<_> =
         calls.iter().map(|call| call["tool_response"].as_str().unwrap()).collect();
     seen.sort_unstable();
@@ -113,13 +118,13 @@ async fn post_tool_batch_tells_all_calls_of_a_response() {
 }
 
 #[tokio::test]
-async fn user_prompt_submit_tells_the_prompt() {
-    let entries = told(calls("Look"), &["UserPromptSubmit"], |_| {}).await;
+async fn user_prompt_submit_receives_the_prompt() {
+    let entries = hook_inputs(calls("Look"), &["UserPromptSubmit"], |_| {}).await;
     assert_eq!(entries[0]["prompt"], "go");
 }
 
 #[tokio::test]
-async fn session_start_tells_its_source_and_model_once() {
+async fn session_start_receives_source_and_model_once() {
     let ledger = HookLog::new();
     let script = Script::new().rule(when(), reply().text("Done."));
     let hooks = ledger.hooks(&["SessionStart"]);
@@ -137,30 +142,31 @@ async fn session_start_tells_its_source_and_model_once() {
 }
 
 #[tokio::test]
-async fn session_start_of_a_resumed_session_says_so() {
+async fn session_start_of_a_resumed_session_has_the_source_resume() {
     let root = tempfile::tempdir().unwrap();
     let scene =
         || LineContext { cwd: root.path().to_owned(), version: "1".to_owned(), entrypoint: None };
     let projects = Projects::new(root.path());
     let script = || Script::new().rule(when(), reply().text("Done."));
     let opened = projects.open(scene(), &SessionStart::default()).unwrap();
-    told(script(), &[], |options| options.opened = Some(opened)).await;
+    hook_inputs(script(), &[], |options| options.opened = Some(opened)).await;
     let latest =
         SessionStart { begin: ostler_engine::store::StartFrom::Latest, ..SessionStart::default() };
     let opened = projects.open(scene(), &latest).unwrap();
-    let entries = told(script(), &["SessionStart"], |options| options.opened = Some(opened)).await;
+    let entries =
+        hook_inputs(script(), &["SessionStart"], |options| options.opened = Some(opened)).await;
     assert_eq!(entries[0]["source"], "resume");
 }
 
 #[tokio::test]
 async fn session_end_fires_once_when_the_host_leaves() {
     let script = Script::new().rule(when(), reply().text("Done."));
-    let entries = told(script, &["SessionEnd"], |_| {}).await;
+    let entries = hook_inputs(script, &["SessionEnd"], |_| {}).await;
     assert_eq!((names(&entries), &entries[0]["reason"]), (vec!["SessionEnd"], &json!("other")));
 }
 
 #[tokio::test]
-async fn session_end_waits_for_no_host_that_is_gone() {
+async fn session_end_does_not_wait_for_a_host_that_is_gone() {
     let script = Script::new().rule(when(), reply().text("Done."));
     let mut host = callback(script, "SessionEnd", matcher(json!({})), Ok(json!({}))).await;
     host.prompt("go").await;
@@ -172,7 +178,7 @@ async fn session_end_waits_for_no_host_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_subagent_has_a_start_and_a_stop_with_its_names() {
+async fn subagent_start_and_stop_receive_the_id_and_kind() {
     let work = json!({"description": "d", "prompt": "subwork"});
     let script = Script::new()
         .rule(when().prompt_contains("subwork"), reply().text("Sub."))
@@ -184,7 +190,7 @@ async fn a_subagent_has_a_start_and_a_stop_with_its_names() {
     let opened = Projects::new(root.path()).open(scene, &SessionStart::default()).unwrap();
     let main = opened.writer.path().display().to_string();
     let events = ["SubagentStart", "SubagentStop", "Stop"];
-    let entries = told(script, &events, |options| options.opened = Some(opened)).await;
+    let entries = hook_inputs(script, &events, |options| options.opened = Some(opened)).await;
     assert_eq!(names(&entries), events);
     let (start, stop) = (&entries[0], &entries[1]);
     assert_eq!(start["agent_type"], "general-purpose");
@@ -197,25 +203,25 @@ async fn a_subagent_has_a_start_and_a_stop_with_its_names() {
     let own = stop["agent_transcript_path"].as_str().unwrap();
     assert!(own != main && std::path::Path::new(own).is_file(), "{own}");
     assert_eq!(stop["transcript_path"], main);
-    assert!(entries[2].get("agent_id").is_none(), "the session itself is no subagent");
+    assert!(entries[2].get("agent_id").is_none(), "the session itself is not a subagent");
 }
 
 #[tokio::test]
-async fn hooks_inside_a_subagent_learn_which_one_it_is() {
+async fn hooks_inside_a_subagent_receive_its_id() {
     let work = json!({"description": "d", "prompt": "subwork"});
     let script = Script::new()
         .rule(when().prompt_contains("subwork").has_tool_result(true), reply().text("Sub."))
         .rule(when().prompt_contains("subwork"), reply().tool_use("Look", json!({"word": "it"})))
         .rule(when().turn(0), reply().tool_use("Agent", work))
         .rule(when(), reply().text("Done."));
-    let entries = told(script, &["PreToolUse"], |_| {}).await;
+    let entries = hook_inputs(script, &["PreToolUse"], |_| {}).await;
     let of = |tool: &str| entries.iter().find(|entry| entry["tool_name"] == tool).unwrap().clone();
     assert!(of("Agent").get("agent_id").is_none());
     assert!(of("Look")["agent_id"].is_string());
 }
 
 #[tokio::test]
-async fn permission_request_tells_the_call_and_what_would_settle_it() {
+async fn permission_request_receives_the_call_and_suggested_rules() {
     let hook = matcher(json!({}));
     let mut host = callback(calls("Change"), "PermissionRequest", hook, Ok(json!({}))).await;
     host.answer = None;
@@ -229,8 +235,8 @@ async fn permission_request_tells_the_call_and_what_would_settle_it() {
 }
 
 #[tokio::test]
-async fn permission_denied_fires_when_no_one_was_asked() {
-    let entries = told(calls("Change"), &["PermissionDenied"], |options| {
+async fn permission_denied_fires_when_the_user_was_not_asked() {
+    let entries = hook_inputs(calls("Change"), &["PermissionDenied"], |options| {
         options.policy = Policy::new(std::env::temp_dir(), PermissionMode::DontAsk);
     })
     .await;
@@ -240,7 +246,7 @@ async fn permission_denied_fires_when_no_one_was_asked() {
 }
 
 #[tokio::test]
-async fn a_notification_tells_that_a_question_waits() {
+async fn a_notification_fires_for_an_open_permission_question() {
     let mut host =
         callback(calls("Change"), "Notification", matcher(json!({})), Ok(json!({}))).await;
     host.answer = None;
@@ -248,7 +254,7 @@ async fn a_notification_tells_that_a_question_waits() {
     let (id, input) = next_callback(&mut host).await;
     assert_eq!(input["notification_type"], "permission_prompt");
     assert!(input["message"].as_str().unwrap().contains("Change"), "{input}");
-    // What it wants the model to read goes with the next prompt.
+    // Its text for the model goes with the next prompt.
     let context = super::specific("Notification", json!({"additionalContext": "she is at lunch"}));
     host.respond(id, Ok(context)).await;
     host.interrupt().await;
@@ -262,7 +268,7 @@ async fn a_notification_tells_that_a_question_waits() {
 }
 
 #[tokio::test]
-async fn a_notification_tells_that_a_prompt_is_awaited() {
+async fn a_notification_fires_when_the_session_waits_for_a_prompt() {
     let script = Script::new().rule(when(), reply().text("Done."));
     let mut host = TestHost::with(script, |options| {
         options.idle_notice = Some(std::time::Duration::from_millis(1));
@@ -276,7 +282,7 @@ async fn a_notification_tells_that_a_prompt_is_awaited() {
 }
 
 #[tokio::test]
-async fn an_event_can_be_matched_by_what_it_is_about() {
+async fn a_matcher_selects_events_by_their_subject() {
     let ledger = HookLog::new();
     let hook = |file: &str| json!({"type": "command", "command": ledger.note(file)});
     let hooks = json!({"SessionEnd": [
@@ -295,17 +301,17 @@ async fn an_event_can_be_matched_by_what_it_is_about() {
 #[tokio::test]
 async fn stop_failure_comes_instead_of_stop_when_the_model_fails() {
     let script = Script::new().rule(when(), reply().status(ostler_testkit::Status::new(401)));
-    let entries = told(script, &["Stop", "StopFailure"], |_| {}).await;
+    let entries = hook_inputs(script, &["Stop", "StopFailure"], |_| {}).await;
     assert_eq!(names(&entries), ["StopFailure"]);
     assert_eq!(entries[0]["error"], "authentication_failed");
     assert!(entries[0]["error_details"].is_string());
 }
 
 #[tokio::test]
-async fn instructions_loaded_tells_each_file() {
+async fn instructions_loaded_fires_for_each_file() {
     let script = Script::new().rule(when(), reply().text("Done."));
     let file = |path: &str| MemoryFile { path: path.into(), text: "Use tabs.".to_owned() };
-    let entries = told(script, &["InstructionsLoaded"], |options| {
+    let entries = hook_inputs(script, &["InstructionsLoaded"], |options| {
         options.folders.user = Some("/config".into());
         options.memory = vec![
             file("/config/CLAUDE.md"),
@@ -332,7 +338,7 @@ async fn instructions_loaded_tells_each_file() {
 }
 
 #[tokio::test]
-async fn hooks_that_nothing_sets_off_are_reported_once() {
+async fn hooks_for_events_that_never_happen_are_reported_once() {
     let ledger = HookLog::new();
     let script = Script::new().rule(when(), reply().text("Done."));
     let hooks = ledger.hooks(&["WorktreeCreate", "TeammateIdle", "Stop"]);
@@ -349,7 +355,9 @@ async fn hooks_that_nothing_sets_off_are_reported_once() {
         .collect();
     assert_eq!(
         remarks,
-        ["hooks for TeammateIdle, WorktreeCreate never run: nothing sets them off yet"]
+        [
+            "hooks for TeammateIdle, WorktreeCreate never run: these events do not happen in this version"
+        ]
     );
     assert_eq!(names(&ledger.entries()), ["Stop"]);
 }

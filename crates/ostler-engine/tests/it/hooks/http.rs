@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::{calls, specific};
 use crate::host::TestHost;
 
-/// A server that answers one request; gives its address and, later, what it was asked.
+/// A server that answers one request. Returns its address and, later, the request.
 async fn server(status: &str, body: &str) -> (String, oneshot::Receiver<(String, Value)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
@@ -62,7 +62,7 @@ async fn a_server_reads_the_event_and_its_answer_counts() {
     assert_eq!(text(hooks, calls("Look")).await, "Done: PreToolUse:Look hook error: policy");
     let (head, input) = asked.await.unwrap();
     assert!(head.starts_with("POST /hook") && head.contains("x-team: blue"), "{head}");
-    assert!(head.contains("x-secret: []"), "a variable that was not allowed stays here: {head}");
+    assert!(head.contains("x-secret: []"), "a variable that is not allowed is not sent: {head}");
     assert_eq!(
         (&input["hook_event_name"], &input["tool_name"]),
         (&json!("PreToolUse"), &json!("Look"))
@@ -70,25 +70,25 @@ async fn a_server_reads_the_event_and_its_answer_counts() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_of_a_server_is_no_opinion() {
+async fn an_empty_answer_of_a_server_decides_nothing() {
     let (url, _asked) = server("200 OK", "").await;
     let hooks = hook("PreToolUse", json!({"type": "http", "url": url}));
     assert_eq!(text(hooks, calls("Look")).await, "Done: saw it");
 }
 
 #[tokio::test]
-async fn a_server_that_fails_or_is_not_there_denies_unless_it_may_fail() {
+async fn a_server_that_fails_or_is_missing_denies_unless_it_may_fail() {
     let (url, _asked) = server("500 Oops", "").await;
     let hooks = hook("PreToolUse", json!({"type": "http", "url": url}));
     assert!(text(hooks, calls("Look")).await.contains("status 500"));
-    // Nobody listens there any more.
-    let nobody = {
+    // The listener of this address is closed.
+    let closed = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}/", listener.local_addr().unwrap())
     };
-    let hooks = hook("PreToolUse", json!({"type": "http", "url": nobody}));
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": closed}));
     assert!(text(hooks, calls("Look")).await.contains("cannot reach its server"));
-    let hooks = hook("PreToolUse", json!({"type": "http", "url": nobody, "onFailure": "continue"}));
+    let hooks = hook("PreToolUse", json!({"type": "http", "url": closed, "onFailure": "continue"}));
     assert_eq!(text(hooks, calls("Look")).await, "Done: saw it");
 }
 
@@ -99,7 +99,7 @@ async fn a_server_that_watches_may_fail() {
     assert_eq!(text(hook("Stop", json!({"type": "http", "url": url})), script).await, "Done.");
 }
 
-/// A server that answers every request; gives its address and how many connections were made.
+/// A server that answers every request. Returns its address and the number of connections.
 async fn lasting_server(body: &'static str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Another model: hooks hear of it before and after.
+//! Changes of the model: hooks run before and after.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ async fn model_of_next_answer(host: &mut TestHost) -> String {
 }
 
 #[tokio::test]
-async fn hooks_receive_what_a_switch_costs_before_it_happens() {
+async fn hooks_receive_the_cost_of_a_switch_before_it_happens() {
     let mut host = callback(script(), "PreModelSwitch", matcher(json!({})), Ok(json!({}))).await;
     host.answer = None;
     host.prompt("go").await;
@@ -88,7 +88,7 @@ async fn a_hook_that_objects_keeps_the_model_and_the_host_reads_why() {
 }
 
 #[tokio::test]
-async fn a_hook_that_hangs_or_breaks_keeps_the_model() {
+async fn if_a_hook_hangs_or_fails_the_model_stays() {
     let hooks = json!({"PreModelSwitch": [{"hooks": [{"type": "command", "command": "sleep 60", "timeout": 0.2}]}]});
     let mut host = TestHost::with(script(), |options| options.hooks = vec![hooks]).await;
     want(&host, Some("other-model")).await;
@@ -125,7 +125,7 @@ async fn a_prompt_waits_until_hooks_have_decided_about_its_model() {
 }
 
 #[tokio::test]
-async fn what_hooks_add_after_the_switch_is_for_the_new_model() {
+async fn the_new_model_reads_the_text_of_hooks_after_the_switch() {
     let context = specific("PostModelSwitch", json!({"additionalContext": "be brief"}));
     let mut host = command(script(), "PostModelSwitch", &says(&context)).await;
     want(&host, Some("other-model")).await;
@@ -136,7 +136,7 @@ async fn what_hooks_add_after_the_switch_is_for_the_new_model() {
 }
 
 #[tokio::test]
-async fn the_usual_model_and_the_same_model() {
+async fn switching_to_the_default_model_and_to_the_same_model() {
     let ledger = HookLog::new();
     let hooks = ledger.hooks(&["PreModelSwitch", "PostModelSwitch"]);
     let mut host = TestHost::with(script(), |options| options.hooks = vec![hooks]).await;
@@ -155,18 +155,18 @@ async fn the_usual_model_and_the_same_model() {
         [&json!("other-model"), &json!("other-model"), &json!(null), &json!(null)]
     );
     assert_eq!(entries[2]["to_model"], "test-model");
-    assert_eq!(entries[0]["pricing"], "default", "a price nobody knows is assumed");
+    assert_eq!(entries[0]["pricing"], "default", "an unknown price is assumed");
 }
 
 #[tokio::test]
-async fn a_matcher_names_a_model_in_all_its_spellings_and_an_unknown_model_is_for_all_hooks() {
+async fn a_matcher_fits_a_model_in_all_spellings_and_an_unknown_model_fits_every_matcher() {
     let hook = json!({"PreModelSwitch": [{"matcher": "claude-opus-4-6",
         "hooks": [{"type": "command", "command": "exit 2"}]}]});
     for (model, is_kept) in [
         ("claude-opus-4-6", true),
         ("us.anthropic.claude-opus-4-6-20260101-v1:0", true),
         ("claude-haiku-4-5", false),
-        ("nobody-knows-it", true),
+        ("unknown-model", true),
     ] {
         let mut host = TestHost::with(script(), |options| options.hooks = vec![hook.clone()]).await;
         want(&host, Some(model)).await;

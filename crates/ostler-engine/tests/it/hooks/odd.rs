@@ -1,4 +1,4 @@
-//! Hooks that do not do what they should: too much, too little, the wrong thing, or nothing at all.
+//! Hooks that misbehave: they print too much, answer wrongly, or do not read their input.
 
 use ostler_proto::frame::ToHost;
 use ostler_testkit::{Script, reply, when};
@@ -18,7 +18,7 @@ async fn result(host: &mut TestHost, prompt: &str) -> String {
 
 #[tokio::test]
 async fn a_hook_need_not_read_its_input() {
-    // Far more than a pipe holds, so that somebody is still writing when nobody reads any more.
+    // Far more than a pipe holds, so that the engine is still writing when the hook no longer reads.
     let prompt = "x".repeat(4 * 1024 * 1024);
     for (command_line, answer) in
         [("exec <&-; exit 0", "Done."), ("exec <&-; echo no >&2; exit 2", "no"), ("true", "Done.")]
@@ -40,7 +40,7 @@ async fn output_need_not_be_text() {
 }
 
 #[tokio::test]
-async fn output_without_end_is_cut_and_the_hook_runs_to_its_end() {
+async fn huge_output_is_cut_and_the_hook_runs_to_its_end() {
     let ledger = HookLog::new();
     let after = ledger.path("after").display().to_string();
     let much = format!("head -c 40000000 /dev/zero | tr '\\0' x; touch {after}");
@@ -49,7 +49,7 @@ async fn output_without_end_is_cut_and_the_hook_runs_to_its_end() {
     assert!(ledger.has("after"));
     let sent = json!(host.api.requests()[0].messages()).to_string();
     assert!(sent.len() < 20_000, "{}", sent.len());
-    assert!(sent.contains("the whole is in /"), "what is cut says where it is");
+    assert!(sent.contains("the whole is in /"), "the cut text says where the whole is");
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn an_answer_that_is_too_long_is_not_an_answer() {
 }
 
 #[tokio::test]
-async fn a_field_of_the_wrong_type_is_no_answer() {
+async fn an_answer_with_a_field_of_the_wrong_type_is_malformed() {
     let odd = [
         json!({"continue": "no"}),
         json!({"decision": 3}),
@@ -79,7 +79,7 @@ async fn a_field_of_the_wrong_type_is_no_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_for_another_event_is_no_answer() {
+async fn an_answer_for_another_event_does_not_count() {
     let deny = json!({"permissionDecision": "deny"});
     for answer in [
         specific("PermissionRequest", json!({"decision": {"behavior": "deny"}})),
@@ -132,7 +132,7 @@ async fn a_hook_in_the_background_wakes_the_model_when_it_objects() {
     let hooks = json!({"PostToolUse": [{"hooks": [hook]}]});
     let mut host = TestHost::with(script, |options| options.hooks = vec![hooks]).await;
     assert_eq!(result(&mut host, "go").await, "Done.");
-    // Nobody says anything; the hook ends now.
+    // There is no prompt; the hook ends now.
     tokio::task::spawn_blocking(move || std::fs::write(gate, "go on")).await.unwrap().unwrap();
     assert_eq!(host.result().await.result.as_deref(), Some("Mended."));
     let last: Value = host.api.requests().last().unwrap().messages().last().unwrap().clone();
@@ -157,7 +157,7 @@ async fn a_hook_in_the_background_that_does_not_object_starts_no_turn() {
 }
 
 #[tokio::test]
-async fn a_stop_hook_that_is_never_content_does_not_keep_a_turn_for_ever() {
+async fn a_stop_hook_that_always_objects_does_not_continue_a_turn_for_ever() {
     let mut host = command(done(), "Stop", "echo more >&2; exit 2").await;
     assert_eq!(result(&mut host, "go").await, "Done.");
     assert_eq!(host.api.requests().len(), 9, "the first answer, and eight more");

@@ -1,4 +1,4 @@
-//! Where a session works: the directory of its shell, directories that are added, files that change.
+//! Hooks for the directory of the shell, added directories and changed files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{HookLog, callback, calls, matcher, next_callback, register, says, specific};
 use crate::host::TestHost;
 
-/// A tool that goes somewhere, as a shell does.
+/// A tool that changes the directory, as a shell does.
 struct Go;
 
 #[derive(Deserialize, JsonSchema)]
@@ -112,7 +112,7 @@ async fn a_file_that_a_matcher_names_is_watched_while_the_session_is_idle() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(".env");
     let mut host = watching(folder.path(), json!({"matcher": ".envrc|.env"}), Vec::new()).await;
-    fs::write(folder.path().join("other"), "nobody wants to know").unwrap();
+    fs::write(folder.path().join("other"), "not watched").unwrap();
     fs::write(&file, "A=1").unwrap();
     assert_eq!(next_change(&mut host, json!({})).await, change(".env", "add"));
     fs::write(&file, "A=1, B=2").unwrap();
@@ -122,7 +122,7 @@ async fn a_file_that_a_matcher_names_is_watched_while_the_session_is_idle() {
 }
 
 #[tokio::test]
-async fn hooks_say_what_to_watch_next() {
+async fn hooks_can_replace_the_list_of_watched_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("one"), "1").unwrap();
@@ -135,7 +135,7 @@ async fn hooks_say_what_to_watch_next() {
     fs::write(path("one"), "1, changed").unwrap();
     let next = specific("FileChanged", json!({"watchPaths": [path("two")]}));
     assert_eq!(next_change(&mut host, next).await, change("one", "change"));
-    // The prompt waits for whoever looks, so from here on the new list holds.
+    // The prompt waits for the watcher, so from here on the new list holds.
     host.prompt("again").await;
     host.result().await;
     fs::write(path("one"), "1, changed again").unwrap();
@@ -194,7 +194,7 @@ async fn a_directory_that_the_host_adds_is_reported_unless_it_was_accessible() {
 }
 
 #[tokio::test]
-async fn hooks_about_an_added_directory_are_not_waited_for() {
+async fn a_turn_does_not_wait_for_hooks_about_an_added_directory() {
     let other = tempfile::tempdir().unwrap();
     let mut host =
         callback(calls("Change"), "DirectoryAdded", matcher(json!({})), Ok(json!({}))).await;

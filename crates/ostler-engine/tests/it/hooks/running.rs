@@ -1,4 +1,4 @@
-//! How hooks of settings files are run: where, with what, for how long, beside whom, and what the host sees of it.
+//! How hooks of settings files run: directory, input, timeout, parallel runs, and the frames for the host.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -53,11 +53,11 @@ fn all_shown(host: &TestHost) -> Vec<String> {
     lines.collect()
 }
 
-/// Everything that a hook started, seen through a pipe that all of it holds open.
+/// Observes all processes that a hook started, through a pipe that they hold open.
 struct Tether(BufReader<File>);
 
 impl Tether {
-    /// A command that has a child, and waits for it for ever.
+    /// A command that starts a child and waits for it for ever.
     fn command(pipe: &Path) -> String {
         format!("exec 9> {}; sleep 1000 & echo begun >&9; wait", pipe.display())
     }
@@ -74,14 +74,14 @@ impl Tether {
         tokio::task::spawn_blocking(open).await.unwrap()
     }
 
-    /// Waits until the last of it is gone.
+    /// Waits until the last process is gone.
     async fn gone(mut self) {
         let read = move || self.0.read_to_end(&mut Vec::new()).unwrap();
         tokio::task::spawn_blocking(read).await.unwrap();
     }
 }
 
-/// Lets a hook go on that reads from a pipe.
+/// Lets a hook continue that reads from a pipe.
 async fn release(pipe: PathBuf) {
     tokio::task::spawn_blocking(move || std::fs::write(pipe, "go\n")).await.unwrap().unwrap();
 }
@@ -120,7 +120,7 @@ async fn a_command_that_cannot_be_started_denies() {
 }
 
 #[tokio::test]
-async fn an_answer_longer_than_is_read_denies() {
+async fn an_answer_that_is_too_long_denies() {
     let hook = json!({"type": "command",
         "command": "printf '{\"reason\":\"'; head -c 3000000 /dev/zero | tr '\\0' x; printf '\"}'"});
     let text = result(&mut session(calls("Look"), one("PreToolUse", hook)).await).await;
@@ -128,7 +128,7 @@ async fn an_answer_longer_than_is_read_denies() {
 }
 
 #[tokio::test]
-async fn on_failure_decides_what_an_odd_exit_code_means() {
+async fn on_failure_decides_what_an_unusual_exit_code_means() {
     for (on_failure, expected) in [
         (json!(null), "Done: saw it"),
         (json!("continue"), "Done: saw it"),
@@ -158,7 +158,7 @@ async fn exit_code_2_changes_nothing_for_events_without_objections() {
 }
 
 #[tokio::test]
-async fn hooks_of_one_event_run_side_by_side() {
+async fn hooks_of_one_event_run_in_parallel() {
     let ledger = HookLog::new();
     let pipe = ledger.pipe("pipe");
     // Each waits for the other: one after the other they would never end.
@@ -181,7 +181,7 @@ async fn the_same_command_runs_once_however_many_files_name_it() {
 }
 
 #[tokio::test]
-async fn once_means_once_in_a_session() {
+async fn a_hook_with_once_runs_once_in_a_session() {
     let ledger = HookLog::new();
     let hook = json!({"type": "command", "command": ledger.note("stop"), "once": true});
     let mut host = session(done(), one("Stop", hook)).await;
@@ -191,7 +191,7 @@ async fn once_means_once_in_a_session() {
 }
 
 #[tokio::test]
-async fn a_condition_keeps_a_hook_to_the_calls_it_names() {
+async fn a_hook_with_a_condition_runs_only_for_calls_that_fit_it() {
     for (rule, runs) in [("Look", true), ("Change", false)] {
         let ledger = HookLog::new();
         let hook = json!({"type": "command", "command": ledger.note("ran"), "if": rule});
@@ -212,7 +212,7 @@ async fn a_condition_looks_into_shell_commands() {
         ("git status", true),
         ("cd x && git push", true),
         ("ls", false),
-        // What cannot be read may be anything.
+        // A command that cannot be parsed may be anything.
         ("ls $(", true),
     ] {
         let ledger = HookLog::new();
@@ -244,7 +244,7 @@ async fn an_async_hook_is_not_waited_for_and_its_text_comes_with_the_next_prompt
     check_next_prompt(&mut host, "the tests fail").await;
 }
 
-/// Prompts until the model has read something that comes by itself.
+/// Sends prompts until the model has read a text that arrives in the background.
 async fn check_next_prompt(host: &mut TestHost, words: &str) {
     for _ in 0..1000 {
         host.prompt("again").await;
@@ -257,7 +257,7 @@ async fn check_next_prompt(host: &mut TestHost, words: &str) {
 }
 
 #[tokio::test]
-async fn a_command_that_says_async_works_on_by_itself() {
+async fn a_command_that_prints_async_continues_in_the_background() {
     let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let context = says(&specific("PreToolUse", json!({"additionalContext": "late news"})));
@@ -273,7 +273,7 @@ async fn a_command_that_says_async_works_on_by_itself() {
 }
 
 #[tokio::test]
-async fn a_hook_that_works_on_ends_with_the_session() {
+async fn a_hook_in_the_background_ends_with_the_session() {
     let ledger = HookLog::new();
     let pipe = ledger.pipe("child");
     let hook = json!({"type": "command", "command": Tether::command(&pipe), "async": true});
@@ -286,7 +286,7 @@ async fn a_hook_that_works_on_ends_with_the_session() {
 }
 
 #[tokio::test]
-async fn a_timeout_ends_the_command_with_all_it_started() {
+async fn a_timeout_ends_the_command_and_everything_it_started() {
     let ledger = HookLog::new();
     let pipe = ledger.pipe("child");
     let hook = json!({"type": "command", "command": Tether::command(&pipe), "timeout": 3});
@@ -298,7 +298,7 @@ async fn a_timeout_ends_the_command_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn an_interruption_ends_the_command_with_all_it_started() {
+async fn an_interruption_ends_the_command_and_everything_it_started() {
     for event in ["UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolBatch", "Stop"] {
         let ledger = HookLog::new();
         let pipe = ledger.pipe("child");
@@ -338,7 +338,7 @@ async fn watched(hooks: Value, script: Script) -> TestHost {
 }
 
 #[tokio::test]
-async fn hook_frames_tell_of_commands_when_the_host_asked_for_them() {
+async fn hook_frames_are_sent_for_commands_when_the_host_asked_for_them() {
     let command = |line: &str| json!([{"hooks": [{"type": "command", "command": line}]}]);
     let hooks = json!({
         "PreToolUse": command("true"),
@@ -360,7 +360,7 @@ async fn hook_frames_tell_of_commands_when_the_host_asked_for_them() {
     );
     let mut host = session(calls("Look"), hooks).await;
     result(&mut host).await;
-    assert_eq!(shown(&host), Vec::<String>::new(), "unasked they are not sent");
+    assert_eq!(shown(&host), Vec::<String>::new(), "without that they are not sent");
 }
 
 #[tokio::test]
@@ -379,7 +379,7 @@ async fn hook_frames_of_session_start_are_always_sent() {
 }
 
 #[tokio::test]
-async fn hook_progress_shows_what_is_printed_before_the_end() {
+async fn hook_progress_shows_output_before_the_end() {
     let ledger = HookLog::new();
     let gate = ledger.pipe("gate");
     let command = format!("echo half; read -r x < {0}; echo whole", gate.display());

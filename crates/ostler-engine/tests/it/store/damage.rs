@@ -1,4 +1,4 @@
-//! Whatever stands in a file: reading it never fails, and the conversation is one the API takes.
+//! Whatever a file contains: reading it never fails, and the API accepts the conversation.
 
 use std::sync::LazyLock;
 
@@ -34,7 +34,7 @@ fn a_file_cut_at_any_byte_is_read() {
 }
 
 #[test]
-fn after_a_crash_the_next_line_stands_on_its_own() {
+fn after_a_crash_the_next_line_is_still_readable() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "hi");
@@ -108,10 +108,10 @@ fn block() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Stands for the uuid of the line before.
+/// A placeholder for the uuid of the line before.
 const BEFORE: &str = "before";
 
-/// Lets most lines follow one another, so that there are conversations and not only pieces of them.
+/// Makes most lines follow one another, so that there are whole conversations and not only fragments.
 fn chained(lines: &[String]) -> String {
     let mut before = "none".to_owned();
     let mut text = String::new();
@@ -193,7 +193,7 @@ proptest! {
         assert_valid(&read(&bytes).conversation());
     }
 
-    /// Lines of a real session, shuffled, lost and doubled.
+    /// Lines of a real session, shuffled, lost and duplicated.
     #[test]
     fn a_shuffled_session_is_a_valid_conversation(order in prop::collection::vec(0..12_usize, 0..30)) {
         let lines: Vec<_> = SESSION.lines().collect();
@@ -204,7 +204,7 @@ proptest! {
 
 // Mutant: session files are opened with `File::open`, which waits for a writer.
 #[test]
-fn a_pipe_in_place_of_a_session_is_left_out_at_once() {
+fn a_pipe_in_place_of_a_session_is_skipped_at_once() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "hi");

@@ -1,4 +1,4 @@
-//! Resuming, continuing, forking, finding; and what is done to sessions from outside.
+//! Resuming, continuing, forking and finding sessions, and changing them from outside.
 
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +50,7 @@ fn the_newest_session_is_continued() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_so_in_the_words_hosts_know() {
+fn errors_about_sessions_that_cannot_be_opened_are_those_that_hosts_know() {
     let disk = Disk::new();
     assert_eq!(
         disk.error(resume(MISSING)),
@@ -95,7 +95,7 @@ fn a_session_is_found_by_id_prefix_or_title() {
 }
 
 #[test]
-fn resuming_at_a_message_forgets_what_came_after() {
+fn resuming_at_a_message_drops_the_messages_after_it() {
     let disk = Disk::new();
     let id = two_turns(&disk).session_id().to_string();
     let mut opened = disk.open(at(&id, "b1", None));
@@ -106,14 +106,14 @@ fn resuming_at_a_message_forgets_what_came_after() {
     opened.writer.asks("p3", "other");
     let conversation = disk.resume(&id).conversation;
     assert_eq!(story(&conversation)[4..], ["user: other"]);
-    // A response is kept whole: its calls need their results.
+    // A response is never split: its calls need their results.
     assert_eq!(story(&disk.open(at(&id, "a1", None)).conversation)[2..], ["user: t=seen"]);
     let error = disk.error(at(&id, "nowhere", None));
     assert_eq!(error, format!("No message nowhere found in session {id}"));
 }
 
 #[test]
-fn the_drop_guard_lets_only_the_named_turn_go() {
+fn the_drop_guard_allows_only_the_named_turn_to_be_dropped() {
     let disk = Disk::new();
     let mut writer = two_turns(&disk);
     let id = writer.session_id().to_string();
@@ -123,7 +123,7 @@ fn the_drop_guard_lets_only_the_named_turn_go() {
         let error = disk.error(at(&id, kept, Some(dropped)));
         assert!(error.starts_with("Resume rejected by --resume-drops-turn: "), "{error}");
     }
-    // Something the caller has not seen came into the turn.
+    // The turn has a message that the caller has not seen.
     writer.asks("late", "a queued prompt");
     let error = disk.error(at(&id, "b1", Some("p2")));
     assert!(error.contains("a later message (late)"), "{error}");
@@ -131,7 +131,7 @@ fn the_drop_guard_lets_only_the_named_turn_go() {
 }
 
 #[test]
-fn the_guard_overlooks_markers_between_the_turns() {
+fn the_drop_guard_ignores_markers_between_the_turns() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p1", "first");
@@ -144,7 +144,7 @@ fn the_guard_overlooks_markers_between_the_turns() {
     assert_eq!(disk.open(at(&id, "a1", Some("p2"))).conversation.len(), 2);
 }
 
-/// A host that mirrors a fork has none of its lines. Mutant: `mirror` starts with nothing.
+/// A host that mirrors a fork does not have its lines yet. Mutant: `mirror` starts with nothing.
 #[test]
 fn the_lines_of_a_fork_are_mirrored_in_frames_that_every_host_can_read() {
     let disk = Disk::new();
@@ -228,7 +228,7 @@ fn new_lines_are_later_than_old_ones_whatever_the_clock_says() {
 }
 
 #[test]
-fn a_fork_keeps_calls_that_ran_side_by_side() {
+fn a_fork_keeps_calls_that_ran_in_parallel() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "go");
@@ -245,7 +245,7 @@ fn a_fork_keeps_calls_that_ran_side_by_side() {
 }
 
 #[test]
-fn titles_and_tags_are_lines_and_deleting_takes_everything() {
+fn titles_and_tags_are_lines_and_deleting_removes_everything() {
     let disk = Disk::new();
     let mut writer = two_turns(&disk);
     let id = writer.session_id().clone();
@@ -280,7 +280,7 @@ fn a_listing_reads_only_both_ends() {
     }
     writer.title("").unwrap_err();
     let info = disk.projects.latest(&disk.cwd()).unwrap();
-    assert_eq!(info.title.as_deref(), Some("buried"), "the head counts when the tail has none");
+    assert_eq!(info.title.as_deref(), Some("buried"), "the head counts when the tail has no title");
     let first = info.first_prompt.unwrap();
     assert_eq!((first.chars().count(), first.ends_with('…')), (201, true));
 }
@@ -310,5 +310,5 @@ fn a_session_that_is_open_elsewhere_is_reported() {
     assert!(!resumed.is_in_use);
     assert!(disk.resume(&id).is_in_use, "the resumed one has it before it has written");
     let fork = SessionStart { fork: true, ..resume(&id) };
-    assert!(!disk.open(fork).is_in_use, "a copy is nobody else's");
+    assert!(!disk.open(fork).is_in_use, "no other program has the copy open");
 }

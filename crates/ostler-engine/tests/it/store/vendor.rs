@@ -1,4 +1,4 @@
-//! Files the vendor's CLI wrote, at both levels, and the least a file may have.
+//! Files that the vendor's CLI wrote, at both levels, and the smallest valid file.
 
 use ostler_engine::store::Transcript;
 
@@ -114,9 +114,9 @@ fn our_lines_come_after_the_vendors() {
     }
 }
 
-/// The vendor lets every result hang under its own call.
+/// The vendor makes each result a child of its own call.
 #[test]
-fn calls_side_by_side_are_all_read() {
+fn parallel_calls_are_all_read() {
     let disk = Disk::new();
     let line = |kind: &str, uuid: &str, parent: &str, message: Value| {
         let line = json!({"type": kind, "uuid": uuid, "parentUuid": parent, "message": message,
@@ -160,7 +160,7 @@ fn calls_side_by_side_are_all_read() {
 }
 
 #[test]
-fn two_lines_with_the_least_fields_are_a_session() {
+fn two_lines_with_only_the_required_fields_are_a_session() {
     let disk = Disk::new();
     let line = |kind: &str, uuid: &str, parent: Value, message: Value| {
         json!({"type": kind, "uuid": uuid, "parentUuid": parent, "sessionId": ID,

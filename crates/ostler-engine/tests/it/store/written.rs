@@ -1,4 +1,4 @@
-//! What the writer leaves on disk.
+//! What the writer writes to disk.
 
 use ostler_engine::store::{AgentMeta, StoreError, Transcript, TranscriptWriter};
 use ostler_proto::frame::ToHost;
@@ -14,7 +14,7 @@ fn lines_have_the_vendors_fields() {
     std::fs::create_dir(disk.cwd().join(".git")).unwrap();
     std::fs::write(disk.cwd().join(".git/HEAD"), "ref: refs/heads/feature/x\n").unwrap();
     let mut writer = disk.begin();
-    assert!(!writer.path().exists(), "nothing was said yet");
+    assert!(!writer.path().exists(), "there is no message yet");
     writer.queue("enqueue", Some("hi")).unwrap();
     writer.queue("dequeue", None).unwrap();
     writer.asks("p", "hi");
@@ -51,7 +51,7 @@ fn lines_have_the_vendors_fields() {
 }
 
 #[test]
-fn a_session_reads_back_as_it_was_said() {
+fn a_session_reads_back_as_it_was_written() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "look twice");
@@ -128,7 +128,7 @@ fn compaction_begins_a_new_conversation_in_the_same_file() {
 }
 
 #[test]
-fn a_subagent_has_a_file_of_its_own() {
+fn a_subagent_has_its_own_file() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "delegate");
@@ -159,13 +159,13 @@ fn a_subagent_has_a_file_of_its_own() {
     }
     let read = Transcript::read_subagent(agent.path()).unwrap();
     assert_eq!(story(&read.conversation()), ["user: do it", "assistant: Did it."]);
-    assert_eq!(disk.projects.all_sessions().len(), 1, "a subagent is no session");
+    assert_eq!(disk.projects.all_sessions().len(), 1, "a subagent is not a session");
     assert!(writer.subagent("../x".into(), &AgentMeta::default()).is_err());
 }
 
-/// Resuming from the mirrored lines needs `meta.json`, too.
+/// Resuming from the mirrored lines also needs `meta.json`.
 #[test]
-fn what_is_mirrored_of_a_subagent_begins_with_its_metadata() {
+fn the_mirrored_lines_of_a_subagent_begin_with_its_metadata() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.mirror();
@@ -196,10 +196,10 @@ fn files_and_folders_are_private() {
 }
 
 #[test]
-fn a_disk_that_says_no_loses_lines_and_nothing_else() {
+fn a_failed_write_loses_only_its_lines() {
     let disk = Disk::new();
     let mut writer = disk.begin();
-    // Where the folder should be, there is a file.
+    // There is a file in place of the folder.
     let folder = writer.path().parent().unwrap().to_owned();
     std::fs::create_dir_all(folder.parent().unwrap()).unwrap();
     std::fs::write(&folder, "").unwrap();
@@ -212,7 +212,7 @@ fn a_disk_that_says_no_loses_lines_and_nothing_else() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_has_a_name() {
+fn a_full_disk_is_reported_as_such() {
     let disk = Disk::new();
     let mut writer = disk.begin();
     writer.asks("p", "hi");
@@ -224,7 +224,7 @@ fn a_full_disk_has_a_name() {
 }
 
 #[test]
-fn many_sessions_write_side_by_side() {
+fn many_sessions_write_in_parallel() {
     let disk = Disk::new();
     let writers: Vec<_> = (0..8).map(|_| disk.begin()).collect();
     let speak = |mut writer: TranscriptWriter| {

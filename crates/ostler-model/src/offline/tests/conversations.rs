@@ -39,7 +39,7 @@ fn files_are_counted_by_their_names() {
 }
 
 #[test]
-fn two_files_are_read_side_by_side() {
+fn two_files_are_read_in_parallel() {
     let mut talk = Conversation::new();
     let first = talk.say("read a.txt and b.txt");
     first.calls_exactly(&[
@@ -47,7 +47,7 @@ fn two_files_are_read_side_by_side() {
         ("Read", json!({"file_path": "b.txt"})),
     ]);
     let calls: Vec<_> = first.calls().into_iter().cloned().collect();
-    // Results may come in another order, and in messages of their own.
+    // Results may come in another order, and in separate messages.
     talk.push(Role::User, vec![result(&calls[1], "bbb", None)]);
     talk.push(Role::User, vec![result(&calls[0], "no such file", Some(true))]);
     let end = talk.answered();
@@ -123,7 +123,7 @@ fn steps_are_done_one_after_another_and_each_is_reported() {
 }
 
 #[test]
-fn a_refusal_stops_the_steps_behind_it() {
+fn a_refusal_stops_the_steps_after_it() {
     let mut talk = Conversation::new();
     talk.say("write x to a.txt, then read a.txt, then list the files");
     let end = talk.fails("Permission to use Write has been denied.");
@@ -157,7 +157,7 @@ fn a_question_is_asked_and_its_answer_repeated() {
 }
 
 #[test]
-fn work_is_given_to_a_subagent_whose_calls_have_ids_of_their_own() {
+fn work_is_given_to_a_subagent_whose_calls_have_other_ids() {
     let mut talk = Conversation::new();
     let call = talk.say("ask a subagent to read README.md");
     call.calls_exactly(&[(
@@ -172,13 +172,13 @@ fn work_is_given_to_a_subagent_whose_calls_have_ids_of_their_own() {
 }
 
 #[test]
-fn a_subagent_goes_by_its_old_name_where_only_that_is_offered() {
+fn the_subagent_tool_is_called_by_its_old_name_where_only_that_is_offered() {
     let mut talk = Conversation::with_tools(&["Task"]);
     assert_eq!(talk.say("delegate: list the files").calls()[0].name, "Task");
 }
 
 #[test]
-fn a_tool_of_a_server_is_called_by_its_own_name() {
+fn a_tool_of_a_server_is_called_by_its_name_without_the_prefix() {
     let mut talk = Conversation::with_tools(&["Bash", "mcp__calc__add"]);
     let call = talk.say("use the tool add with a=2 and b=3");
     call.calls_exactly(&[("mcp__calc__add", serde_json::json!({"a": 2, "b": 3}))]);
@@ -198,7 +198,7 @@ fn a_tool_that_is_not_offered_is_not_called() {
 }
 
 #[test]
-fn nothing_is_begun_unless_all_is_understood() {
+fn no_step_starts_unless_the_whole_text_is_understood() {
     let mut talk = Conversation::new();
     let end = talk.say("list the files, then dance");
     end.ends_with_words("I did not understand “dance”, so I did none of it.");
@@ -227,7 +227,7 @@ fn all_examples_in_the_help_are_understood() {
 }
 
 #[test]
-fn reminders_are_not_the_users_words() {
+fn reminders_are_not_part_of_the_users_prompt() {
     let mut talk = Conversation::new();
     talk.push(
         Role::User,
@@ -251,7 +251,7 @@ fn the_user_may_send_a_prompt_with_the_results() {
     talk.push(Role::User, results(&call));
     let read = talk.answered();
     read.calls_exactly(&[("Read", json!({"file_path": "a.txt"}))]);
-    // The same words once more do not start it again.
+    // The same text once more does not start it again.
     let call = read.calls()[0].clone();
     talk.push(Role::User, results(&call));
     talk.answered().ends_with_words("Here is a.txt");
@@ -274,7 +274,7 @@ fn ids_are_unique_within_a_conversation() {
 }
 
 #[test]
-fn two_agents_with_the_same_prompt_have_ids_of_their_own() {
+fn two_agents_with_the_same_prompt_have_different_ids() {
     let id_of = |system: &str| {
         let mut talk = Conversation::new();
         talk.request.system = system.into();

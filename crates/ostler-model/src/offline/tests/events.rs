@@ -1,4 +1,4 @@
-//! The stream a host sees.
+//! The stream of events that a host sees.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::super::OfflineModel;
 use super::{Conversation, TestReply};
 use crate::{Model, Request};
 
-/// Puts an answer together from its events, insisting on their order.
+/// Assembles an answer from its events and checks their order.
 pub(super) fn assembled(events: &[StreamEvent]) -> (Vec<ContentBlock>, StopReason) {
     let [
         StreamEvent::MessageStart(start),
@@ -73,7 +73,7 @@ pub(super) fn stream(request: Request) -> Vec<StreamEvent> {
 }
 
 #[test]
-fn the_stream_puts_together_what_was_answered() {
+fn the_events_of_the_stream_assemble_to_the_answer() {
     let mut talk = Conversation::new();
     let TestReply(answer) =
         talk.say("write 'ein \"großes\" Stück Text 🦀, lang genug' to \"my notes.txt\"");
@@ -83,7 +83,7 @@ fn the_stream_puts_together_what_was_answered() {
 }
 
 #[test]
-fn text_and_arguments_come_in_pieces() {
+fn text_and_arguments_come_in_several_deltas() {
     let mut talk = Conversation::new();
     talk.say("replace foo with bar in a/rather/long/path/to/notes.txt");
     talk.returns("foo");
@@ -102,6 +102,6 @@ fn text_and_arguments_come_in_pieces() {
 }
 
 #[test]
-fn the_model_has_a_name_of_its_own() {
+fn the_model_has_its_own_name() {
     assert_eq!(OfflineModel::new().name(), "offline-demo");
 }

@@ -18,7 +18,7 @@ use crate::{ChatMessage, Request, Sampling, ToolSpec};
 const TOOLS: [&str; 8] =
     ["Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 
-/// A conversation with the model, held by a host that makes up the results.
+/// A conversation with the model, with invented results.
 struct Conversation {
     request: Request,
 }
@@ -48,7 +48,7 @@ impl Conversation {
         }
     }
 
-    /// The user says something, and the model answers.
+    /// The user sends a prompt, and the model answers.
     fn say(&mut self, text: &str) -> TestReply {
         self.push(Role::User, vec![ContentBlock::text(text)]);
         self.answered()
@@ -117,7 +117,7 @@ impl TestReply {
         assert_eq!(self.0.stop_reason, StopReason::ToolUse);
     }
 
-    /// Fails unless the answer ends the turn, with these words in it.
+    /// Fails unless the answer ends the turn and contains this text.
     #[track_caller]
     fn ends_with_words(&self, words: &str) {
         assert!(self.calls().is_empty(), "{:?}", self.calls());

@@ -1,4 +1,4 @@
-//! What must hold whatever is said and whatever comes back.
+//! Properties that hold for any prompt and any results.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::events::{assembled, stream};
 use super::{Conversation, result};
 use crate::ChatMessage;
 
-/// Sentences near to those the rules know.
+/// Sentences similar to those that the rules know.
 fn sentence() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => prop::sample::select(vec![
@@ -91,13 +91,13 @@ proptest! {
     }
 
     #[test]
-    fn words_stand_where_they_say(text in prop_oneof![any::<String>(), sentence()]) {
+    fn words_are_at_the_positions_they_report(text in prop_oneof![any::<String>(), sentence()]) {
         let words = words(&text);
         prop_assert_eq!(typed(&text, &words), text.trim());
     }
 
     #[test]
-    fn every_conversation_comes_to_an_end(
+    fn every_conversation_ends(
         text in prop_oneof![sentence(), known()],
         before in vec(said(), 0..4),
         outcomes in vec(outcome(), 1..40),
@@ -120,7 +120,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_answered_and_comes_to_an_end(messages in vec(said(), 0..8)) {
+    fn any_messages_are_answered_and_the_conversation_ends(messages in vec(said(), 0..8)) {
         let mut talk = Conversation::new();
         talk.request.messages = messages.into();
         let mut n_rounds = 0;

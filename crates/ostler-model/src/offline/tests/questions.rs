@@ -1,4 +1,4 @@
-//! Questions made from plain words.
+//! Questions made from sentences.
 
 use super::super::question::Question;
 
@@ -10,7 +10,7 @@ fn check(about: &str, text: &str, header: &str, options: &[&str]) {
 }
 
 #[test]
-fn a_question_is_turned_round() {
+fn a_described_question_becomes_a_direct_question() {
     check(
         "which colour I like: red, green or blue",
         "Which colour do you like?",

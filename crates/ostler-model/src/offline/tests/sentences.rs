@@ -320,7 +320,7 @@ fn steps_follow_one_another() {
 }
 
 #[test]
-fn a_text_too_long_to_try_is_unknown() {
+fn a_text_that_is_too_long_is_unknown() {
     let text = format!("write {} to a.txt", "word ".repeat(1000));
     assert_eq!(steps(&text), [unknown(&text)]);
     let quoted = "word ".repeat(1000);
@@ -328,8 +328,8 @@ fn a_text_too_long_to_try_is_unknown() {
 }
 
 #[test]
-fn a_sentence_made_to_be_slow_is_not() {
-    // As many ways to cut it as the length allows; exponential or cubic matching would hang here.
+fn hostile_sentences_are_matched_in_reasonable_time() {
+    // As many ways to split it as the length allows; exponential or cubic matching would hang here.
     for piece in
         ["with in ", "with in; ", "replace with in and ", "to a.txt then ", "search for in, "]
     {

@@ -1,4 +1,4 @@
-//! Answers in the shape a host asks for.
+//! Structured answers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Conversation;
 use crate::ToolSpec;
 
-/// What is answered to "list the files" when there are these.
+/// The answer to "list the files" for these files.
 fn answer(schema: &Value, files: &str) -> Value {
     let mut talk = Conversation::new();
     Arc::make_mut(&mut talk.request.tools).push(ToolSpec {
@@ -37,7 +37,7 @@ fn lists_get_the_lines_and_numbers_their_count() {
 }
 
 #[test]
-fn what_the_schema_allows_is_kept_to() {
+fn the_answer_respects_the_limits_of_the_schema() {
     let schema = json!({
         "type": "object",
         "required": ["kind", "score", "items", "note"],
@@ -64,7 +64,7 @@ fn an_answer_that_did_not_fit_is_not_given_again() {
 }
 
 #[test]
-fn a_schema_that_refers_to_itself_has_an_end() {
+fn a_schema_that_refers_to_itself_is_followed_to_a_limit() {
     let schema = json!({"type": "object", "properties": {"next": {"$ref": "#"}}});
     let mut talk = Conversation::new();
     Arc::make_mut(&mut talk.request.tools).push(ToolSpec {

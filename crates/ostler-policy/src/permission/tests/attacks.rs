@@ -1,4 +1,4 @@
-//! Commands that once ran without a question, or got around a rule: each must be asked about, in every mode.
+//! Commands that once ran without approval, or got around a rule: each must require approval in every mode.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -37,7 +37,7 @@ fn project() -> TempDir {
     folder
 }
 
-/// Checks that no mode runs any of the commands without a question.
+/// Checks that no mode runs any of the commands without approval.
 fn never_free(cwd: &Path, rules: &[&str], commands: &[&str]) {
     let mut free = Vec::new();
     for mode in MODES {
@@ -45,12 +45,12 @@ fn never_free(cwd: &Path, rules: &[&str], commands: &[&str]) {
         let is_free = |command: &&&str| outcome(&policy, "Bash", command) == "allow";
         free.extend(commands.iter().filter(is_free).map(|command| format!("{mode}: {command}")));
     }
-    assert!(free.is_empty(), "these run without a question:\n{}", free.join("\n"));
+    assert!(free.is_empty(), "these run without approval:\n{}", free.join("\n"));
 }
 
 // Mutant: the judge of commit 345b17e, which allowed 24 of these.
 #[test]
-fn commands_in_which_the_shell_computes_are_asked_about() {
+fn commands_in_which_the_shell_evaluates_expressions_require_approval() {
     let project = project();
     never_free(
         project.path(),
@@ -108,7 +108,7 @@ fn commands_in_which_the_shell_computes_are_asked_about() {
 
 // Mutant: `git::config` accepts `--get` anywhere.
 #[test]
-fn git_commands_that_write_while_they_seem_to_read_are_asked_about() {
+fn git_commands_that_look_read_only_but_write_require_approval() {
     let project = project();
     git(project.path(), &["branch", "victim"]);
     never_free(
@@ -143,7 +143,7 @@ fn git_commands_that_write_while_they_seem_to_read_are_asked_about() {
 
 // Mutant: `forbidden_key` returns `None`.
 #[test]
-fn git_is_free_only_where_no_configuration_can_start_a_program() {
+fn git_runs_without_approval_only_where_no_configuration_can_start_a_program() {
     let make = |change: &dyn Fn(&Path)| {
         let project = project();
         change(project.path());
@@ -206,11 +206,15 @@ fn git_is_free_only_where_no_configuration_can_start_a_program() {
     assert_eq!(outcome(&policy, "Bash", "git status"), "allow");
     policy.trusts_project = false;
     assert_eq!(outcome(&policy, "Bash", "git status"), "ask", "the folder is not trusted");
-    assert_eq!(outcome(&policy, "Bash", "ls"), "allow", "other programs start nothing of it");
+    assert_eq!(
+        outcome(&policy, "Bash", "ls"),
+        "allow",
+        "other programs do not use the repository's configuration"
+    );
 }
 
 #[test]
-fn files_of_git_that_have_no_end_are_not_read() {
+fn endless_files_of_git_are_not_read() {
     let forms: [&dyn Fn(&Path); 3] = [
         &|path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
         &|path| symlink("/dev/zero", path).unwrap(),
@@ -299,7 +303,7 @@ fn files_outside_are_not_read_through_links_lists_and_patterns() {
 
 // Mutant: `TouchedPaths::read_by` ignores `searches`.
 #[test]
-fn no_program_shows_a_file_that_a_rule_keeps_from_being_read() {
+fn no_program_shows_a_file_that_a_rule_forbids_to_read() {
     let project = project();
     let commands = [
         "git diff",
@@ -351,7 +355,7 @@ fn no_program_shows_a_file_that_a_rule_keeps_from_being_read() {
 
 // Mutant: `may_cover_below` returns true.
 #[test]
-fn a_rule_about_another_place_asks_nothing_about_commands_that_do_not_name_it() {
+fn a_rule_about_another_folder_does_not_affect_commands_that_do_not_name_it() {
     let (project, elsewhere) = (project(), tempfile::tempdir().unwrap());
     let rule = format!("deny Read(/{}/**)", elsewhere.path().display());
     let named = format!("cat {}/token", elsewhere.path().display());
@@ -369,7 +373,7 @@ fn a_rule_about_another_place_asks_nothing_about_commands_that_do_not_name_it() 
 
 // Mutant: `touches` does not look into folders that are moved.
 #[test]
-fn a_folder_with_a_protected_file_is_not_moved_or_removed_without_a_question() {
+fn a_folder_with_a_protected_file_is_not_moved_or_removed_without_approval() {
     let project = project();
     for rule in ["deny Read(conf/.env)", "deny Edit(conf/.env)", "ask Read(conf/.env)"] {
         for mode in [PermissionMode::AcceptEdits, PermissionMode::BypassPermissions] {
@@ -486,7 +490,7 @@ fn a_denied_command_is_found_on_every_reading() {
 
 // Mutant: `covers_part` does not ask `starts_others`.
 #[test]
-fn an_allow_rule_covers_only_what_certainly_runs_its_prefix() {
+fn an_allow_rule_covers_only_commands_that_certainly_run_its_prefix() {
     let project = project();
     for (rule, command, expected) in [
         ("Bash(git:*)", "git push", "allow"),
@@ -550,7 +554,7 @@ fn an_allow_rule_covers_only_what_certainly_runs_its_prefix() {
 }
 
 #[test]
-fn everyday_commands_that_read_need_no_question() {
+fn everyday_commands_that_only_read_need_no_approval() {
     let project = project();
     for mode in MODES {
         let policy = policy(project.path(), mode.clone(), &[]);
@@ -599,7 +603,7 @@ fn everyday_commands_that_read_need_no_question() {
 
 // Mutant: `is_exact` takes `make *` for an exact command.
 #[test]
-fn every_rule_that_is_suggested_is_honoured() {
+fn every_suggested_rule_allows_its_command() {
     let project = project();
     for command in [
         "make test && cargo build",

@@ -1,4 +1,4 @@
-//! Commands: allowed only when all that they do is.
+//! Commands are allowed only when all their parts are.
 
 use proptest::prelude::*;
 
@@ -56,8 +56,8 @@ fn accept_edits_covers_simple_changes_inside_only() {
     }
 }
 
-// The grammar has redirections to `/dev/null` and between descriptors only. Seen to fail: before, acceptEdits
-// allowed `echo hi > a`.
+// The literal grammar has redirections to `/dev/null` and between descriptors only. Seen to fail if acceptEdits allows
+// `echo hi > a`.
 #[test]
 fn only_a_rule_lets_the_shell_open_a_file() {
     let cwd = tempfile::tempdir().unwrap();
@@ -87,7 +87,7 @@ fn only_a_rule_lets_the_shell_open_a_file() {
 }
 
 #[test]
-fn looking_is_free_inside_the_working_directories() {
+fn reading_inside_the_working_directories_needs_no_approval() {
     let cwd = tempfile::tempdir().unwrap();
     let policy = policy(cwd.path(), PermissionMode::Default, &[]);
     for (command, expected) in [
@@ -118,16 +118,16 @@ fn looking_is_free_inside_the_working_directories() {
     }
 }
 
-/// What is decided on a command in a folder to which an earlier one has led.
+/// The decision on a command in a folder to which an earlier command changed.
 fn decide_in(policy: &Policy, folder: &Path, command: &str) -> Decision {
     let input = input_of("Bash", command);
     let effect = Effect::ExecuteIn { folder: folder.to_owned(), command: command.to_owned() };
     policy.decide(&CallFacts { tool: "Bash", input: &input, effect: &effect })
 }
 
-// Seen to fail when paths are taken from the session's folder.
+// Seen to fail when paths are resolved from the session's folder.
 #[test]
-fn relative_paths_are_judged_from_where_the_shell_stands() {
+fn relative_paths_are_resolved_from_the_shells_folder() {
     let cwd = tempfile::tempdir().unwrap();
     let sub = cwd.path().join("sub");
     std::fs::create_dir_all(sub.join(".git")).unwrap();
@@ -158,7 +158,7 @@ fn relative_paths_are_judged_from_where_the_shell_stands() {
         (&sub, "rm -rf ..", "ask"),
         (&sub, "cat secret", "deny"),
         (&sub, "touch kept", "deny"),
-        // Relative paths are judged from every folder that the shell can be in.
+        // Relative paths are resolved from every folder that the shell can be in.
         (&sub, "cd .. && cat a", "allow"),
         (&sub, "cd .. && cat ../a", "ask"),
         (&sub, "cd ../.. && ls", "ask"),
@@ -178,7 +178,7 @@ fn relative_paths_are_judged_from_where_the_shell_stands() {
 }
 
 #[test]
-fn no_rule_is_offered_that_would_open_a_protected_place() {
+fn no_rule_is_suggested_that_would_allow_changing_a_protected_path() {
     let cwd = tempfile::tempdir().unwrap();
     let policy = policy(cwd.path(), PermissionMode::Default, &[]);
     for command in [
@@ -201,7 +201,7 @@ fn no_rule_is_offered_that_would_open_a_protected_place() {
 
 // Seen to fail when no folder counts as a bare repository.
 #[test]
-fn git_looks_around_freely_only_where_its_settings_are_protected() {
+fn git_reads_without_approval_only_where_its_settings_are_protected() {
     let cwd = tempfile::tempdir().unwrap();
     let policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
     for folder in ["bare/objects", "bare/refs"] {
@@ -223,12 +223,16 @@ fn git_looks_around_freely_only_where_its_settings_are_protected() {
         assert_eq!(outcome(&policy, "Bash", command), expected, "{command}");
     }
     let trusting = super::policy(cwd.path(), PermissionMode::AcceptEdits, &["allow Bash(git:*)"]);
-    assert_eq!(outcome(&trusting, "Bash", "touch a && git status"), "allow", "somebody said so");
+    assert_eq!(
+        outcome(&trusting, "Bash", "touch a && git status"),
+        "allow",
+        "the user trusts the project"
+    );
     let bare = cwd.path().join("bare");
     assert_eq!(decide_in(&policy, &bare, "/usr/bin/git log").outcome, Outcome::Ask);
 }
 
-// Seen to fail when what could not be read is taken for what could.
+// Seen to fail when only the readable parts of a command count.
 #[test]
 fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
     let cwd = tempfile::tempdir().unwrap();
@@ -240,14 +244,14 @@ fn an_unclear_command_is_not_allowed_by_rules_for_its_parts() {
     for command in ["ls 'x", "eval \"$X\"", "bash -c \"$X\"", "$X ls", "ls )", "ls\u{a0}x"] {
         assert_eq!(outcome(&parts, "Bash", command), "ask", "{command}");
     }
-    // Nor does a mode that asks nothing allow it where a rule forbids something: it might be that.
+    // Nor does `bypassPermissions` allow it if there is a deny rule: the command might be what it forbids.
     let guarded = policy(cwd.path(), PermissionMode::BypassPermissions, &["deny Bash(rm:*)"]);
     assert_eq!(outcome(&guarded, "Bash", "eval \"$X\""), "ask");
     assert_eq!(outcome(&guarded, "Bash", "make"), "allow");
 }
 
 #[test]
-fn no_mode_removes_the_disk_or_the_home_directory_unasked() {
+fn no_mode_removes_the_disk_or_the_home_directory_without_approval() {
     let cwd = tempfile::tempdir().unwrap();
     let bypass = policy(cwd.path(), PermissionMode::BypassPermissions, &["allow Bash"]);
     for (command, expected) in [
@@ -269,7 +273,7 @@ fn no_mode_removes_the_disk_or_the_home_directory_unasked() {
     }
 }
 
-/// Words that are allowed by a rule, only look, or are neither.
+/// Commands that a rule allows or that only read, and commands that are neither.
 const ALLOWED: &[&str] = &["good one", "good 'two words'", "ls -la", "echo hi", "git status"];
 const OTHERS: &[&str] = &[
     "bad one",
@@ -282,7 +286,7 @@ const OTHERS: &[&str] = &[
     "git push",
 ];
 
-/// What mode acceptEdits adds, and what it does not.
+/// Commands that mode acceptEdits allows in addition, and commands that it does not.
 const EDITS: &[&str] = &["touch x", "mkdir -p a/b", "rm x", "cp x y", "mv x y"];
 const OTHER_EDITS: &[&str] = &[
     "echo hi > x",
@@ -295,7 +299,7 @@ const OTHER_EDITS: &[&str] = &[
     "make",
 ];
 
-/// What stays forbidden one folder further down: `.` and `..` are other places there.
+/// Commands that stay forbidden one folder further down, where `.` and `..` are other folders.
 const EDITS_ELSEWHERE: &[&str] = &[
     "touch /etc/x",
     "cp x .git/config",
@@ -374,7 +378,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shell_that_stands_elsewhere_is_allowed_no_other_part((command, is_allowed) in nested_of([ALLOWED, EDITS].concat(), [OTHERS, EDITS_ELSEWHERE].concat()), is_inside in any::<bool>()) {
+    fn a_shell_in_another_folder_is_allowed_no_further_part((command, is_allowed) in nested_of([ALLOWED, EDITS].concat(), [OTHERS, EDITS_ELSEWHERE].concat()), is_inside in any::<bool>()) {
         let policy = policy(Path::new("/tmp"), PermissionMode::AcceptEdits, &["allow Bash(good:*)"]);
         let folder = if is_inside { "/tmp/sub" } else { "/etc" };
         let decision = decide_in(&policy, Path::new(folder), &command);

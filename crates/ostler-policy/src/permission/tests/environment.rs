@@ -15,7 +15,7 @@ fn with(cwd: &Path, variables: &[(&str, &str)], rules: &[&str]) -> Policy {
 
 // Seen to fail when `set_environment` does nothing.
 #[test]
-fn commands_are_judged_by_the_environment_in_which_they_run() {
+fn decisions_on_commands_depend_on_their_environment() {
     let cwd = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(cwd.path().join("bin")).unwrap();
     std::fs::write(cwd.path().join("bin/ls"), "").unwrap();
@@ -27,7 +27,7 @@ fn commands_are_judged_by_the_environment_in_which_they_run() {
         (&[("PATH", "")], "ls", "ask"),
         (&[("CDPATH", "/")], "cd etc && ls", "ask"),
         (&[("CDPATH", "/")], "cd ./etc && ls", "allow"),
-        // Taken out before it runs.
+        // Removed before the command runs.
         (&[("BASH_ENV", "/x")], "ls", "allow"),
         (&[("BASH_FUNC_ls%%", "() { x; }")], "ls", "allow"),
     ] {
@@ -37,9 +37,9 @@ fn commands_are_judged_by_the_environment_in_which_they_run() {
     }
 }
 
-// Seen to fail when `parts` does not look at the environment.
+// Seen to fail when `parts` ignores the environment.
 #[test]
-fn with_a_part_that_a_rule_allows_the_whole_environment_must_be_harmless() {
+fn if_a_rule_allows_a_part_the_whole_environment_must_be_harmless() {
     let cwd = tempfile::tempdir().unwrap();
     let rules = ["allow Bash(npm test:*)"];
     for (variables, command, expected) in [
@@ -52,7 +52,7 @@ fn with_a_part_that_a_rule_allows_the_whole_environment_must_be_harmless() {
     ] {
         let decision = decide(&with(cwd.path(), variables, &rules), "Bash", command);
         assert_eq!(decision.outcome.to_string(), expected, "{variables:?} {command}");
-        assert!(!decision.is_harmless, "a rule answers for {command}");
+        assert!(!decision.is_harmless, "a rule allows {command}");
     }
     let everything = with(cwd.path(), &[], &["allow Bash"]);
     assert!(!decide(&everything, "Bash", "ls").is_harmless);

@@ -1,4 +1,4 @@
-//! What rules answer for, and what is suggested as a rule.
+//! What rules can allow, and which rules are suggested.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn bash(command: &str) -> String {
 
 // Mutant: allow rules before the checks that no rule answers; `protected` that looks at edits only.
 #[test]
-fn no_rule_answers_for_protected_paths_ask_rules_safety_checks_or_the_sandbox() {
+fn no_rule_overrides_protected_paths_ask_rules_safety_checks_or_the_sandbox() {
     let cwd = tempfile::tempdir().unwrap();
     let rules = [
         "allow Bash",
@@ -60,7 +60,7 @@ fn no_rule_answers_for_protected_paths_ask_rules_safety_checks_or_the_sandbox() 
 
 // Mutant: the checks for the sandbox stand behind bypassPermissions.
 #[test]
-fn leaving_the_sandbox_is_asked_about_also_when_nothing_else_is() {
+fn leaving_the_sandbox_requires_approval_even_in_bypass_mode() {
     let cwd = tempfile::tempdir().unwrap();
     let mut policy = policy(cwd.path(), PermissionMode::BypassPermissions, &["allow Bash"]);
     assert_eq!(outcome(&policy, "Bash", "make"), "allow");
@@ -72,9 +72,9 @@ fn leaving_the_sandbox_is_asked_about_also_when_nothing_else_is() {
     assert!(decision.reason.contains("allowUnsandboxedCommands"), "{}", decision.reason);
 }
 
-// What a rule names it answers for: the user wrote the protected name.
+// A rule that names a protected path allows changing it: the user wrote the name.
 #[test]
-fn a_rule_that_names_what_is_protected_answers_for_it() {
+fn a_rule_that_names_a_protected_path_allows_changing_it() {
     let cwd = tempfile::tempdir().unwrap();
     let rules = ["allow Edit(.git/info/**)", "allow Bash(touch .git/info/x)"];
     let policy = policy(cwd.path(), PermissionMode::Default, &rules);
@@ -95,7 +95,7 @@ fn suggested(policy: &Policy, tool: &str, words: &str) -> String {
 
 // Mutant: the whole tool is suggested where nothing narrower is known.
 #[test]
-fn edits_get_the_folder_and_never_the_whole_tool() {
+fn for_an_edit_the_folder_is_suggested_and_never_the_whole_tool() {
     let cwd = tempfile::tempdir().unwrap();
     let folder = cwd.path().canonicalize().unwrap();
     let policy = policy(&folder, PermissionMode::Default, &[]);

@@ -20,7 +20,7 @@ const CALLS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn each_mode_judges_each_call() {
+fn each_mode_decides_on_each_kind_of_call() {
     let cwd = tempfile::tempdir().unwrap();
     for (mode, expected) in [
         (PermissionMode::Default, "allow allow ask ask ask ask allow ask ask ask ask ask ask ask"),
@@ -57,7 +57,7 @@ fn each_mode_judges_each_call() {
 }
 
 #[test]
-fn a_bypass_that_is_not_available_is_the_default_mode() {
+fn bypass_permissions_that_is_not_available_means_the_default_mode() {
     let cwd = tempfile::tempdir().unwrap();
     let mut policy = policy(cwd.path(), PermissionMode::BypassPermissions, &[]);
     policy.bypass_available = false;
@@ -101,7 +101,7 @@ fn additional_directories_are_working_directories() {
 }
 
 #[test]
-fn what_the_session_put_aside_may_be_read_and_not_changed() {
+fn the_sessions_own_files_may_be_read_and_not_changed() {
     let (cwd, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let mut policy = policy(cwd.path(), PermissionMode::AcceptEdits, &[]);
     let path = scratch.path().join("x").display().to_string();
@@ -116,7 +116,7 @@ fn what_the_session_put_aside_may_be_read_and_not_changed() {
 }
 
 #[test]
-fn a_decision_tells_every_step_and_what_would_help() {
+fn a_decision_has_every_step_and_suggestions() {
     let cwd = tempfile::tempdir().unwrap();
     let policy =
         policy(cwd.path(), PermissionMode::Default, &["deny Bash(rm:*)", "allow Bash(git status)"]);
@@ -147,7 +147,7 @@ fn a_decision_tells_every_step_and_what_would_help() {
 }
 
 #[test]
-fn a_suggestion_that_is_taken_settles_the_question() {
+fn an_accepted_suggestion_makes_the_question_unnecessary() {
     let cwd = tempfile::tempdir().unwrap();
     for (tool, words) in [
         ("Bash", "make test"),
@@ -186,7 +186,7 @@ fn a_suggestion_that_is_taken_settles_the_question() {
 }
 
 #[test]
-fn a_long_list_of_rules_is_cut_in_the_chain_not_in_force() {
+fn a_long_list_of_rules_is_cut_in_the_chain_and_still_active() {
     let cwd = tempfile::tempdir().unwrap();
     let rules: Vec<_> = (0..500).map(|n| format!("deny Bash(c{n}:*)")).collect();
     let rules: Vec<_> = rules.iter().map(String::as_str).collect();
@@ -205,5 +205,5 @@ fn a_pinned_server_is_asked_about_in_every_mode() {
     assert_eq!(outcome(&policy, "mcp__calc__add", ""), "ask");
     assert_eq!(outcome(&policy, "mcp__other__add", ""), "allow");
     policy.mode = PermissionMode::DontAsk;
-    assert_eq!(outcome(&policy, "mcp__calc__add", ""), "deny", "it makes nothing wider");
+    assert_eq!(outcome(&policy, "mcp__calc__add", ""), "deny", "pinning allows nothing more");
 }

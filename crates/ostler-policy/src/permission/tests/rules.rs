@@ -1,4 +1,4 @@
-//! Which rules speak of which calls.
+//! Which rules match which calls.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use super::*;
 // Seen to fail when rules about files do not hold for commands.
 /// Each row: a rule, a tool, its argument, the outcome in mode `default`.
 #[test]
-fn rules_speak_of_what_they_name() {
+fn rules_match_the_calls_that_they_name() {
     let cwd = tempfile::tempdir().unwrap();
     fs::create_dir_all(cwd.path().join("src")).unwrap();
     fs::write(cwd.path().join(".env"), "x").unwrap();
@@ -97,7 +97,7 @@ fn rules_speak_of_what_they_name() {
     }
 }
 
-// Seen to fail when the name alone decides, not where it leads.
+// Seen to fail when only the name counts, and not the target of a link.
 #[test]
 fn a_link_neither_leads_out_nor_around_a_rule() {
     let (cwd, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -177,7 +177,7 @@ fn a_rule_about_files_holds_for_every_command_that_names_them() {
 }
 
 #[test]
-fn a_search_shows_neither_what_is_denied_nor_what_must_be_asked_about() {
+fn a_search_shows_no_files_with_deny_or_ask_rules() {
     let cwd = tempfile::tempdir().unwrap();
     symlink(cwd.path().join("secret/key"), cwd.path().join("innocent")).unwrap();
     let rules = ["deny Read(secret/**)", "ask Read(*.env)", "allow Read(free.env)", "deny Edit(x)"];
@@ -198,7 +198,7 @@ fn a_search_shows_neither_what_is_denied_nor_what_must_be_asked_about() {
 }
 
 #[test]
-fn only_a_rule_that_allows_the_very_host_names_it() {
+fn only_an_allow_rule_for_exactly_this_host_names_it() {
     let rules = [
         "allow WebFetch(domain:LocalHost)",
         "allow WebFetch(domain:127.0.0.1)",

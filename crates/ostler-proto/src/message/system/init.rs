@@ -217,7 +217,7 @@ pub struct PreservedMessages {
 pub struct SessionStateChanged {
     /// The state now.
     pub state: SessionState,
-    /// True when the SDK should keep the frame to itself.
+    /// True when the SDK should not pass the frame on.
     pub sdk_host_only: Option<bool>,
     /// The conversation.
     pub session_id: SessionId,
@@ -227,7 +227,7 @@ pub struct SessionStateChanged {
     pub extra: Extra,
 }
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[non_exhaustive]
 pub enum SessionState {
