@@ -1,23 +1,23 @@
-//! Running text broken between words, while it still comes in pieces.
+//! Wraps running text between words while it still arrives in pieces.
 //!
-//! Code is left as it is (between fences, or indented): a line that is copied should be the line that was written.
+//! Code is not wrapped (between fences, or indented), so that a copied line is the original line.
 
 use crate::text::width;
 
-/// Where in the text we are.
+/// The state between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Wrap {
     /// Columns used in this line.
     column: usize,
-    /// A word that may go on, with the space before it.
+    /// A word that may continue, with the space before it.
     word: String,
-    /// This line so far, to tell code from prose.
+    /// This line so far, to distinguish code from prose.
     line: String,
     in_fence: bool,
 }
 
 impl Wrap {
-    /// The next piece, as far as it can be shown already.
+    /// Adds a piece, and returns the text that can already be shown.
     pub(crate) fn push(&mut self, piece: &str, columns: usize) -> String {
         let mut shown = String::new();
         for letter in piece.chars() {
@@ -46,7 +46,7 @@ impl Wrap {
         shown
     }
 
-    /// The word that waited for its end.
+    /// Returns the word that may have continued.
     pub(crate) fn finish(&mut self, columns: usize) -> String {
         let word = std::mem::take(&mut self.word);
         let needed = width(&word);

@@ -79,7 +79,7 @@ fn one_prompt_on_the_command_line_is_answered_and_nobody_is_asked() {
     assert_eq!(ran.code, Some(0));
 
     let ostler = Ostler::new().args(&["write \"x\" to new.txt"]);
-    ostler.type_lines(&[]).shows(&["Nobody can be asked here", "--permission-mode"]);
+    ostler.type_lines(&[]).shows(&["No user can be asked here", "--permission-mode"]);
     assert!(!ostler.path("new.txt").exists());
 
     let ostler =

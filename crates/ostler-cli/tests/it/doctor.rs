@@ -10,12 +10,12 @@ use crate::run::Ostler;
 fn a_fresh_machine_is_well_and_told_about_the_demo() {
     let ran = Ostler::new().run(&["doctor"]);
     ran.shows(&[
-        "! key: none is set",
+        "! key: no key is set",
         "offline demo",
         "→ export ANTHROPIC_API_KEY=",
         "✓ settings: no files",
     ]);
-    ran.shows(&["✓ disk: conversations are kept in", "✓ shell: ", "All that is needed works."]);
+    ran.shows(&["✓ disk: sessions are saved in", "✓ shell: ", "Everything that is needed works."]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }
 
@@ -55,7 +55,7 @@ async fn a_model_that_does_not_answer_is_broken_and_the_way_out_is_told() {
             "✗ model: ",
             "→ ",
             fix,
-            "One thing is broken.",
+            "1 problem found.",
         ]);
         assert_eq!((ran.code, api.requests().len()), (Some(1), 1), "{}", ran.stdout);
     }
@@ -94,7 +94,7 @@ fn a_place_that_cannot_be_written_is_told() {
     let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
     let ran = ostler.run(&["doctor"]);
     ran.shows(&[
-        "✗ disk: conversations cannot be kept in /dev/null/nowhere",
+        "✗ disk: sessions cannot be saved in /dev/null/nowhere",
         "→ ",
         "CLAUDE_CONFIG_DIR",
     ]);

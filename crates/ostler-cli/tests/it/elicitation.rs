@@ -114,7 +114,7 @@ async fn an_address_is_shown_whole_and_every_answer_reaches_the_server() {
         let (api, _ostler, window) = asked("pay", &[]).await;
         window.shows("Please pay");
         window.shows("https://pay.example/bill?id=7&to=a%20shop");
-        window.shows("cancel: neither yes nor no");
+        window.shows("cancel: do not answer");
         window.press(key);
         window.shows("Heard: ");
         let told = heard(&api);
@@ -127,7 +127,7 @@ async fn an_address_is_shown_whole_and_every_answer_reaches_the_server() {
 async fn a_form_can_be_declined_left_or_filled_in_again() {
     for (key, action) in [("n", "decline"), ("Escape", "cancel")] {
         let (api, _ostler, window) = asked("order", &[]).await;
-        window.shows("cancel: neither yes nor no");
+        window.shows("cancel: do not answer");
         window.press(key);
         window.shows("Heard: ");
         let told = heard(&api);
@@ -150,7 +150,7 @@ async fn a_form_can_be_declined_left_or_filled_in_again() {
     // What cannot be filled in can be declined only.
     let (api, _ostler, window) = asked("odd", &[]).await;
     window.shows("cannot be filled in at a terminal: deep: it is of type object");
-    window.shows("cancel: neither yes nor no");
+    window.shows("cancel: do not answer");
     assert!(!window.text().contains("fill in the form"), "{}", window.text());
     // Pressed too early, it counts as pasted with the key before.
     window.press("y");

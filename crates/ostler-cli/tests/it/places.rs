@@ -77,7 +77,7 @@ fn a_folder_that_is_gone_at_the_start_is_told() {
     let ostler = Ostler::new();
     let ran = after(&ostler, "mkdir gone && cd gone && rmdir ../gone", &["-p", "hello"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
-    assert!(ran.stderr.contains("the current folder is gone"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the current folder does not exist any more"), "{}", ran.stderr);
     let ran = after(&ostler, ":", &["--cwd", "nowhere", "-p", "hello"]);
     assert!(ran.stderr.contains("cannot work in nowhere"), "{}", ran.stderr);
 }

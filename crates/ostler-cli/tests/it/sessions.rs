@@ -37,7 +37,7 @@ async fn a_conversation_goes_on_where_it_ended() {
 fn nothing_is_kept_when_that_is_asked_for() {
     let ostler = Ostler::new();
     ostler.run(&["--no-session-persistence", "list the files"]);
-    ostler.run(&["sessions"]).shows(&["no conversations yet"]);
+    ostler.run(&["sessions"]).shows(&["no sessions yet"]);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_conversation_that_is_not_there_is_an_error() {
 #[test]
 fn a_conversation_that_cannot_be_saved_says_so_and_goes_on() {
     let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
-    ostler.run(&["list the files"]).shows(&["this conversation is not being saved", "README.md"]);
+    ostler.run(&["list the files"]).shows(&["this session is not being saved", "README.md"]);
 }
 
 /// The lines of the one session file.

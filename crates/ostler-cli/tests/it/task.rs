@@ -159,7 +159,7 @@ fn questions_are_answered_by_number_or_in_words() {
     let refused = served.run(&["task", "approve", &id]);
     assert!(refused.stderr.contains("task answer"), "{}", refused.stderr);
     let refused = served.run(&["task", "answer", &id, "1", "2"]);
-    assert!(refused.stderr.contains("1 answers are wanted"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("1 answers are needed"), "{}", refused.stderr);
     let said = served.ok(&["task", "answer", &id, "2"]);
     assert!(said.contains("answered, by owner (cli)"), "{said}");
     let ran = Ran::of(follower);
@@ -172,14 +172,14 @@ fn at_a_terminal_it_is_asked_there() {
     let served = Served::start();
     let arguments = ["task", "run", "scribe", "write \"hello\" to notes.txt", "--follow"];
     let window = Window::open(&served.client, 100, &arguments);
-    window.shows("n no, or no and why:");
+    window.shows("n no, or n and a reason:");
     assert!(!served.client.path("notes.txt").exists(), "not before it is allowed");
     window.type_line("y");
     window.shows("[exit 0]");
     assert!(served.client.path("notes.txt").exists());
     let arguments = ["task", "run", "scribe", "write \"hello\" to other.txt", "--follow"];
     let window = Window::open(&served.client, 100, &arguments);
-    window.shows("n no, or no and why:");
+    window.shows("n no, or n and a reason:");
     // Somebody else may be faster.
     served.ok(&["task", "deny", &served.pending()]);
     window.shows("→ denied, by owner (cli)");

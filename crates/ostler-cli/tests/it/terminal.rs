@@ -265,7 +265,7 @@ fn without_colours_there_are_no_codes_at_all() {
     window.press("y");
     window.shows("2 turns");
     window.type_line("ask me which colour I like: red, green or blue");
-    window.shows("your own words:");
+    window.shows("your own text:");
     window.type_line("2");
     window.shows("You chose green");
     window.shows_times(2, "2 turns");
