@@ -442,13 +442,13 @@ mod tests {
 
     #[test]
     fn errors_for_invalid_command_lines_say_what_to_do() {
-        for (line, told) in [
+        for (line, expected) in [
             ("hello doctor", "write `ostler doctor`"),
             ("-p explain Bash ls", "leave out --print"),
             ("--permission-mode sure explain Bash ls", "use default, acceptEdits, plan"),
         ] {
             let error = parsed(line).unwrap_err();
-            assert!(error.contains(told), "{line}: {error}");
+            assert!(error.contains(expected), "{line}: {error}");
         }
     }
 }

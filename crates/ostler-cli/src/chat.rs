@@ -59,9 +59,9 @@ pub(crate) async fn run(
         None => None,
         Some(prompt) => match piped::prompt(Some(prompt), &mut signals).await? {
             Ok(prompt) => Some(prompt),
-            Err(told) => {
+            Err(signal) => {
                 connection::end(connection).await;
-                return Ok(told.code());
+                return Ok(signal.code());
             }
         },
     };
@@ -71,7 +71,7 @@ pub(crate) async fn run(
     }
     let session = match Session::connect(connection, debug, true, &mut signals).await? {
         Ok(session) => session,
-        Err(told) => return Ok(told.code()),
+        Err(signal) => return Ok(signal.code()),
     };
     // With the prompt on the command line, a pipe on standard input is not a user who can answer.
     let can_ask = args.prompt.is_none() || input.is_terminal;
@@ -126,7 +126,7 @@ impl Chat<'_> {
             let Terminal { input, show, signals, .. } = &mut self.terminal;
             let line = tokio::select! {
                 line = next(input, &mut self.editor, show.screen) => line?,
-                told = signals.next() => match told {
+                signal = signals.next() => match signal {
                     Told::Stop if !self.editor.is_empty() => {
                         self.editor.clear();
                         continue;
@@ -218,15 +218,15 @@ impl Chat<'_> {
                     // Without a result, the turn ends when the engine ends.
                     None => return is_error.map(|is_error| Ended::Done { is_error }).context("the engine has ended"),
                 },
-                told = terminal.signals.next() => Next::Told(told),
+                signal = terminal.signals.next() => Next::Told(signal),
                 _ = beats.tick(), if terminal.show.screen.is_live() => Next::Beat,
             };
-            let told = match next {
+            let signal = match next {
                 Next::Beat => {
                     terminal.show.beat()?;
                     None
                 }
-                Next::Told(told) => Some(told),
+                Next::Told(signal) => Some(signal),
                 Next::Event(Event::Question(question)) => terminal.answer(question).await?,
                 Next::Event(Event::Message(Message::Result(result))) => {
                     terminal.show.finish(&result)?;
@@ -242,7 +242,7 @@ impl Chat<'_> {
                     None
                 }
             };
-            match told {
+            match signal {
                 None => {}
                 Some(Told::End(code)) => return Ok(Ended::Quit(code)),
                 Some(Told::Stop) if is_stopped => return Ok(Ended::Quit(STOPPED)),

@@ -49,9 +49,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.as_ref();
     let mut keys = Vec::new();
-    while let Some(letter) = rest.chars().next() {
-        rest = &rest[letter.len_utf8()..];
-        keys.push(match letter {
+    while let Some(character) = rest.chars().next() {
+        rest = &rest[character.len_utf8()..];
+        keys.push(match character {
             '\u{1b}' => {
                 let (key, after) = escape(rest);
                 rest = after;
@@ -61,7 +61,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Vec<Key> {
             '\t' => Key::Tab,
             '\u{7f}' | '\u{8}' => Key::Backspace,
             control if control.is_control() => with_control(control),
-            letter => Key::Letter(letter),
+            character => Key::Letter(character),
         });
     }
     keys
@@ -88,8 +88,8 @@ fn with_control(control: char) -> Key {
 /// Decodes what follows an escape: a sequence such as `[A`, a character pressed with Alt, or nothing.
 fn escape(rest: &str) -> (Key, &str) {
     let Some(body) = rest.strip_prefix(['[', 'O']) else {
-        let Some(letter) = rest.chars().next() else { return (Key::Escape, rest) };
-        let key = match letter {
+        let Some(character) = rest.chars().next() else { return (Key::Escape, rest) };
+        let key = match character {
             '\r' | '\n' => Key::NewLine,
             '\u{7f}' | '\u{8}' => Key::DeleteWord,
             'b' => Key::WordLeft,
@@ -97,9 +97,9 @@ fn escape(rest: &str) -> (Key, &str) {
             'd' => Key::DeleteNextWord,
             _ => Key::Other,
         };
-        return (key, &rest[letter.len_utf8()..]);
+        return (key, &rest[character.len_utf8()..]);
     };
-    let end = body.find(|letter: char| ('@'..='~').contains(&letter));
+    let end = body.find(|character: char| ('@'..='~').contains(&character));
     let Some(end) = end else { return (Key::Other, "") };
     let key = match &body[..=end] {
         "A" => Key::Up,

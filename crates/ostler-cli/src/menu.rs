@@ -97,7 +97,7 @@ impl Menu {
 
     fn type_own(&mut self, key: Key) -> Step {
         match key {
-            Key::Letter(letter) => self.own.push(letter),
+            Key::Letter(character) => self.own.push(character),
             Key::Backspace => _ = self.own.pop(),
             Key::Enter if self.own.trim().is_empty() => self.typing = false,
             Key::Enter if !self.several => return Step::Chosen(vec![self.own.trim().to_owned()]),

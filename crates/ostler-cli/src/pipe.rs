@@ -40,7 +40,7 @@ pub(crate) async fn run(
             let reader = tokio::spawn(frames::read(send, complain.clone(), debug.clone()));
             let claimed = tokio::select! {
                 claimed = Spare::new(scene, connection).claimed(&mut incoming) => claimed?,
-                told = signals.next() => return Ok(told.code()),
+                signal = signals.next() => return Ok(signal.code()),
             };
             let Some(connection) = claimed else {
                 reader.await.context("reading standard input")??;
@@ -53,9 +53,9 @@ pub(crate) async fn run(
         InputFormat::StreamJson => None,
         InputFormat::Text => match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
             Ok(text) => Some(user(text)?),
-            Err(told) => {
+            Err(signal) => {
                 connection::end(connection).await;
-                return Ok(told.code());
+                return Ok(signal.code());
             }
         },
     };
@@ -121,7 +121,7 @@ pub(crate) async fn only_hooks(
             frame if args.output_format == OutputFormat::StreamJson => {
                 output::write(&frame.to_line())?
             }
-            ToHost::System(System::Informational(told)) => screen.complain(&told.content),
+            ToHost::System(System::Informational(message)) => screen.complain(&message.content),
             _ => {}
         }
     }
@@ -171,7 +171,7 @@ impl Pipe {
                     }
                 }
                 Some(complaint) = self.complaints.recv() => self.pass(complaint).await?,
-                told = signals.next() => match (told, self.to_engine.upgrade()) {
+                signal = signals.next() => match (signal, self.to_engine.upgrade()) {
                     (Told::End(code), _) => return Ok(Ended::Told(code)),
                     (Told::Stop, Some(engine)) if !self.is_stopped => {
                         self.is_stopped = true;

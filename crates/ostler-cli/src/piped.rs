@@ -28,7 +28,7 @@ pub(crate) async fn prompt(
     }
     let piped = tokio::select! {
         piped = read(given.is_some()) => piped?,
-        told = signals.next() => return Ok(Err(told)),
+        signal = signals.next() => return Ok(Err(signal)),
     };
     Ok(Ok(join(given, &piped)))
 }

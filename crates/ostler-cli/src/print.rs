@@ -21,15 +21,15 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
     let debug = Debug::of(args)?;
     let prompt = match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
         Ok(prompt) => prompt,
-        Err(told) => {
+        Err(signal) => {
             connection::end(connection).await;
-            return Ok(told.code());
+            return Ok(signal.code());
         }
     };
     anyhow::ensure!(!prompt.trim().is_empty(), "the prompt is empty");
     let session = match Session::connect(connection, debug, false, &mut signals).await? {
         Ok(session) => session,
-        Err(told) => return Ok(told.code()),
+        Err(signal) => return Ok(signal.code()),
     };
     session.send(&prompt).await?;
     let mut printing = Printing { session, last: None, is_busy: false, is_stopped: false };
@@ -63,7 +63,7 @@ impl Printing {
                     Some(Event::Question(_)) => {}
                     None => return Ok(None),
                 },
-                told = signals.next() => match told {
+                signal = signals.next() => match signal {
                     Told::End(code) => return Ok(Some(code)),
                     // After Ctrl-C, do not wait for background tasks.
                     Told::Stop if self.is_stopped || self.last.is_some() => return Ok(Some(STOPPED)),

@@ -36,10 +36,10 @@ pub(crate) async fn run(
     let is_offline = config.model.as_deref() == Some(OFFLINE);
     let server = Server::start(config).await?;
     announce(&server, serve, is_offline, screen)?;
-    let told = async move {
+    let shutdown = async move {
         signals.next().await;
     };
-    server.serve(told).await;
+    server.serve(shutdown).await;
     screen.line("ended")?;
     Ok(ExitCode::SUCCESS)
 }

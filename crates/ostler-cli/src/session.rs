@@ -73,16 +73,16 @@ impl Session {
         }
         let connected = tokio::select! {
             client = Client::connect(options) => Ok(client?),
-            told = signals.next() => Err(told),
+            signal = signals.next() => Err(signal),
         };
         match connected {
             Ok(client) => {
                 let questions = Questions { asked, next: None };
                 Ok(Ok(Self { client, questions, engine: to_engine.downgrade() }))
             }
-            Err(told) => {
+            Err(signal) => {
                 connection::ended(to_engine).await;
-                Ok(Err(told))
+                Ok(Err(signal))
             }
         }
     }

@@ -98,7 +98,7 @@ impl Terminal<'_> {
         match asked {
             Asked::Answered(answer) => _ = reply.send(answer),
             Asked::Withdrawn { .. } => {}
-            Asked::Told(told) => return Ok(Some(told)),
+            Asked::Told(signal) => return Ok(Some(signal)),
         }
         Ok(None)
     }
@@ -126,7 +126,7 @@ async fn first<A>(
     }
     Ok(tokio::select! {
         answer = answer => Asked::Answered(answer?),
-        told = signals.next() => Asked::Told(told),
+        signal = signals.next() => Asked::Told(signal),
         () = cancelled.cancelled() => Asked::Withdrawn { was_shown: true },
     })
 }

@@ -6,14 +6,14 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Removes control characters, so that text of a model or a file cannot control the terminal.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|letter| !is_hidden(*letter)).collect()
+    text.chars().filter(|character| !is_hidden(*character)).collect()
 }
 
 /// Escapes control characters visibly, for text that the user decides about and that must not hide anything.
 pub(crate) fn spelled(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             hidden if is_hidden(hidden) || is_unseen(hidden) => {
                 let _ = write!(spelled, "\\u{{{:x}}}", u32::from(hidden));
             }
@@ -62,14 +62,14 @@ const UNSEEN: [(u32, u32); 24] = [
     (0xe0000, 0xe0fff),
 ];
 
-fn is_unseen(letter: char) -> bool {
-    UNSEEN.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(letter)))
+fn is_unseen(character: char) -> bool {
+    UNSEEN.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(character)))
 }
 
 /// Control characters, and characters that change the writing direction and make a line look different from what it is.
-fn is_hidden(letter: char) -> bool {
-    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || (letter.is_control() && !matches!(letter, '\n' | '\t'))
+fn is_hidden(character: char) -> bool {
+    let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
 /// The width of a line, in columns.
@@ -113,8 +113,8 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
 /// The beginning that fits this width, and the rest.
 fn split(line: &str, columns: usize) -> (&str, &str) {
     let mut used = 0;
-    for (at, letter) in line.char_indices() {
-        used += letter.width().unwrap_or(0);
+    for (at, character) in line.char_indices() {
+        used += character.width().unwrap_or(0);
         if used > columns {
             return line.split_at(at);
         }
@@ -164,8 +164,8 @@ mod tests {
         for columns in 1..80 {
             let lines = wrapped(long, columns);
             assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
-            let letters = |text: &str| text.replace(' ', "");
-            assert_eq!(letters(&lines.concat()), letters(long), "{columns}");
+            let without_spaces = |text: &str| text.replace(' ', "");
+            assert_eq!(without_spaces(&lines.concat()), without_spaces(long), "{columns}");
         }
     }
 

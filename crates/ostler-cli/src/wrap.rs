@@ -20,8 +20,8 @@ impl Wrap {
     /// Adds a piece, and returns the text that can already be shown.
     pub(crate) fn push(&mut self, piece: &str, columns: usize) -> String {
         let mut shown = String::new();
-        for letter in piece.chars() {
-            match letter {
+        for character in piece.chars() {
+            match character {
                 '\n' => {
                     shown.push_str(&self.finish(columns));
                     shown.push('\n');
@@ -34,9 +34,9 @@ impl Wrap {
                     self.word.push(' ');
                     self.line.push(' ');
                 }
-                letter => {
-                    self.word.push(letter);
-                    self.line.push(letter);
+                character => {
+                    self.word.push(character);
+                    self.line.push(character);
                 }
             }
         }
@@ -83,8 +83,8 @@ mod tests {
     use super::Wrap;
 
     fn check(text: &str, columns: usize, expected: &str) {
-        let letters = text.chars().map(String::from);
-        for pieces in [vec![text.to_owned()], letters.collect()] {
+        let characters = text.chars().map(String::from);
+        for pieces in [vec![text.to_owned()], characters.collect()] {
             let mut wrap = Wrap::default();
             let mut shown: String = pieces.iter().map(|piece| wrap.push(piece, columns)).collect();
             shown.push_str(&wrap.finish(columns));

@@ -1,4 +1,4 @@
-//! `ostler backup`, `ostler check` and `ostler restore`, beside a server that runs.
+//! `ostler backup`, `ostler check` and `ostler restore`, while a server runs.
 
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `ostler doctor`: what is wrong, and what to do about it.
+//! `ostler doctor`: finds problems and says how to fix them.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use ostler_testkit::{Script, ScriptedApi, Status, reply, when};
 use crate::run::Ostler;
 
 #[test]
-fn a_fresh_machine_is_well_and_told_about_the_demo() {
+fn on_a_fresh_machine_everything_works_and_the_demo_is_mentioned() {
     let ran = Ostler::new().run(&["doctor"]);
     ran.shows(&[
         "! key: no key is set",
@@ -40,7 +40,7 @@ async fn the_model_is_asked_for_one_token_and_the_key_is_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_does_not_answer_is_broken_and_the_way_out_is_told() {
+async fn a_model_that_does_not_answer_is_a_problem_with_a_fix() {
     for (status, fix) in
         [(401, "check the value of the key"), (404, "choose another model"), (529, "try again")]
     {
@@ -90,7 +90,7 @@ fn broken_settings_are_named_with_file_and_line() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told() {
+fn a_folder_that_cannot_be_written_is_reported() {
     let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
     let ran = ostler.run(&["doctor"]);
     ran.shows(&[
@@ -102,7 +102,7 @@ fn a_place_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_variable_that_makes_no_sense_is_told() {
+fn an_invalid_variable_is_reported() {
     let ostler =
         Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", "ftp://somewhere");
     let ran = ostler.run(&["doctor"]);
