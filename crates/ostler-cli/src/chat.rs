@@ -116,7 +116,7 @@ impl Ended {
 #[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 enum Next {
     Event(Event),
-    Told(Told),
+    Signal(Told),
     Beat,
 }
 
@@ -218,7 +218,7 @@ impl Chat<'_> {
                     // Without a result, the turn ends when the engine ends.
                     None => return is_error.map(|is_error| Ended::Done { is_error }).context("the engine has ended"),
                 },
-                signal = terminal.signals.next() => Next::Told(signal),
+                signal = terminal.signals.next() => Next::Signal(signal),
                 _ = beats.tick(), if terminal.show.screen.is_live() => Next::Beat,
             };
             let signal = match next {
@@ -226,7 +226,7 @@ impl Chat<'_> {
                     terminal.show.beat()?;
                     None
                 }
-                Next::Told(signal) => Some(signal),
+                Next::Signal(signal) => Some(signal),
                 Next::Event(Event::Question(question)) => terminal.answer(question).await?,
                 Next::Event(Event::Message(Message::Result(result))) => {
                     terminal.show.finish(&result)?;

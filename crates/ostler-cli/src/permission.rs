@@ -44,7 +44,7 @@ enum Choice {
     No,
     /// No, and the user writes what to do instead.
     Instead,
-    NobodyThere,
+    NoUser,
 }
 
 /// What the model reads when there is no user to ask.
@@ -104,7 +104,7 @@ async fn by_key(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionRe
         Choice::Once => "→ allowed once".to_owned(),
         Choice::Session => format!("→ allowed, and {rule} for this session"),
         Choice::Always => format!("→ allowed, and {rule} always"),
-        Choice::No | Choice::Instead | Choice::NobodyThere => "→ not allowed".to_owned(),
+        Choice::No | Choice::Instead | Choice::NoUser => "→ not allowed".to_owned(),
     })?;
     Ok(match choice {
         Choice::Once => allow(Vec::new(), DecisionClassification::UserTemporary),
@@ -122,7 +122,7 @@ async fn by_key(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionRe
             allow(updates, DecisionClassification::UserPermanent)
         }
         Choice::No => deny("The user did not allow it."),
-        Choice::NobodyThere => deny("There was no user to allow it."),
+        Choice::NoUser => deny("There was no user to allow it."),
         Choice::Instead => {
             let note = written("What to do instead:", input, screen).await?.unwrap_or_default();
             match note.trim() {
@@ -150,7 +150,7 @@ async fn decide(
             choices.iter().try_for_each(|line| screen.line(line))?;
         }
         loop {
-            let Some(pressed) = keys.next().await else { return Ok(Choice::NobodyThere) };
+            let Some(pressed) = keys.next().await else { return Ok(Choice::NoUser) };
             let [key] = pressed.as_slice() else { continue };
             match (key, offers.words().is_some()) {
                 (Key::Letter('y' | 'Y'), _) => return Ok(Choice::Once),

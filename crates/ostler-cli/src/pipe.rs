@@ -84,7 +84,7 @@ pub(crate) async fn run(
         // The host asked for the end, and keeps its side of the pipe open.
         Ended::ByItself if pipe.to_engine.upgrade().is_some() => reader.abort(),
         Ended::ByItself => reader.await.context("reading standard input")??,
-        Ended::Told(code) => {
+        Ended::Signal(code) => {
             pipe.end().await;
             return Ok(ExitCode::from(code));
         }
@@ -135,7 +135,7 @@ enum Ended {
     /// Ctrl-C stopped the turn, and its result has arrived.
     Stopped,
     /// A signal ended the program at once, with this exit code.
-    Told(u8),
+    Signal(u8),
 }
 
 struct Pipe {
@@ -172,12 +172,12 @@ impl Pipe {
                 }
                 Some(complaint) = self.complaints.recv() => self.pass(complaint).await?,
                 signal = signals.next() => match (signal, self.to_engine.upgrade()) {
-                    (Told::End(code), _) => return Ok(Ended::Told(code)),
+                    (Told::End(code), _) => return Ok(Ended::Signal(code)),
                     (Told::Stop, Some(engine)) if !self.is_stopped => {
                         self.is_stopped = true;
                         engine.send(connection::interrupt()).await?;
                     }
-                    (Told::Stop, _) => return Ok(Ended::Told(STOPPED)),
+                    (Told::Stop, _) => return Ok(Ended::Signal(STOPPED)),
                 },
             }
         }

@@ -98,7 +98,7 @@ impl Terminal<'_> {
         match asked {
             Asked::Answered(answer) => _ = reply.send(answer),
             Asked::Withdrawn { .. } => {}
-            Asked::Told(signal) => return Ok(Some(signal)),
+            Asked::Signal(signal) => return Ok(Some(signal)),
         }
         Ok(None)
     }
@@ -112,7 +112,7 @@ enum Asked<A> {
         was_shown: bool,
     },
     /// A signal arrived first.
-    Told(Told),
+    Signal(Told),
 }
 
 /// Waits for the user's answer, a signal, or the engine's withdrawal.
@@ -126,7 +126,7 @@ async fn first<A>(
     }
     Ok(tokio::select! {
         answer = answer => Asked::Answered(answer?),
-        signal = signals.next() => Asked::Told(signal),
+        signal = signals.next() => Asked::Signal(signal),
         () = cancelled.cancelled() => Asked::Withdrawn { was_shown: true },
     })
 }

@@ -179,7 +179,7 @@ async fn a_refusal_of_300_megabytes() {
 async fn read_file(name: &str, file: &str, bytes: &[u8]) -> String {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": file})))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let ostler = at(&api.base_url());
     fs::write(ostler.path(file), bytes).unwrap();
@@ -299,7 +299,7 @@ async fn a_notebook_of_15_megabytes() {
     let notebook =
         json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": vec![cell; 1_000]});
     let result = read_file("notebook of 15 MB", "a.ipynb", notebook.to_string().as_bytes()).await;
-    assert!(result.contains("Told:"), "{result:.500}");
+    assert!(result.contains("Result:"), "{result:.500}");
 }
 
 // Mutant: lines of a session file are read whole, whatever their length.
@@ -321,11 +321,14 @@ async fn a_session_file_with_a_line_of_200_megabytes() {
     }
     file.write_all(b"\"}\n").unwrap();
     let ran = tokio::task::block_in_place(|| {
-        measure("session file: a line of 200 MB", prompt(&ostler, &["--resume", id, "-p", "go on"]))
+        measure(
+            "session file: a line of 200 MB",
+            prompt(&ostler, &["--resume", id, "-p", "next prompt"]),
+        )
     });
     assert_eq!(ran.code, Some(0), "{:.500} {:.500}", ran.stdout, ran.stderr);
     let last = api.requests().last().unwrap().body.to_string();
-    assert!(last.contains("hello") && last.contains("go on"), "the rest is resumed");
+    assert!(last.contains("hello") && last.contains("next prompt"), "the rest is resumed");
     api.finish();
 }
 
@@ -370,12 +373,12 @@ async fn an_mcp_server_that_answers_with_300_megabytes() {
     ] {
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("mcp__s__flood", json!({})))
-            .rule(when(), reply().text("Told: {{tool_result}}"));
+            .rule(when(), reply().text("Result: {{tool_result}}"));
         let api = ScriptedApi::start(script).await;
         let ostler = at(&api.base_url()).env("MCP_TOOL_TIMEOUT", "60000");
         let servers = json!({"mcpServers": {"s": server(answer)}}).to_string();
         let arguments = ["-p", "go", "--mcp-config", &servers, "--allowedTools", "mcp__s__flood"];
         let ran = tokio::task::block_in_place(|| measure(name, prompt(&ostler, &arguments)));
-        assert!(ran.stdout.contains("Told:"), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("Result:"), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
     }
 }

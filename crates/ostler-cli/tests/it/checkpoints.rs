@@ -135,7 +135,7 @@ async fn a_fork_rewinds_files_with_its_own_backups() {
     talk.end();
     let resume = format!("--resume={session}");
     let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume, "--fork-session"]].concat());
-    talk.say("go on", None);
+    talk.say("continue", None);
     let fork = talk.result()["session_id"].as_str().unwrap().to_owned();
     assert_ne!(fork, session);
     // The original's backups are not needed any more.

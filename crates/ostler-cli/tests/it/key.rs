@@ -33,8 +33,8 @@ struct Served {
 /// The user that runs the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum As {
-    Nobody,
-    Whoever,
+    Unprivileged,
+    Current,
 }
 
 impl Served {
@@ -46,7 +46,7 @@ impl Served {
         // be run.
         assert!(Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap().success());
         let (home, work) = (folder.path().join("home"), folder.path().join("work"));
-        let drops = user == As::Nobody && rustix::process::geteuid().is_root();
+        let drops = user == As::Unprivileged && rustix::process::geteuid().is_root();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for place in [&home, &work] {
             fs::create_dir(place).unwrap();
@@ -164,9 +164,9 @@ fn up_to(server: u32) -> String {
 async fn check(engine: Option<&Path>, user: As) {
     let served = Served::start(Script::new(), engine, user).await;
     let command = match user {
-        As::Nobody => up_to(served.child.id()),
+        As::Unprivileged => up_to(served.child.id()),
         // Root can read everything, so this test would prove nothing.
-        As::Whoever => "env; echo reached; echo end".to_owned(),
+        As::Current => "env; echo reached; echo end".to_owned(),
     };
     served.api.append(looks(&command));
     let (seen, session) = served.run().await;
@@ -184,13 +184,13 @@ async fn check(engine: Option<&Path>, user: As) {
 // Seen to fail with a server that other processes can read (without `shut_the_blinds`).
 #[tokio::test]
 async fn a_command_of_an_embedded_engine_does_not_find_the_key() {
-    check(None, As::Nobody).await;
+    check(None, As::Unprivileged).await;
 }
 
 // Seen to fail likewise, and with a server that passes its environment on.
 #[tokio::test]
 async fn a_command_of_an_engine_process_does_not_find_the_key() {
-    check(Some(Path::new(PROGRAM)), As::Nobody).await;
+    check(Some(Path::new(PROGRAM)), As::Unprivileged).await;
 }
 
 /// A vendor program, in a folder that `cargo xtask test` names.
@@ -205,5 +205,5 @@ fn vendors() -> PathBuf {
 #[tokio::test]
 #[ignore = "needs npm packages; run by cargo xtask test"]
 async fn a_command_of_the_vendors_engine_does_not_find_the_key() {
-    check(Some(&vendors()), As::Whoever).await;
+    check(Some(&vendors()), As::Current).await;
 }

@@ -258,8 +258,8 @@ async fn servers_are_switched_replaced_and_reconnected_while_the_session_runs() 
     assert_eq!(status(&mut talk), "shell connected");
     talk.asked(json!({"subtype": "mcp_reconnect", "serverName": "shell"}));
     assert_eq!(status(&mut talk), "shell connected");
-    let unknown = json!({"subtype": "mcp_reconnect", "serverName": "unknown"});
-    assert_eq!(talk.refused(nobody), "Server not found: nobody");
+    let unknown = json!({"subtype": "mcp_reconnect", "serverName": "nobody"});
+    assert_eq!(talk.refused(unknown), "Server not found: nobody");
     let servers = json!({
         "more": shell_server("b"), "bad": {"command": "/no/such/server"},
         "inside": {"type": "sdk", "name": "inside"},

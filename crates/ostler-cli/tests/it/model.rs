@@ -27,7 +27,7 @@ async fn a_model_works_with_the_real_tools() {
         )
         .rule(when().turn(2), reply().text("Written."));
     let (api, ostler) = scripted(script).await;
-    let ran = ostler.type_lines(&["go on", "y"]);
+    let ran = ostler.type_lines(&["continue", "y"]);
     ran.shows(&["claude-", "It is a readme.", "Allow Write a/b.txt?", "Written."]);
     assert_eq!(fs::read_to_string(ostler.path("a/b.txt")).unwrap(), "from a model");
     let first = &api.requests()[0];
@@ -58,15 +58,15 @@ async fn text_of_a_model_cannot_control_the_terminal() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_cannot_answer_its_own_questions() {
-    let question = json!({"question": "Go on?", "header": "Go", "multiSelect": false, "options":
+    let question = json!({"question": "Continue?", "header": "Go", "multiSelect": false, "options":
         [{"label": "Yes", "description": "y"}, {"label": "No", "description": "n"}]});
-    let input = json!({"questions": [question], "answers": {"Go on?": "Yes"}});
+    let input = json!({"questions": [question], "answers": {"Continue?": "Yes"}});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("AskUserQuestion", input))
         .rule(when().turn(1), reply().text("Heard: {{tool_result}}"));
     let (_api, ostler) = scripted(script).await;
     let ran = ostler.type_lines(&["ask", "2"]);
-    ran.shows(&["Go on?", "2. No", "Heard:", "No"]);
+    ran.shows(&["Continue?", "2. No", "Heard:", "No"]);
     assert!(!ran.stdout.contains("answers: Yes"), "{}", ran.stdout);
 }
 

@@ -178,7 +178,7 @@ async fn a_running_command_can_be_moved_to_the_background() {
     let script = Script::new()
         .rule(when().prompt_contains("Background task"), reply().text("It has ended."))
         .rule(when().turn(0), reply().tool_use("Bash", call))
-        .rule(when(), reply().text("I go on."));
+        .rule(when(), reply().text("I continue."));
     let (api, ostler) = place(script).await;
     make_pipe(&ostler, "up");
     make_pipe(&ostler, "gate");
@@ -191,7 +191,7 @@ async fn a_running_command_can_be_moved_to_the_background() {
     let frame = came(&mut talk, |frame| frame["type"] == "user");
     let output = &frame["tool_use_result"];
     assert_eq!(output["backgroundedByUser"], true, "{frame}");
-    assert_eq!(talk.result()["result"], "I go on.");
+    assert_eq!(talk.result()["result"], "I continue.");
     fs::write(ostler.path("gate"), "through\n").unwrap();
     let ended = talk.until(|frame| frame["subtype"] == "task_notification");
     assert_eq!(
@@ -217,7 +217,7 @@ async fn a_running_subagent_can_be_moved_to_the_background() {
         .rule(when().prompt_contains("SUBWORK").turn(0), reply().tool_use("Bash", call))
         .rule(when().prompt_contains("SUBWORK"), reply().text("The report."))
         .rule(when().turn(0), reply().tool_use("Agent", agent))
-        .rule(when(), reply().text("I go on."));
+        .rule(when(), reply().text("I continue."));
     let (_api, ostler) = place(script).await;
     make_pipe(&ostler, "up");
     make_pipe(&ostler, "gate");
@@ -231,7 +231,7 @@ async fn a_running_subagent_can_be_moved_to_the_background() {
     let is_launched = |frame: &Value| frame["tool_use_result"]["status"] == "async_launched";
     let frame = came(&mut talk, is_launched);
     assert_eq!(frame["tool_use_result"]["agentId"], started["task_id"]);
-    assert_eq!(talk.result()["result"], "I go on.");
+    assert_eq!(talk.result()["result"], "I continue.");
     // The turn is over; an interrupt does not stop its background work.
     talk.asked(ask("interrupt"));
     fs::write(ostler.path("gate"), "").unwrap();

@@ -151,7 +151,7 @@ async fn a_fork_continues_after_its_source_is_deleted() {
     let fork = client.post(&format!("/api/sessions/{session}/fork"), json!({})).await;
     assert_eq!(client.ask(Method::DELETE, &format!("/api/sessions/{session}"), None).await.0, 204);
     let fork = fork["id"].as_str().unwrap();
-    client.until(&client.prompt(fork, "go on").await, "completed").await;
+    client.until(&client.prompt(fork, "continue").await, "completed").await;
     let transcript = desk.api.requests().last().unwrap().transcript();
     assert!(transcript.contains("the number 12"), "{transcript}");
 }

@@ -521,7 +521,7 @@ async fn an_agent_adds_a_schedule_only_where_allowed_and_after_approval() {
 // Seen to fail when an agent's schedule is not in the agent's space.
 #[tokio::test]
 async fn a_schedule_in_a_space_has_its_zone_and_stays_in_it() {
-    let plan = json!({"name": "planned", "prompt": "go on", "cron": "0 9 * * *"});
+    let plan = json!({"name": "planned", "prompt": "look again", "cron": "0 9 * * *"});
     let script = Script::new()
         .rule(
             when().prompt_contains("plan").has_tool_result(false),

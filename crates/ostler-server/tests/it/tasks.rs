@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, within};
 
-const SKILL: &str = "---\nname: greet\ndescription: Greets somebody.\nallowed-tools:\n  - Read\ninputs:\n  - name: who\n    type: string\n    required: true\n---\n# Greeter\n\nGreet {{ who }} politely.\n";
+const SKILL: &str = "---\nname: greet\ndescription: Greets a person.\nallowed-tools:\n  - Read\ninputs:\n  - name: who\n    type: string\n    required: true\n---\n# Greeter\n\nGreet {{ who }} politely.\n";
 const OTHER: &str = "---\nname: secret-skill\ndescription: Not for this task.\n---\nSay XYZZY.\n";
 
 fn says() -> Script {

@@ -14,7 +14,7 @@ use crate::tmux::eventually;
 async fn place(input: Value) -> (ScriptedApi, Ostler) {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", input))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let ostler = at(&api.base_url()).args(&["--permission-mode", "bypassPermissions"]);
     (api, ostler)
@@ -35,7 +35,7 @@ async fn attack_sized(name: &str, size: &str, input: Value) -> (Ran, Ostler) {
     let ran =
         tokio::task::block_in_place(|| measure_sized(&name, size, prompt(&ostler, &["-p", "go"])));
     assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.starts_with("Told: "), "{name}: {:.500}", ran.stdout);
+    assert!(ran.stdout.starts_with("Result: "), "{name}: {:.500}", ran.stdout);
     assert!(ran.stdout.len() < 100_000, "{name}: {} bytes reach the model", ran.stdout.len());
     let left = fs::read_dir(temporary).unwrap().count();
     assert_eq!(left, 0, "{name} leaves temporary files");

@@ -14,7 +14,7 @@ use crate::run::Ostler;
 async fn attack(name: &str, tool: &str, input: Value, prepare: impl Fn(&Ostler)) -> String {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use(tool, input))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let ostler = at(&api.base_url());
     prepare(&ostler);
@@ -35,7 +35,7 @@ fn fifo(ostler: &Ostler) {
 async fn a_named_pipe_in_place_of_a_file() {
     let read = json!({"file_path": "pipe"});
     let result = attack("Read of a named pipe", "Read", read, fifo).await;
-    assert!(result.contains("Told:"), "{result:.500}");
+    assert!(result.contains("Result:"), "{result:.500}");
     let grep = json!({"pattern": "x", "output_mode": "content"});
     attack("Grep next to a named pipe", "Grep", grep, fifo).await;
 }

@@ -52,7 +52,7 @@ impl Server<'_> {
         let code = code.replace("CALL", self.call);
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("mcp__s__work", json!({})))
-            .rule(when(), reply().text("Told: {{tool_result}}"));
+            .rule(when(), reply().text("Result: {{tool_result}}"));
         let api = ScriptedApi::start(script).await;
         let ostler = at(&api.base_url())
             .env("MCP_TIMEOUT", self.start_ms)
@@ -64,7 +64,7 @@ impl Server<'_> {
         let ran =
             tokio::task::block_in_place(|| measure_sized(&name, size, prompt(&ostler, &arguments)));
         assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
-        assert!(ran.stdout.starts_with("Told: "), "{name}: {:.500}", ran.stdout);
+        assert!(ran.stdout.starts_with("Result: "), "{name}: {:.500}", ran.stdout);
         ran
     }
 }

@@ -119,7 +119,7 @@ async fn a_model_that_sends_300_megabytes_to_a_server() {
 async fn a_document_of_300_megabytes_read_on_a_server() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": "a.pdf"})))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let served = Served::scripted(script, &[]).await;
     fs::write(served.ostler.path("a.pdf"), document_bomb()).unwrap();
     let peak = Peak::of(served.id());

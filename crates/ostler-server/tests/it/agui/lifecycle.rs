@@ -128,7 +128,7 @@ async fn a_second_run_waits_for_the_first_or_is_refused() {
     assert!(outcome(&events).starts_with("error run_in_progress"), "{}", outcome(&events));
 }
 
-// Seen to fail when threads are found by their id alone, whoever the caller is.
+// Seen to fail when threads are found by their id alone, without the caller.
 #[tokio::test]
 async fn threads_of_different_callers_with_the_same_id_are_separate() {
     let script = Script::new().rule(when(), model().text("{{prompt}}"));

@@ -22,8 +22,8 @@ fn script() -> Script {
         json!({"todos": [{"content": "dig", "status": "pending", "activeForm": "digging"}]});
     let hello = || model().text_pieces(["Hello w", "örld 👩", "\u{200d}👩\u{200d}👧\u{200d}👦!"]);
     // A gate that was opened stays open, so each use has its own gate.
-    let gates = ["a", "b", "c", "d"].iter().fold(Script::new(), |script, letter| {
-        let (hold, halves) = (format!("hold-{letter}"), format!("halves-{letter}"));
+    let gates = ["a", "b", "c", "d"].iter().fold(Script::new(), |script, name| {
+        let (hold, halves) = (format!("hold-{name}"), format!("halves-{name}"));
         let held = model().text("held").hold(&hold);
         let half = model().text_pieces(["first", " second"]).gate(3, &halves);
         script.rule(when().prompt_contains(&hold), held).rule(when().prompt_contains(&halves), half)
