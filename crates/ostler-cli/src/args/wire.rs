@@ -39,7 +39,7 @@ pub(crate) struct Wire {
     #[arg(long, value_name = "FILE", hide = true, group = PROGRAMS)]
     pub(crate) debug_file: Option<PathBuf>,
 
-    /// Accepted for compatibility: the first turn always waits for the host's initialize request
+    /// Accepted for compatibility: the host's initialize request always applies to the first turn
     #[arg(long, hide = true)]
     await_initialize: bool,
 

@@ -418,7 +418,7 @@ async fn a_host_can_call_a_tool_unless_a_rule_forbids_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_can_require_approval_although_the_mode_does_not() {
+async fn a_host_can_require_approval_for_a_server_although_the_mode_does_not() {
     let (_api, ostler) = place(calling("mcp__shell__greet", json!({}))).await;
     let arguments = ["--permission-mode=bypassPermissions", "--permission-prompt-tool=stdio"];
     let mut talk = with_shell(&ostler, &arguments);

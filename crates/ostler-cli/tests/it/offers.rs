@@ -115,7 +115,7 @@ async fn hooks_of_plugins_in_the_initialize_request_run_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reload_can_wait_for_the_end_of_the_turn_and_keep_the_cache() {
+async fn a_reload_can_be_refused_during_a_turn_and_held_to_keep_the_cache() {
     let call = json!({"command": "touch made.txt", "description": "Make it"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", call))

@@ -211,7 +211,7 @@ async fn only_the_owner_can_add_a_check_command() {
     let path = format!("/api/schedules/{id}");
     let change = json!({"check": body["check"]});
     assert_eq!(ann.ask(Method::PATCH, &path, Some(change.clone())).await.0, 403);
-    // The owner of a schedule cannot change the check that an administrator has added.
+    // Ann cannot change the prompt of a schedule to which the server's owner has added a check.
     assert_eq!(desk.client().ask(Method::PATCH, &path, Some(change)).await.0, 200);
     let other = json!({"start": {"prompt": "another"}});
     assert_eq!(ann.ask(Method::PATCH, &path, Some(other.clone())).await.0, 403);

@@ -50,7 +50,7 @@ async fn approvals_are_required_in_a_replay_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn new_ids_in_real_tool_results_replace_the_recorded_ones() {
+async fn random_names_in_real_tool_results_replace_the_recorded_ones() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let script = Script::new()
