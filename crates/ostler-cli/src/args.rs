@@ -27,20 +27,20 @@ use self::more::More;
 use self::offers::Offers;
 use self::wire::Wire;
 
-/// How many conversations `ostler sessions` lists without `--limit`.
+/// How many sessions `ostler sessions` lists without `--limit`.
 const LISTED_SESSIONS: usize = 100;
 
-/// The options that do nothing without `--output-format stream-json`.
+/// Clap group of the options that only work with `--output-format stream-json`.
 const FRAMES: &str = "frames";
-/// The options that do nothing where a person reads the output.
+/// Clap group of the options that only work when a program reads the output.
 const PROGRAMS: &str = "programs";
 
 /// An agent that works in this folder.
 ///
-/// Without a prompt it opens a conversation: Ctrl-C stops the agent, Ctrl-D ends, /help tells the keys.
-/// Before it changes anything it shows what, and asks: one key answers (once, this session, always, no).
-/// Without ANTHROPIC_API_KEY it runs on a small offline demo that understands a few plain sentences.
-/// NO_COLOR switches off colours and everything that moves. `ostler doctor` looks for what is wrong.
+/// Without a prompt it opens a conversation: Ctrl-C stops the agent, Ctrl-D ends the program, /help lists the keys.
+/// Before it changes anything it shows the change and asks. One key answers: once, this session, always, no.
+/// Without ANTHROPIC_API_KEY it uses a small offline demo that understands a few plain sentences.
+/// NO_COLOR switches off colours and animation. `ostler doctor` looks for problems and says how to fix them.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -52,17 +52,16 @@ const PROGRAMS: &str = "programs";
     group = ArgGroup::new(PROGRAMS).multiple(true)
 )]
 pub(crate) struct Args {
-    /// The options of the engine.
     #[arg(skip)]
     pub(crate) launch: Launch,
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// What to do; answered once, then the program ends
+    /// The prompt. The program answers it once and exits
     pub(crate) prompt: Option<String>,
 
-    /// The model to ask, or `offline-demo`
+    /// The model to use, or `offline-demo`
     #[arg(long, value_name = "NAME", env = "ANTHROPIC_MODEL")]
     model: Option<String>,
 
@@ -70,47 +69,47 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MODE", value_parser = permission_mode, global = true)]
     permission_mode: Option<PermissionMode>,
 
-    /// More settings: JSON, or the path of a file
+    /// Additional settings: JSON, or the path of a file
     #[arg(long, value_name = "JSON-OR-FILE", global = true)]
     settings: Option<String>,
 
-    /// Let this project's settings allow tools and run hooks; without it they can only make things stricter
+    /// Let this project's settings allow tools and run hooks; otherwise they can only add restrictions
     #[arg(long, global = true)]
     pub(crate) trust_project: bool,
 
-    /// The most model calls for one prompt
+    /// Maximum number of model calls for one prompt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_turns: Option<u64>,
 
-    /// The most dollars to spend
+    /// Maximum amount to spend, in dollars
     #[arg(long, value_name = "USD")]
     max_budget_usd: Option<f64>,
 
-    /// The most tokens for one prompt, in and out
+    /// Maximum number of input and output tokens for one prompt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_tokens: Option<u64>,
 
-    /// The longest time for one prompt, such as 90s, 10m or 2h
+    /// Time limit for one prompt, such as 90s, 10m or 2h
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) max_time: Option<Duration>,
 
-    /// The model to use when the other one is overloaded
+    /// The model to use when the main model is overloaded
     #[arg(long, value_name = "NAME")]
     fallback_model: Option<String>,
 
-    /// Answer the prompt without any conversation: nobody is asked, only the answer is printed
+    /// Print only the answer to the prompt and exit; there is no conversation, and no questions are asked
     #[arg(short, long)]
     pub(crate) print: bool,
 
-    /// What to print with --print: the answer, its result as JSON, or every frame of the wire protocol
+    /// What --print prints: the answer, its result as JSON, or every frame of the wire protocol
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Text)]
     pub(crate) output_format: OutputFormat,
 
-    /// What to read from standard input: nothing, or frames of the wire protocol
+    /// What to read from standard input: a prompt as text, or frames of the wire protocol
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = InputFormat::Text)]
     pub(crate) input_format: InputFormat,
 
-    /// Print the events of a response as they come (stream-json only)
+    /// Print the events of a response as they arrive (stream-json only)
     #[arg(long, group = FRAMES)]
     include_partial_messages: bool,
 
@@ -122,43 +121,43 @@ pub(crate) struct Args {
     #[arg(long, hide = true)]
     verbose: bool,
 
-    /// Tell the model this instead of the usual system prompt
+    /// Replace the usual system prompt with this text
     #[arg(long, value_name = "TEXT")]
     system_prompt: Option<String>,
 
-    /// Tell the model this too
+    /// Append this text to the system prompt
     #[arg(long, value_name = "TEXT")]
     append_system_prompt: Option<String>,
 
-    /// Go on with the newest conversation of this folder
+    /// Continue the newest session of this folder
     #[arg(short = 'c', long = "continue", conflicts_with = "resume", group = "earlier")]
     go_on: bool,
 
-    /// Go on with this conversation: its id, the beginning of it, or its title
+    /// Resume this session: its id, the beginning of its id, or its title
     #[arg(short, long, value_name = "SESSION", group = "earlier")]
     resume: Option<String>,
 
-    /// Go on after this message of it, and drop what came later
+    /// Resume after this message and drop the messages after it
     #[arg(long, value_name = "UUID", requires = "earlier")]
     resume_session_at: Option<String>,
 
-    /// Only go on if nothing but the turn of this prompt is dropped
+    /// Resume only if the dropped messages all belong to the turn of this prompt
     #[arg(long, value_name = "UUID", requires = "resume_session_at")]
     resume_drops_turn: Option<String>,
 
-    /// Go on in a copy, and leave the original as it is
+    /// Continue in a copy of the session; the original does not change
     #[arg(long)]
     fork_session: bool,
 
-    /// The id of a new conversation, or of the copy
+    /// The id of the new session, or of the copy
     #[arg(long, value_name = "UUID", value_parser = uuid)]
     session_id: Option<String>,
 
-    /// Keep nothing of this conversation on disk
+    /// Do not save this session to disk
     #[arg(long)]
     no_session_persistence: bool,
 
-    /// The JSON schema the answer must have
+    /// The JSON schema that the answer must match
     #[arg(long, value_name = "JSON", value_parser = json)]
     json_schema: Option<Value>,
 
@@ -176,44 +175,43 @@ pub(crate) struct Args {
     pub(crate) wire: Wire,
 }
 
-/// What else the program can do.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// List the conversations of this folder, newest first
+    /// List the sessions of this folder, newest first
     Sessions {
-        /// Those of all folders
+        /// List the sessions of all folders
         #[arg(long)]
         all: bool,
-        /// How many at most; 0 for all of them
+        /// Maximum number of sessions to list; 0 lists all
         #[arg(long, value_name = "N", default_value_t = LISTED_SESSIONS)]
         limit: usize,
     },
     /// Serve agents to several people: tasks, approvals and live events over HTTP
     Serve(Box<serve::Serve>),
-    /// Have a server execute skills, and answer what they wait for
+    /// Run skills on a server, and answer their approvals
     Task(Box<client::Tasks>),
-    /// Have a server start things at certain times
+    /// Have a server run prompts, skills or tasks at set times
     Schedule(Box<client::Schedules>),
-    /// Write what a server keeps in its database to one file, also while it runs
+    /// Back up a server's database to one file, also while the server runs
     Backup(upkeep::Backup),
-    /// Put a backup in the place of a server's database, while it does not run
+    /// Replace a server's database with a backup; the server must be stopped
     Restore(upkeep::Restore),
-    /// Check that nothing in a server's database, or in a backup, is damaged
+    /// Check a server's database, or a backup, for damage
     Check(upkeep::Check),
-    /// Look for what is wrong: key, model, settings, disk, tools, each with the way out
+    /// Look for problems with the key, model, settings, disk and tools, and say how to fix them
     Doctor,
-    /// Tell what would become of a tool call, and why, without running anything
+    /// Say whether a tool call would be allowed, and why, without running it
     Explain {
         /// The tool, such as Bash
         tool: String,
-        /// Its input: JSON, or in words what it is about (the command, the file)
+        /// Its input: JSON, or the plain value (the command, the file)
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         input: Vec<String>,
     },
 }
 
 impl Command {
-    /// How it is called.
+    /// The command's name on the command line.
     fn word(&self) -> &'static str {
         match self {
             Self::Sessions { .. } => "sessions",
@@ -229,7 +227,6 @@ impl Command {
     }
 }
 
-/// What to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum OutputFormat {
     /// The answer
@@ -240,20 +237,19 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// What to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum InputFormat {
-    /// The prompt is on the command line, or all of standard input
+    /// The prompt is on the command line, or all of standard input is the prompt
     Text,
     /// Frames, one JSON object per line
     StreamJson,
 }
 
 impl Args {
-    /// Reads the command line; also what was left out of it, because only another version knows it.
+    /// Parses the command line. Also returns the flags that were left out because only a newer version knows them.
     ///
     /// # Errors
-    /// When it makes no sense, or asks for help.
+    /// When the command line is not valid, or asks for help.
     pub(crate) fn read(arguments: Vec<OsString>) -> Result<(Self, Vec<String>), clap::Error> {
         let mut command = Self::command();
         command.build();
@@ -268,12 +264,12 @@ impl Args {
         Ok((read.map_err(clash)?, unknown))
     }
 
-    /// Whether a command line is that of a program that speaks in frames.
+    /// Whether the command line comes from a program that sends frames.
     pub(crate) fn is_of_program(arguments: &[OsString]) -> bool {
         unknown::speaks_in_frames(arguments)
     }
 
-    /// With a command distinguished from a prompt, and without options that have no effect.
+    /// Separates commands from prompts, and rejects options that have no effect.
     fn settled(self, all: &clap::Command, matches: &ArgMatches) -> Result<Self, String> {
         if let Some((option, needs)) = self.without_effect(all, matches) {
             return Err(format!("`--{option}` has no effect here: {needs}"));
@@ -285,7 +281,7 @@ impl Args {
         }
     }
 
-    /// With a command distinguished from a prompt.
+    /// Turns a command name into the prompt where only a prompt makes sense.
     fn with_words_as_prompts(mut self) -> Result<Self, String> {
         let Some(command) = &self.command else { return Ok(self) };
         let word = command.word();
@@ -297,7 +293,7 @@ impl Args {
         if !self.is_for_programs() {
             return Ok(self);
         }
-        // With --print, a word is a prompt.
+        // With --print, a single word such as `doctor` is a prompt.
         let is_word = match command {
             Command::Sessions { all, limit } => !all && *limit == LISTED_SESSIONS,
             Command::Doctor => true,
@@ -317,7 +313,7 @@ impl Args {
         Err(format!("`{word}` prints for people: leave out --print and the formats"))
     }
 
-    /// An option that needs another one, which is missing, and what to do about it.
+    /// The first option that lacks the option it needs, and advice on what to do.
     fn without_effect<'c>(
         &self,
         all: &'c clap::Command,
@@ -341,7 +337,7 @@ impl Args {
             || self.input_format == InputFormat::StreamJson
     }
 
-    /// Whether a program reads what is printed, and nobody sits at the terminal.
+    /// Whether a program reads the output, so there is no user to ask.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.print
             || self.output_format != OutputFormat::Text
@@ -374,7 +370,7 @@ fn time(text: &str) -> Result<Duration, String> {
 fn uuid(text: &str) -> Result<String, String> {
     match text.parse::<uuid::Uuid>() {
         Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err("it is not a UUID".to_owned()),
+        Err(_) => Err("this is not a UUID".to_owned()),
     }
 }
 
@@ -397,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_a_command_or_behind_it() {
+    fn options_may_come_before_or_after_the_command() {
         for line in [
             "--permission-mode plan --cwd / explain Bash git log --oneline -p",
             "explain --permission-mode plan --cwd / Bash git log --oneline -p",
@@ -415,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_a_prompt_where_a_program_reads_the_answer() {
+    fn with_print_a_command_name_is_a_prompt() {
         for line in ["-p doctor", "--output-format json doctor", "-p -- doctor"] {
             let args = parsed(line).unwrap();
             assert!(args.command.is_none(), "{line}");
@@ -445,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_what_to_do() {
-        for (line, told) in [
+    fn errors_for_invalid_command_lines_say_what_to_do() {
+        for (line, expected) in [
             ("hello doctor", "write `ostler doctor`"),
             ("-p explain Bash ls", "leave out --print"),
             ("--permission-mode sure explain Bash ls", "use default, acceptEdits, plan"),
         ] {
             let error = parsed(line).unwrap_err();
-            assert!(error.contains(told), "{line}: {error}");
+            assert!(error.contains(expected), "{line}: {error}");
         }
     }
 }

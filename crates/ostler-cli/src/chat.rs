@@ -1,6 +1,6 @@
 //! The conversation at the terminal: prompts in, text and tool calls out.
 //!
-//! The terminal is a client of the SDK (`session`) like any other; what the engine asks is answered in `terminal`.
+//! The terminal is a client of the SDK (`session`) like any other. `terminal` answers the engine's questions.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,19 +26,19 @@ use crate::spinner::BEAT;
 use crate::terminal::Terminal;
 use crate::tty::Mode;
 
-/// What there is to know at the prompt.
+/// The text of `/help`.
 const HELP: &str = "\
 Enter sends. Alt-Enter, Ctrl-J or \\ at the end of a line begins a new one.
 Up and Down bring back earlier prompts. Ctrl-A, Ctrl-E, Ctrl-W, Ctrl-U and Ctrl-K work as in a shell.
 Ctrl-C stops the agent, or empties the line; on an empty line it ends the program, as Ctrl-D and `exit` do.
 What you type while the agent works is the next prompt.
 /compact replaces the conversation by a summary. Everything else is for the agent.
-`ostler --help` tells the options, `ostler doctor` what is wrong.";
+`ostler --help` lists the options, `ostler doctor` looks for problems.";
 
-/// Stands in front of what the user says.
+/// Stands in front of the user's prompts.
 const MARK: &str = ">";
 
-/// What greets the user.
+/// The lines shown when a conversation opens.
 pub(crate) struct Greeting {
     pub(crate) model: String,
     pub(crate) remark: Option<&'static str>,
@@ -59,9 +59,9 @@ pub(crate) async fn run(
         None => None,
         Some(prompt) => match piped::prompt(Some(prompt), &mut signals).await? {
             Ok(prompt) => Some(prompt),
-            Err(told) => {
+            Err(signal) => {
                 connection::end(connection).await;
-                return Ok(told.code());
+                return Ok(signal.code());
             }
         },
     };
@@ -71,9 +71,9 @@ pub(crate) async fn run(
     }
     let session = match Session::connect(connection, debug, true, &mut signals).await? {
         Ok(session) => session,
-        Err(told) => return Ok(told.code()),
+        Err(signal) => return Ok(signal.code()),
     };
-    // With the prompt on the command line, a pipe on standard input is no person to ask.
+    // With the prompt on the command line, a pipe on standard input is not a user who can answer.
     let can_ask = args.prompt.is_none() || input.is_terminal;
     let terminal = Terminal { input, signals, show: Show::new(screen), can_ask, cwd, kept };
     let mut chat = Chat { session, terminal, editor: Editor::default() };
@@ -81,7 +81,7 @@ pub(crate) async fn run(
         Some(prompt) => chat.turn(Some(prompt)).await.map(Ended::code),
         None => chat.converse().await,
     };
-    // However it ended, nothing that was started is left behind.
+    // However the conversation ended, everything it started ends too.
     chat.session.end().await;
     code
 }
@@ -98,7 +98,7 @@ enum Ended {
     Done { is_error: bool },
     /// With a result, because the user stopped it.
     Stopped,
-    /// Not at all: the program is to end.
+    /// Without a result: the program exits with this code.
     Quit(u8),
 }
 
@@ -113,11 +113,10 @@ impl Ended {
     }
 }
 
-/// What happens next in a turn.
 #[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 enum Next {
     Event(Event),
-    Told(Told),
+    Signal(Told),
     Beat,
 }
 
@@ -127,7 +126,7 @@ impl Chat<'_> {
             let Terminal { input, show, signals, .. } = &mut self.terminal;
             let line = tokio::select! {
                 line = next(input, &mut self.editor, show.screen) => line?,
-                told = signals.next() => match told {
+                signal = signals.next() => match signal {
                     Told::Stop if !self.editor.is_empty() => {
                         self.editor.clear();
                         continue;
@@ -167,7 +166,7 @@ impl Chat<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Something comes from the engine while nobody has asked for anything. Gives the exit code if it is the last.
+    /// Handles a message that the engine sends while no prompt is running. Returns the exit code if it is the last one.
     async fn attend(&mut self, event: Event) -> anyhow::Result<Option<ExitCode>> {
         let ended = match event {
             // A background agent asks; there is no turn to stop.
@@ -188,7 +187,8 @@ impl Chat<'_> {
         Ok(matches!(ended, Ended::Quit(_)).then(|| ended.code()))
     }
 
-    /// One prompt, or what the agent has begun by itself, to its result. What is typed meanwhile is the next prompt.
+    /// Shows one turn to its result; without a prompt, one that the agent began. Text typed meanwhile is the next
+    /// prompt.
     async fn turn(&mut self, prompt: Option<&str>) -> anyhow::Result<Ended> {
         let is_quiet = self.terminal.input.is_terminal && self.terminal.show.screen.is_live();
         let quiet = is_quiet.then(Mode::quiet).transpose()?;
@@ -200,7 +200,7 @@ impl Chat<'_> {
         ended
     }
 
-    /// Ctrl-C once stops the agent, twice the program.
+    /// Runs one turn. The first Ctrl-C stops the agent, the second one ends the program.
     async fn take_turn(&mut self, prompt: Option<&str>) -> anyhow::Result<Ended> {
         if let Some(prompt) = prompt {
             self.session.send(prompt).await?;
@@ -215,25 +215,25 @@ impl Chat<'_> {
             let next = tokio::select! {
                 event = turn.next() => match event? {
                     Some(event) => Next::Event(event),
-                    // What does not end with a result ends with the engine.
-                    None => return is_error.map(|is_error| Ended::Done { is_error }).context("the engine has gone"),
+                    // Without a result, the turn ends when the engine ends.
+                    None => return is_error.map(|is_error| Ended::Done { is_error }).context("the engine has ended"),
                 },
-                told = terminal.signals.next() => Next::Told(told),
+                signal = terminal.signals.next() => Next::Signal(signal),
                 _ = beats.tick(), if terminal.show.screen.is_live() => Next::Beat,
             };
-            let told = match next {
+            let signal = match next {
                 Next::Beat => {
                     terminal.show.beat()?;
                     None
                 }
-                Next::Told(told) => Some(told),
+                Next::Signal(signal) => Some(signal),
                 Next::Event(Event::Question(question)) => terminal.answer(question).await?,
                 Next::Event(Event::Message(Message::Result(result))) => {
                     terminal.show.finish(&result)?;
                     if is_stopped {
                         return Ok(Ended::Stopped);
                     }
-                    // It may answer something that ended in the background, and not yet the prompt.
+                    // The result may belong to a background task and not to the prompt.
                     is_error = Some(result.is_error);
                     None
                 }
@@ -242,7 +242,7 @@ impl Chat<'_> {
                     None
                 }
             };
-            match told {
+            match signal {
                 None => {}
                 Some(Told::End(code)) => return Ok(Ended::Quit(code)),
                 Some(Told::Stop) if is_stopped => return Ok(Ended::Quit(STOPPED)),
@@ -250,7 +250,7 @@ impl Chat<'_> {
                     is_stopped = true;
                     terminal.show.screen.remark("stopping (Ctrl-C again to quit)")?;
                     let handle = handle.clone();
-                    // The result tells that it has stopped, and Ctrl-C must work meanwhile.
+                    // The result reports that the turn has stopped. Until then Ctrl-C must still work.
                     tokio::spawn(async move { handle.interrupt().await });
                 }
             }
@@ -258,7 +258,7 @@ impl Chat<'_> {
     }
 }
 
-/// What the user says next; `None` at the end of the input.
+/// The user's next prompt; `None` at the end of the input.
 async fn next(
     input: &mut Input,
     editor: &mut Editor,
@@ -276,7 +276,7 @@ async fn next(
 /// asked), a question, or a warning.
 async fn next_message_without_a_prompt(session: &mut Session) -> anyhow::Result<Event> {
     loop {
-        match session.next().await?.context("the engine has gone")? {
+        match session.next().await?.context("the engine has ended")? {
             Event::Message(message)
                 if !matches!(message, Message::System(System::Init(_)))
                     && !is_for_user(&message) => {}
@@ -285,7 +285,7 @@ async fn next_message_without_a_prompt(session: &mut Session) -> anyhow::Result<
     }
 }
 
-/// Whether the user should see the message also without a prompt: a warning of hooks, a session that is not saved.
+/// Whether the user should see the message even without a prompt: a warning of a hook, or that nothing is saved.
 fn is_for_user(message: &Message) -> bool {
     matches!(
         message,

@@ -9,7 +9,7 @@ use crate::editor::{Editor, Step};
 use crate::input::{Input, Typed};
 use crate::screen::Screen;
 
-/// What is written next; `None` at the end of the input. Dropped in between, the editor still has what was written.
+/// The next prompt; `None` at the end of the input. If the future is dropped, the editor keeps the text so far.
 pub(crate) async fn compose(
     mark: &str,
     editor: &mut Editor,
@@ -30,7 +30,7 @@ pub(crate) async fn compose(
         let strokes = tokio::select! {
             strokes = writing.next() => strokes,
             _ = resized.recv() => continue,
-            // Whoever had the terminal meanwhile has left it in a mode of their own.
+            // Another program had the terminal meanwhile and may have changed its mode.
             _ = resumed.recv() => {
                 writing.resume()?;
                 screen.forget_drawn();
@@ -51,7 +51,7 @@ pub(crate) async fn compose(
                     return Ok(None);
                 }
                 Step::Done(text) => {
-                    // What was typed ahead is the beginning of the next prompt.
+                    // Keys typed after Enter are the beginning of the next prompt.
                     for stroke in strokes {
                         if let Step::Done(text) = editor.take(stroke) {
                             writing.keep_line(text);

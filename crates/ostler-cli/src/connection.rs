@@ -1,4 +1,4 @@
-//! What this program does to an engine without the SDK: the raw pipe's interrupt, and the end.
+//! Stopping an engine without the SDK: the interrupt of the raw pipe, and ending the session.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use ostler_proto::frame::ToEngine;
 use ostler_proto::{Extra, RequestId};
 use tokio::sync::mpsc;
 
-/// How long a session may take to end what it runs.
+/// How long a session may take to end its tools and tasks.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 /// The id of our request to stop the turn.
 pub(crate) const INTERRUPT: &str = "terminal-interrupt";
@@ -22,15 +22,15 @@ pub(crate) fn interrupt() -> ToEngine {
     })
 }
 
-/// Ends a session, whatever it is doing, and waits until everything it ran has ended.
+/// Ends a session, whatever it is doing, and waits until its tools and tasks have ended.
 pub(crate) async fn end(connection: Connection) {
     let Connection { to_engine, from_engine } = connection;
     drop(from_engine);
     ended(to_engine).await;
 }
 
-/// Waits for the end of a session whose frames nobody reads any more: it stops what runs, and then takes no more input.
+/// Waits for the end of a session whose frames are no longer read: it stops its work and then closes its input.
 pub(crate) async fn ended(to_engine: mpsc::Sender<ToEngine>) {
-    // What has not ended by then ends with this program.
+    // Whatever still runs after the timeout ends with this program.
     let _ = tokio::time::timeout(END_TIMEOUT, to_engine.closed()).await;
 }

@@ -1,4 +1,4 @@
-//! `--debug` and `--debug-file`: which frames come and go, a line each, without what is in them.
+//! `--debug` and `--debug-file`: one line per frame sent or received, without its content.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -11,7 +11,7 @@ use ostler_proto::frame::Frame;
 
 use crate::args::Args;
 
-/// Where the lines go, if anybody wants them. Cheap to clone.
+/// The log file or standard error, if debugging is on. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Debug(Option<Arc<Log>>);
 
@@ -21,7 +21,7 @@ struct Log {
 }
 
 impl Debug {
-    /// As the arguments say.
+    /// Opens the log that the arguments name.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -32,7 +32,7 @@ impl Debug {
                 let is_pipe = path.metadata().is_ok_and(|file| file.file_type().is_fifo());
                 anyhow::ensure!(
                     !is_pipe,
-                    "--debug-file {}: it is a pipe; name a file",
+                    "--debug-file {}: this is a pipe; name a file",
                     path.display()
                 );
                 let opened: std::io::Result<File> =
@@ -46,12 +46,12 @@ impl Debug {
         Ok(Self(Some(Arc::new(log))))
     }
 
-    /// Notes a frame and where it went: `<` to this program, `>` from it.
+    /// Logs a frame and its direction: `<` to the engine, `>` from the engine.
     pub(crate) fn note(&self, direction: char, frame: &impl Frame) {
         let Some(log) = &self.0 else { return };
         let line =
             format!("{:9.3} {direction} {}\n", log.begun.elapsed().as_secs_f64(), frame.summary());
-        // A log that cannot be written is no reason to stop.
+        // A log that cannot be written must not stop the session.
         let _ = log.to.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! Changes of files in colour: those that were made, and those a call would make.
+//! Diffs of files in colour: of changes that were made, and of changes that a call would make.
 
 use std::path::Path;
 
@@ -10,15 +10,15 @@ use serde_json::Value;
 use crate::screen::{DIM, GREEN, RED};
 use crate::text::{clean, clipped, spelled, wrapped};
 
-/// A larger file is not read for a preview.
+/// The largest file that is read for a preview, in bytes.
 const LARGEST_FILE: u64 = 4 << 20;
 
-/// How a line that does not fit is shown.
+/// What to do with a line that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Long {
-    /// Cut: the change is made.
+    /// Cut it: the change is already made.
     Clip,
-    /// Whole, on several lines: somebody decides about it.
+    /// Wrap it: the user decides about the change.
     Wrap,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn lines(hunks: &[PatchHunk], columns: usize, long: Long) -> Vec<Stri
                 '+' => (new, GREEN),
                 '-' => (old, RED),
                 ' ' => (new, DIM),
-                // `\ No newline at end of file` is of no interest.
+                // Skip `\ No newline at end of file`.
                 _ => continue,
             };
             old += u64::from(mark != '+');
@@ -71,7 +71,7 @@ fn line_of(
     lines.collect()
 }
 
-/// The patch that a tool says it has made.
+/// The patch in a tool's structured result.
 pub(crate) fn made(structured: &Value) -> Option<Vec<PatchHunk>> {
     let hunks = structured.get("structuredPatch")?.as_array()?;
     let content = structured.get("content").and_then(Value::as_str);
@@ -82,7 +82,7 @@ pub(crate) fn made(structured: &Value) -> Option<Vec<PatchHunk>> {
     }
 }
 
-/// The patch that a call would make; `None` if it is not about a file's text.
+/// The patch that a call would make; `None` if the call does not change a file's text.
 pub(crate) fn planned(tool: &str, input: &Value, cwd: &Path) -> Option<Vec<PatchHunk>> {
     let (before, after) = match ToolInput::parse(tool, input).ok()? {
         ToolInput::Edit(edit) => edited(&edit, cwd),
@@ -94,11 +94,11 @@ pub(crate) fn planned(tool: &str, input: &Value, cwd: &Path) -> Option<Vec<Patch
     Some(patch::hunks(&before, &after))
 }
 
-/// The file before and after. Where the text to replace is not found, the two pieces stand for it: the tool will say
-/// what is wrong.
+/// The file before and after. If the text to replace is not in the file, these are `old_string` and `new_string`; the
+/// tool then reports the error.
 fn edited(edit: &EditInput, cwd: &Path) -> (String, String) {
     let EditInput { file_path, old_string, new_string, replace_all, .. } = edit;
-    // Ends of lines are the tool's business.
+    // The tool handles line ends.
     let [old, new] = [old_string, new_string].map(|text| text.replace("\r\n", "\n"));
     match text_of(&cwd.join(file_path)).map(|text| text.replace("\r\n", "\n")) {
         Some(before) if !old.is_empty() && before.contains(&old) => {
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_or_broken() {
+    fn a_line_that_does_not_fit_is_cut_or_wrapped() {
         let hunks = patch::hunks("", "one two three\n");
         assert_eq!(shown(&hunks, 12, Long::Clip), ["1 + one two…"]);
         assert_eq!(shown(&hunks, 12, Long::Wrap), ["1 + one two", "  + three"]);
     }
 
     #[test]
-    fn an_edit_is_shown_in_its_file_before_it_is_made() {
+    fn the_preview_of_an_edit_shows_the_lines_around_it() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a"), "one\r\ntwo\r\n").unwrap();
         let edit = json!({"file_path": "a", "old_string": "two", "new_string": "2"});

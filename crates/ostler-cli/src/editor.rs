@@ -1,46 +1,45 @@
-//! A prompt while it is written: where the cursor is, what a key does to the text, what was said before.
+//! The prompt while the user edits it: cursor, keys, history.
 //!
-//! Pure: keys go in, a picture comes out.
+//! Pure: keys go in, lines to draw come out.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::keys::{Key, Stroke};
 use crate::text::{clean, width};
 
-/// How far lines are indented, for the mark in front of the first.
+/// Indentation of the lines, for the mark in front of the first one.
 const INDENT: usize = 2;
 
-/// The text, and what was said before.
+/// The text, and the history of prompts.
 #[derive(Debug, Default)]
 pub(crate) struct Editor {
     text: String,
-    /// In bytes, between two letters.
+    /// In bytes, between two graphemes.
     cursor: usize,
-    /// What was said before, oldest first.
+    /// Earlier prompts, oldest first.
     history: Vec<String>,
-    /// The place in the history that is shown, and what was being written before it was looked at.
+    /// The index of the recalled prompt, and the text that was being written before.
     recalled: Option<(usize, String)>,
 }
 
-/// What a key led to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Go on.
+    /// Continue.
     Stay,
-    /// Go on, on a screen without anything else.
+    /// Continue on an empty screen.
     Clear,
-    /// This is what was written.
+    /// Enter: this is the prompt.
     Done(String),
-    /// There will be nothing more.
+    /// Ctrl-D on an empty line: the input ends.
     End,
 }
 
-/// What is to be seen.
+/// What to draw.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
-    /// The lines, each at most as wide as asked for; without the indent.
+    /// The lines without the indent, each at most as wide as requested.
     pub(crate) lines: Vec<String>,
-    /// The cursor's line among them.
+    /// The cursor's line.
     pub(crate) row: usize,
     /// The cursor's column, with the indent.
     pub(crate) column: usize,
@@ -51,13 +50,13 @@ impl Editor {
         self.text.is_empty()
     }
 
-    /// Forgets what is being written.
+    /// Discards the text.
     pub(crate) fn clear(&mut self) {
         self.set(String::new());
         self.recalled = None;
     }
 
-    /// Remembers something said, for later.
+    /// Adds a prompt to the history.
     pub(crate) fn remember(&mut self, text: &str) {
         if !text.trim().is_empty() && self.history.last().is_none_or(|last| last != text) {
             self.history.push(text.to_owned());
@@ -76,10 +75,10 @@ impl Editor {
 
     pub(crate) fn press(&mut self, key: Key) -> Step {
         match key {
-            Key::Letter(letter) => self.insert(letter.encode_utf8(&mut [0; 4])),
+            Key::Letter(character) => self.insert(character.encode_utf8(&mut [0; 4])),
             Key::Tab => self.insert("\t"),
             Key::NewLine => self.insert("\n"),
-            // As in a shell, a line that ends in a backslash goes on.
+            // As in a shell, a backslash at the end of a line continues the prompt on the next line.
             Key::Enter if self.text[..self.cursor].ends_with('\\') => {
                 self.remove(self.cursor - 1, self.cursor);
                 self.insert("\n");
@@ -126,7 +125,7 @@ impl Editor {
     }
 
     fn before(&self, at: usize) -> usize {
-        letters(&self.text)
+        graphemes(&self.text)
             .map(|(start, _)| start)
             .take_while(|start| *start < at)
             .last()
@@ -134,20 +133,20 @@ impl Editor {
     }
 
     fn after(&self, at: usize) -> usize {
-        letters(&self.text)
-            .map(|(start, letter)| start + letter.len())
+        graphemes(&self.text)
+            .map(|(start, grapheme)| start + grapheme.len())
             .find(|end| *end > at)
             .unwrap_or(at)
     }
 
     fn word_before(&self) -> usize {
-        let text = self.text[..self.cursor].trim_end_matches(|letter| !is_word(letter));
+        let text = self.text[..self.cursor].trim_end_matches(|character| !is_word(character));
         text.trim_end_matches(is_word).len()
     }
 
     fn word_after(&self) -> usize {
         let rest = &self.text[self.cursor..];
-        let word = rest.trim_start_matches(|letter| !is_word(letter));
+        let word = rest.trim_start_matches(|character| !is_word(character));
         self.text.len() - word.trim_start_matches(is_word).len()
     }
 
@@ -159,7 +158,7 @@ impl Editor {
         self.text[self.cursor..].find('\n').map_or(self.text.len(), |at| self.cursor + at)
     }
 
-    /// To the line above; from the first one, to what was said before.
+    /// To the line above; from the first line, to the previous prompt of the history.
     fn up(&mut self) {
         let start = self.line_start();
         if start > 0 {
@@ -192,35 +191,35 @@ impl Editor {
         }
     }
 
-    /// How far from the beginning of its line the cursor stands.
+    /// How far the cursor is from the beginning of its line, in graphemes.
     fn column(&self) -> usize {
-        letters(&self.text[self.line_start()..self.cursor]).count()
+        graphemes(&self.text[self.line_start()..self.cursor]).count()
     }
 
     fn go_to_column(&mut self, column: usize) {
         let (start, end) = (self.line_start(), self.line_end());
         let line = &self.text[start..end];
-        self.cursor = letters(line).nth(column).map_or(end, |(at, _)| start + at);
+        self.cursor = graphemes(line).nth(column).map_or(end, |(at, _)| start + at);
     }
 
-    /// The text in lines of this width at most, and where the cursor is.
+    /// Wraps the text to this width, and finds the cursor.
     pub(crate) fn picture(&self, columns: usize) -> Picture {
         let room = columns.saturating_sub(INDENT).max(1);
         let mut lines = vec![String::new()];
         let mut used = 0;
         let mut cursor = None;
-        for (at, letter) in letters(&self.text) {
-            let shown = if letter == "\t" { "    " } else { letter };
+        for (at, grapheme) in graphemes(&self.text) {
+            let shown = if grapheme == "\t" { "    " } else { grapheme };
             let needed = width(shown);
-            if letter != "\n" && used + needed > room && used > 0 {
+            if grapheme != "\n" && used + needed > room && used > 0 {
                 lines.push(String::new());
                 used = 0;
             }
-            // Text that was removed may have left the cursor inside one of them.
+            // Deleting text can leave the cursor inside a grapheme.
             if cursor.is_none() && at >= self.cursor {
                 cursor = Some((lines.len() - 1, used));
             }
-            if letter == "\n" {
+            if grapheme == "\n" {
                 lines.push(String::new());
                 used = 0;
             } else {
@@ -234,7 +233,7 @@ impl Editor {
 }
 
 impl Picture {
-    /// As much of it as fits this many rows, with the cursor in it.
+    /// The rows that fit a window of this height, including the cursor's row.
     pub(crate) fn within(mut self, rows: usize) -> Self {
         let rows = rows.max(1);
         let first = (self.row + 1).saturating_sub(rows);
@@ -244,12 +243,12 @@ impl Picture {
     }
 }
 
-fn is_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_'
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
 }
 
-/// What people take for letters: with accents that follow them, and joined pictures as one.
-fn letters(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// User-perceived characters: an accent belongs to its base character, and a joined emoji is one.
+fn graphemes(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.grapheme_indices(true)
 }
 

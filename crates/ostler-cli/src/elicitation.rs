@@ -1,7 +1,7 @@
-//! Questions of MCP servers to the user: a form to fill in, or an address to visit.
+//! Questions of MCP servers to the user (elicitation): a form to fill in, or a URL to visit.
 //!
-//! A server is not the agent and not this program, so its name stands above everything it says, and nothing is sent or
-//! opened without the user's yes.
+//! A server is not the agent and not this program, so its name stands above its text, and nothing is sent or opened
+//! without the user's approval.
 
 use std::io;
 
@@ -16,17 +16,16 @@ use crate::reply::{answered, written};
 use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
 use crate::text::spelled;
 
-/// What the user decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Accept,
     Decline,
     Cancel,
-    /// Fill in the form once more.
+    /// Fill in the form again.
     Again,
 }
 
-/// Shows what a server wants, and asks the user. No answer cancels.
+/// Shows the server's question and asks the user. The end of the input cancels.
 pub(crate) async fn ask(
     question: &Elicitation,
     input: &mut Input,
@@ -58,19 +57,19 @@ pub(crate) async fn ask(
     })
 }
 
-/// What the user decides, and what was filled in.
+/// The user's choice, and the values of the form.
 type Answer = (Choice, Option<Value>);
 
-/// The address is shown whole, and never opened: the user sees where it leads before going there.
+/// Shows the whole URL and never opens it, so the user sees where it leads before visiting it.
 async fn visit(url: &str, input: &mut Input, screen: &mut Screen) -> io::Result<Answer> {
     screen.line("  It wants you to visit this address:")?;
     indented(url, screen)?;
-    let keys = [("y", "accept: I open it in a browser"), NO, CANCEL];
+    let keys = [("y", "accept: I will open it in a browser"), NO, CANCEL];
     Ok((choose(&keys, input, screen).await?, None))
 }
 
 const NO: (&str, &str) = ("n", "decline");
-const CANCEL: (&str, &str) = ("Esc", "cancel: neither yes nor no");
+const CANCEL: (&str, &str) = ("Esc", "cancel: do not answer");
 
 async fn fill_in(
     question: &Elicitation,
@@ -97,7 +96,7 @@ async fn fill_in(
         let Some(content) = type_in(&fields, input, screen).await? else {
             return Ok((Choice::Cancel, None));
         };
-        // Through a pipe nobody looks at it again.
+        // With input from a pipe there is no user to review the form.
         if !input.is_terminal {
             return Ok((Choice::Accept, Some(Value::Object(content))));
         }
@@ -113,7 +112,7 @@ async fn fill_in(
     }
 }
 
-/// A field, and everything there is to know about it.
+/// Shows a field with its description and rules.
 fn describe(field: &Field, screen: &mut Screen) -> io::Result<()> {
     let title = field.title.as_ref().filter(|title| **title != field.name);
     let title = title.map(|title| format!(" “{title}”")).unwrap_or_default();
@@ -124,7 +123,7 @@ fn describe(field: &Field, screen: &mut Screen) -> io::Result<()> {
     description.chain(labels).try_for_each(|line| indented(&line, screen))
 }
 
-/// Asks for one field after the other; `None` if the user ends the input.
+/// Asks for the fields one after the other; `None` if the user ends the input.
 async fn type_in(
     fields: &[Field],
     input: &mut Input,
@@ -153,7 +152,7 @@ async fn type_in(
     Ok(Some(content))
 }
 
-/// One key, or one line where there are no keys.
+/// Reads one key, or one line if the input is not a terminal.
 async fn choose(
     keys: &[(&'static str, &str)],
     input: &mut Input,
@@ -172,7 +171,7 @@ async fn choose(
     })
 }
 
-/// Several keys at once are something pasted, and no answer.
+/// Reads one key. Several keys at once are pasted text, which is not an answer.
 async fn by_key(
     keys: &[(&'static str, &str)],
     input: &mut Input,
@@ -198,7 +197,7 @@ async fn by_key(
     }
 }
 
-/// Text of the server: whole, and without anything that could drive the terminal or look like this program's own.
+/// Shows the server's text completely, without control characters, and indented so it cannot look like this program's.
 fn indented(text: &str, screen: &mut Screen) -> io::Result<()> {
     for line in screen.fitted(&spelled(text), 2) {
         screen.line(&format!("  {line}"))?;

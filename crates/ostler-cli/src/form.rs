@@ -1,11 +1,10 @@
-//! The form of an MCP server's question: its fields, and what is typed into them.
+//! The form of an MCP server's question: its fields, and parsing what the user types into them.
 //!
-//! Pure. The protocol allows an object of texts, numbers, yes-or-no values and choices, and nothing nested.
+//! Pure. The protocol allows an object of strings, numbers, booleans and choices, and nothing nested.
 
 use ostler_proto::control::Elicitation;
 use serde_json::{Map, Number, Value};
 
-/// A field.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Field {
     pub(crate) name: String,
@@ -16,7 +15,7 @@ pub(crate) struct Field {
     default: Option<Value>,
 }
 
-/// What a field takes.
+/// The type of a field, with its limits.
 #[derive(Debug, PartialEq)]
 enum Kind {
     Text { format: Option<String>, least: Option<u64>, most: Option<u64> },
@@ -26,17 +25,17 @@ enum Kind {
     Choices { all: Vec<Choice>, least: Option<u64>, most: Option<u64> },
 }
 
-/// One of several values, and what people read for it.
+/// One of several values, and its label for people.
 #[derive(Debug, PartialEq)]
 struct Choice {
     value: Value,
     label: String,
 }
 
-/// The fields that a server wants to have filled in, in its order.
+/// The fields of the server's form, in the server's order.
 ///
 /// # Errors
-/// When a field is of a kind that the protocol does not have; the text names it.
+/// When a field has a type that the protocol does not allow. The text names the field.
 pub(crate) fn fields(question: &Elicitation) -> Result<Vec<Field>, String> {
     let nothing = Map::new();
     let schema = question.requested_schema.as_ref().unwrap_or(&Value::Null);
@@ -82,14 +81,14 @@ fn kind(property: &Value) -> Result<Kind, String> {
             Some(all) => {
                 Ok(Kind::Choices { all, least: bound("minItems"), most: bound("maxItems") })
             }
-            None => Err("it is a list without given values".to_owned()),
+            None => Err("it is a list without choices".to_owned()),
         },
         Some(other) => Err(format!("it is of type {other}")),
         None => Err("its type is missing".to_owned()),
     }
 }
 
-/// The values of an enumeration, in each of the three ways in which servers write one.
+/// The values of an enumeration, in each of the three forms that servers use.
 fn choices(schema: &Value) -> Option<Vec<Choice>> {
     let label = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let titled = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array());
@@ -110,7 +109,7 @@ fn choices(schema: &Value) -> Option<Vec<Choice>> {
 }
 
 impl Field {
-    /// What the field takes, for people: `integer, 1 to 9, required, default 3`.
+    /// The field's rules for people: `integer, 1 to 9, required, default 3`.
     pub(crate) fn rules(&self) -> String {
         let mut rules = Vec::new();
         match &self.kind {
@@ -146,7 +145,7 @@ impl Field {
         }
     }
 
-    /// A value as people write it.
+    /// A value as text for people.
     pub(crate) fn shown(&self, value: &Value) -> String {
         if let Some(choice) = self.choices().iter().find(|choice| choice.value == *value) {
             return choice.label.clone();
@@ -161,10 +160,10 @@ impl Field {
         }
     }
 
-    /// The value that was typed; `None` for a field that is left out. Nothing typed stands for the default.
+    /// Parses the typed text; `None` for an optional field that is left out. Empty text stands for the default.
     ///
     /// # Errors
-    /// When the field does not take it; the text says what it takes.
+    /// When the value is not valid. The text says what is.
     pub(crate) fn read(&self, typed: &str) -> Result<Option<Value>, String> {
         let typed = typed.trim();
         if typed.is_empty() {

@@ -1,8 +1,8 @@
 //! Frames from standard input.
 //!
-//! What is not an object is passed over, as is what nobody knows. A line that is broken, or no prompt although it
-//! should be one, ends the program: the two sides do not understand each other. A request that cannot be read is
-//! answered with what is wrong with it, because somebody waits for the answer.
+//! Values that are not objects and unknown types are skipped. A broken line, or a user message that is not a prompt,
+//! ends the program: the two sides do not understand each other. A request that cannot be parsed is answered with an
+//! error, because the host waits for an answer.
 
 use anyhow::{Context, bail};
 use ostler_proto::api::Role;
@@ -16,13 +16,13 @@ use tokio::sync::mpsc;
 
 use crate::debug::Debug;
 
-/// How much is read at once: frames may be large, and every portion is a system call.
+/// Bytes per read: frames may be large, and every read is a system call.
 const PORTION: usize = 256 * 1024;
 
-/// Passes frames on until the end of standard input.
+/// Passes frames to the engine until the end of standard input.
 ///
 /// # Errors
-/// When a line cannot be understood; the error says which.
+/// When a line is not valid. The error names the line.
 pub(crate) async fn read(
     to_engine: mpsc::Sender<ToEngine>,
     complain: mpsc::Sender<ToHost>,
@@ -45,10 +45,10 @@ pub(crate) async fn read(
             match understood.with_context(place)? {
                 Understood::Frame(frame) => {
                     debug.note('<', &*frame);
-                    to_engine.send(*frame).await.context("the engine has gone")?;
+                    to_engine.send(*frame).await.context("the engine has ended")?;
                 }
                 Understood::Wrong(complaint) => {
-                    // Whoever prints it may have gone, and with it the program.
+                    // The task that prints it may have ended, and the program with it.
                     let _ = complain.send(ToHost::ControlResponse(complaint)).await;
                 }
                 Understood::Nothing => {}
@@ -60,11 +60,11 @@ pub(crate) async fn read(
     }
 }
 
-/// What a line is.
+/// A parsed line.
 #[derive(Debug)]
 enum Understood {
     Frame(Box<ToEngine>),
-    /// A request that cannot be read, and the answer to it.
+    /// A request that is not valid, and the error response to it.
     Wrong(ControlResponse),
     Nothing,
 }
@@ -83,7 +83,7 @@ fn understand(line: &str) -> anyhow::Result<Understood> {
     }
 }
 
-/// The answer to a request whose fields are not as they should be; `None` if it is no request at all.
+/// The error response to a request with fields that are not valid; `None` if the line is not a request.
 fn wrong_request(line: &str, error: &DecodeError) -> Option<ControlResponse> {
     let DecodeError::Malformed { reason, .. } = error else { return None };
     let frame: Value = serde_json::from_str(line).ok()?;
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_cannot_be_read_is_answered() {
+    fn a_request_that_is_not_valid_gets_an_error_response() {
         let answer = wrong(
             r#"{"type":"control_request","request_id":"7","request":{"subtype":"stop_task","task_id":3}}"#,
         );
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_an_error_and_what_is_strange_is_nothing() {
+    fn broken_lines_are_errors_and_unknown_types_are_skipped() {
         for line in ["[]", "123", "\"a\"", "true"] {
             assert!(matches!(understand(line).unwrap(), Understood::Nothing), "{line}");
         }

@@ -1,6 +1,6 @@
-//! What is typed, or comes through a pipe: by the line, or by the key while a question is open.
+//! Standard input, from a keyboard or a pipe: by line, or by key while a question is open.
 //!
-//! A thread of its own reads, so that nothing waits for the keyboard.
+//! A separate thread reads, so that no task waits for the keyboard.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Read};
@@ -11,33 +11,32 @@ use tokio::sync::mpsc;
 use crate::keys::{self, Decoder, Key, Stroke};
 use crate::tty::Mode;
 
-/// How long what was typed before takes to come through.
+/// How long to wait for keys typed before the question to arrive.
 const SETTLING: Duration = Duration::from_millis(30);
 
 /// Standard input.
 pub(crate) struct Input {
     chunks: mpsc::Receiver<Vec<u8>>,
-    /// Lines that were typed before anybody wanted one.
+    /// Lines that were typed ahead.
     lines: VecDeque<String>,
-    /// The beginning of a line.
+    /// The beginning of a line that is not finished.
     begun: Vec<u8>,
     pub(crate) is_terminal: bool,
 }
 
-/// A line of input.
 pub(crate) struct Typed {
     pub(crate) text: String,
-    /// Whether it stands on the screen: it was typed there after somebody asked for it.
+    /// Whether the terminal already shows the line: it was typed there in answer to a prompt.
     pub(crate) is_shown: bool,
 }
 
 impl Input {
     pub(crate) fn from_stdin() -> Self {
-        // Room for one: the rest stays in the pipe until somebody wants it.
+        // Capacity 1: the rest stays in the pipe until it is needed.
         let (sender, chunks) = mpsc::channel(1);
         std::thread::spawn(move || {
             let mut bytes = vec![0; 4096];
-            // An error is the end, too: there is nobody to type any more.
+            // An error also ends the input: nothing more can be typed.
             while let Ok(n @ 1..) = read(&mut bytes) {
                 if sender.blocking_send(bytes[..n].to_vec()).is_err() {
                     break;
@@ -48,7 +47,7 @@ impl Input {
         Self { chunks, lines: VecDeque::new(), begun: Vec::new(), is_terminal }
     }
 
-    /// The next line; `None` at the end of the input. Nothing is lost when it is dropped.
+    /// The next line; `None` at the end of the input. Nothing is lost if the future is dropped.
     pub(crate) async fn line(&mut self) -> Option<Typed> {
         let mut is_shown = false;
         loop {
@@ -67,7 +66,7 @@ impl Input {
         }
     }
 
-    /// The next line that is typed from now on; what was typed before is for somebody else.
+    /// The next line typed from now on. Lines typed before stay in the queue for the next prompt.
     pub(crate) async fn fresh_line(&mut self) -> Option<String> {
         let before = self.put_aside();
         let typed = self.line().await;
@@ -75,7 +74,7 @@ impl Input {
         Some(typed?.text)
     }
 
-    /// The lines that were typed until now, which are not to be given to anybody.
+    /// Takes out the lines typed so far, so that they do not answer a question.
     pub(crate) fn put_aside(&mut self) -> VecDeque<String> {
         std::mem::take(&mut self.lines)
     }
@@ -84,35 +83,35 @@ impl Input {
         self.lines.extend(lines);
     }
 
-    /// Starts waiting for keys, those that are pressed from now on: ask only then.
+    /// Starts reading keys pressed from now on. Show the question only after this.
     pub(crate) async fn keys(&mut self) -> io::Result<Keys<'_>> {
-        // A line that was typed ahead is a prompt, and must be taken before the rest is thrown away.
+        // A line typed ahead is a prompt; take it before the terminal's input is discarded.
         self.settle().await;
         let mode = Mode::keys()?;
-        // A key pressed twice answers one question, not the next one as well; and not every system throws away what
-        // it was told to.
+        // A key pressed twice answers one question and not also the next one. Not every system discards the input when
+        // it is asked to.
         self.settle().await;
         Ok(Keys { _mode: mode, input: self })
     }
 
-    /// Takes what is on its way: lines are kept, single keys are forgotten.
+    /// Takes the input that is on its way: keeps lines, discards single keys.
     async fn settle(&mut self) {
         while let Ok(Some(chunk)) = tokio::time::timeout(SETTLING, self.chunks.recv()).await {
             self.keep_line(&chunk);
         }
     }
 
-    /// Starts taking keys for a text that is written. What was typed before belongs to it.
+    /// Starts reading keys for the editor. Keys typed before belong to the text.
     pub(crate) fn writing(&mut self) -> io::Result<Writing<'_>> {
         Ok(Writing { mode: Mode::writing()?, decoder: Decoder::default(), input: self })
     }
 
-    /// A line that was typed before anybody wanted one.
+    /// A line that was typed ahead.
     pub(crate) fn kept_line(&mut self) -> Option<String> {
         self.lines.pop_front()
     }
 
-    /// Puts aside the lines that were typed, for whoever wants one next. Single keys are forgotten.
+    /// Keeps the lines typed so far for the next reader of lines, and discards single keys.
     pub(crate) fn keep_lines(&mut self) {
         while let Ok(chunk) = self.chunks.try_recv() {
             self.keep_line(&chunk);
@@ -135,19 +134,19 @@ impl Input {
     }
 }
 
-/// Standard input by the key. The terminal is as before once this is dropped.
+/// Standard input by key. Dropping this restores the terminal's mode.
 pub(crate) struct Keys<'a> {
     _mode: Mode,
     input: &'a mut Input,
 }
 
 impl Keys<'_> {
-    /// The next keys, those that came together; `None` at the end of the input.
+    /// The next keys, as many as arrived together; `None` at the end of the input.
     pub(crate) async fn next(&mut self) -> Option<Vec<Key>> {
         loop {
             let chunk = self.input.chunks.recv().await?;
-            // Enter is `\r` in this mode. What ends in `\n` is a line from before: it answers no question, and
-            // waits for the next prompt.
+            // Enter is `\r` in this mode. Input that ends in `\n` is a line from before: it does not answer the
+            // question and is kept for the next prompt.
             if !chunk.contains(&b'\n') {
                 return Some(keys::decode(&chunk));
             }
@@ -156,7 +155,7 @@ impl Keys<'_> {
     }
 }
 
-/// Standard input while a text is written. The terminal is as before once this is dropped.
+/// Standard input while the user writes a text. Dropping this restores the terminal's mode.
 pub(crate) struct Writing<'a> {
     mode: Mode,
     decoder: Decoder,
@@ -164,10 +163,10 @@ pub(crate) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// The next keys and pastes; `None` at the end of the input. There may be none but a line that was kept.
+    /// The next keys and pastes; `None` at the end of the input. Empty if only a line arrived, which is kept.
     pub(crate) async fn next(&mut self) -> Option<Vec<Stroke>> {
         let chunk = self.input.chunks.recv().await?;
-        // A line from before, when the terminal still made lines: Enter is `\r` in this mode, and Ctrl-J comes alone.
+        // A line typed before this mode began: Enter is `\r` in this mode, and Ctrl-J arrives alone.
         let is_line = chunk.len() > 1 && chunk.ends_with(b"\n") && !chunk.contains(&0x1b);
         if is_line && !self.decoder.is_pasting() {
             self.input.keep(&chunk);
@@ -176,7 +175,7 @@ impl Writing<'_> {
         Some(self.decoder.push(&chunk))
     }
 
-    /// Keeps a line for whoever wants one next.
+    /// Keeps a line for the next reader of lines.
     pub(crate) fn keep_line(&mut self, text: String) {
         self.input.lines.push_back(text);
     }
@@ -185,7 +184,7 @@ impl Writing<'_> {
         self.input.kept_line()
     }
 
-    /// Takes the terminal again, after the program was suspended.
+    /// Sets the terminal's mode again after the program was suspended.
     pub(crate) fn resume(&self) -> io::Result<()> {
         self.mode.resume()
     }

@@ -1,6 +1,5 @@
-//! Keys: what bytes a terminal sends for them.
+//! Decodes the bytes that a terminal sends into keys.
 
-/// A key that was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Key {
     Letter(char),
@@ -28,31 +27,31 @@ pub(crate) enum Key {
     DeleteToStart,
     /// Ctrl-K.
     DeleteToEnd,
-    /// Ctrl-L: a fresh screen.
+    /// Ctrl-L: clear the screen.
     Clear,
     Escape,
     /// Ctrl-D.
     End,
-    /// One that means nothing here.
+    /// A key without a function here.
     Other,
 }
 
-/// What came from the terminal.
+/// A key press or a paste.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stroke {
     Key(Key),
-    /// Text that was pasted, as one piece.
+    /// Pasted text, in one piece.
     Pasted(String),
 }
 
-/// The keys behind what one read from the terminal brought. A terminal sends a key's bytes together.
+/// Decodes the bytes of one read. A terminal sends the bytes of a key together.
 pub(crate) fn decode(bytes: &[u8]) -> Vec<Key> {
     let text = String::from_utf8_lossy(bytes);
     let mut rest = text.as_ref();
     let mut keys = Vec::new();
-    while let Some(letter) = rest.chars().next() {
-        rest = &rest[letter.len_utf8()..];
-        keys.push(match letter {
+    while let Some(character) = rest.chars().next() {
+        rest = &rest[character.len_utf8()..];
+        keys.push(match character {
             '\u{1b}' => {
                 let (key, after) = escape(rest);
                 rest = after;
@@ -62,13 +61,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Vec<Key> {
             '\t' => Key::Tab,
             '\u{7f}' | '\u{8}' => Key::Backspace,
             control if control.is_control() => with_control(control),
-            letter => Key::Letter(letter),
+            character => Key::Letter(character),
         });
     }
     keys
 }
 
-/// A letter pressed with Ctrl.
+/// A character pressed with Ctrl.
 fn with_control(control: char) -> Key {
     match control {
         '\u{1}' => Key::Home,
@@ -86,11 +85,11 @@ fn with_control(control: char) -> Key {
     }
 }
 
-/// What follows an escape: a sequence such as `[A`, a letter that was pressed with Alt, or nothing.
+/// Decodes what follows an escape: a sequence such as `[A`, a character pressed with Alt, or nothing.
 fn escape(rest: &str) -> (Key, &str) {
     let Some(body) = rest.strip_prefix(['[', 'O']) else {
-        let Some(letter) = rest.chars().next() else { return (Key::Escape, rest) };
-        let key = match letter {
+        let Some(character) = rest.chars().next() else { return (Key::Escape, rest) };
+        let key = match character {
             '\r' | '\n' => Key::NewLine,
             '\u{7f}' | '\u{8}' => Key::DeleteWord,
             'b' => Key::WordLeft,
@@ -98,9 +97,9 @@ fn escape(rest: &str) -> (Key, &str) {
             'd' => Key::DeleteNextWord,
             _ => Key::Other,
         };
-        return (key, &rest[letter.len_utf8()..]);
+        return (key, &rest[character.len_utf8()..]);
     };
-    let end = body.find(|letter: char| ('@'..='~').contains(&letter));
+    let end = body.find(|character: char| ('@'..='~').contains(&character));
     let Some(end) = end else { return (Key::Other, "") };
     let key = match &body[..=end] {
         "A" => Key::Up,
@@ -113,7 +112,7 @@ fn escape(rest: &str) -> (Key, &str) {
         "1;5C" | "1;3C" => Key::WordRight,
         "1;5D" | "1;3D" => Key::WordLeft,
         "3;5~" | "3;3~" => Key::DeleteNextWord,
-        // Shift-Enter and Alt-Enter, where terminals tell them apart.
+        // Shift-Enter and Alt-Enter, on terminals that send them differently from Enter.
         "13;2u" | "13;3u" | "27;2;13~" => Key::NewLine,
         _ => Key::Other,
     };
@@ -123,16 +122,16 @@ fn escape(rest: &str) -> (Key, &str) {
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// Makes keys of bytes while text is typed: pastes are kept together, and so is what two reads have torn apart.
+/// Decodes bytes while the user types text. Keeps pastes together, and sequences that two reads have split.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    /// What is not complete.
+    /// Bytes of an incomplete sequence.
     rest: Vec<u8>,
     pasting: bool,
 }
 
 impl Decoder {
-    /// Whether a paste has begun whose end has not come yet.
+    /// Whether a paste has begun and not ended.
     pub(crate) fn is_pasting(&self) -> bool {
         self.pasting
     }
@@ -184,7 +183,7 @@ fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
     bytes.windows(mark.len()).position(|window| window == mark)
 }
 
-/// How many bytes at the end are the beginning of something: a letter, or a sequence with its parameters.
+/// How many bytes at the end are an incomplete character or escape sequence.
 fn torn(bytes: &[u8]) -> usize {
     if let Err(error) = std::str::from_utf8(bytes)
         && error.error_len().is_none()
@@ -193,7 +192,7 @@ fn torn(bytes: &[u8]) -> usize {
     }
     let Some(at) = bytes.iter().rposition(|byte| *byte == 0x1b) else { return 0 };
     let is_torn = matches!(&bytes[at + 1..], [b'[', rest @ ..] if rest.iter().all(|byte| (0x20..0x40).contains(byte)));
-    // A sequence is short. What is longer is none, and must not be kept for ever.
+    // An escape sequence is short. Anything longer is not one, and must not be buffered forever.
     if is_torn && bytes.len() - at < 16 { bytes.len() - at } else { 0 }
 }
 
@@ -214,7 +213,7 @@ mod tests {
             ("\u{1b}[3~\u{1b}[1;5C\u{1b}b", vec![Delete, WordRight, WordLeft]),
             ("\u{1}\u{5}\u{17}", vec![Home, LineEnd, DeleteWord]),
             ("\u{1b}\r", vec![NewLine]),
-            // What is not known means nothing, as a whole: its letters are no answers.
+            // An unknown sequence is one key without a function; its characters must not count as answers.
             ("\u{1b}[5~", vec![Other]),
             ("\u{1b}[1;5A", vec![Other]),
             ("\u{1b}a", vec![Other]),
@@ -232,20 +231,20 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_is_one_piece_wherever_it_is_torn_apart() {
+    fn a_paste_is_one_piece_wherever_two_reads_split_it() {
         let text = "a\u{1b}[200~é\r\nb\rc\u{1b}[D\u{1b}[201~\u{1b}[D日".as_bytes();
         let whole = strokes(&[text]);
         let pasted = Stroke::Pasted("é\nb\nc\u{1b}[D".to_owned());
         let key = Stroke::Key;
         assert_eq!(whole, [key(Letter('a')), pasted, key(Left), key(Letter('日'))]);
-        // A terminal may be torn anywhere but right after an escape, which is a key by itself.
+        // A read may end anywhere except right after an escape, which is a key by itself.
         for at in (1..text.len()).filter(|at| text[at - 1] != 0x1b) {
             assert_eq!(strokes(&[&text[..at], &text[at..]]), whole, "at {at}");
         }
     }
 
     #[test]
-    fn nothing_typed_is_kept_back_for_ever() {
+    fn no_typed_bytes_are_buffered_forever() {
         assert_eq!(strokes(&[b"\x1b[", &b"1".repeat(40)]).len(), 1);
         assert_eq!(strokes(&[b"\xff", b"a"]).last(), Some(&Stroke::Key(Letter('a'))));
         assert_eq!(strokes(&[b"\n"]), [Stroke::Key(NewLine)]);

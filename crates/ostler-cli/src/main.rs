@@ -1,4 +1,4 @@
-//! The `ostler` command: reads the arguments, wires the parts, passes on the exit code.
+//! The `ostler` command: parses the arguments, starts the right part, and returns its exit code.
 
 mod args;
 mod chat;
@@ -55,15 +55,15 @@ fn main() -> ExitCode {
     if let Some(code) = ostler_tools::run_if_called() {
         return code;
     }
-    // Nothing else in this program starts processes with a session of their own.
+    // Nothing else in this program starts processes in their own session.
     ostler_process::adopt_orphans();
     let arguments: Vec<_> = std::env::args_os().collect();
     let is_of_program = Args::is_of_program(&arguments);
     let (mut args, unknown) = match Args::read(arguments) {
         Ok(read) => read,
-        // Programs look at whether something failed, people at how.
+        // A program reads the result frame, a person reads the text.
         Err(error) if is_of_program && error.use_stderr() => {
-            // Nobody can be told that standard error is closed.
+            // If standard error is closed, the failure cannot be reported.
             let _ = error.print();
             return refused(&error.to_string());
         }
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
     let mut screen = Screen::new();
     if !unknown.is_empty() {
         let list = unknown.join(", ");
-        screen.complain(&format!("left out, because this version does not know it: {list}"));
+        screen.complain(&format!("ignored, because this version does not know them: {list}"));
     }
     if let Err(reason) = args.read_pipes() {
         screen.complain(&reason);
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     }
     match run(args, &mut screen) {
         Ok(code) => code,
-        // Whoever read our output has left: there is nobody to tell.
+        // The reader of our output has closed it, so there is no one to report an error to.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             screen.complain(&format!("{error:#}"));
@@ -110,8 +110,8 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         )
         | None => {}
     }
-    // One session waits for a model and for tools, and what blocks has threads of its own, so one worker is enough. It
-    // is not this thread, which waits for whoever reads the output: an interrupt must get through all the same.
+    // One session waits for a model and for tools, and blocking work has its own threads, so one worker is enough. It
+    // is not this thread, which may block on writing output: an interrupt must still get through.
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if !matches!(args.command, Some(Command::Serve(_))) {
         runtime.worker_threads(1);
@@ -127,23 +127,23 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => runtime.block_on(work(&args, screen)),
     };
-    // Tasks that were cut off still take along what they started. A thread that reads standard input cannot be
-    // stopped, and must not keep the program alive.
+    // Cancelled tasks still end the processes they started. A thread that reads standard input cannot be stopped, and
+    // must not keep the program alive.
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     code
 }
 
-/// Tells a program why its command line starts nothing.
+/// Reports to a program why its command line is refused.
 fn refused(reason: &str) -> ExitCode {
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        // Nobody is left to tell that nobody listens.
+        // If the output is closed too, the failure cannot be reported.
         let _ = runtime.block_on(refusal::tell(reason.trim(), None));
         runtime.shutdown_background();
     }
     ExitCode::FAILURE
 }
 
-/// Answers prompts, from a person or a program.
+/// Answers prompts from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let (scene, running) = match start(args) {
         Ok(started) => started,
@@ -178,7 +178,7 @@ fn start(args: &Args) -> anyhow::Result<(StartContext, RunningSession)> {
         session.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
     }
     scene::refuse_root(&scene)?;
-    // It reads settings and perhaps a whole conversation, and nothing else happens meanwhile.
+    // Reads settings and maybe a whole transcript. Nothing else runs meanwhile.
     let running = tokio::task::block_in_place(|| host::start(&scene))?;
     Ok((scene, running))
 }
@@ -208,7 +208,7 @@ async fn not_started(
             Ok(ExitCode::FAILURE)
         }
         _ if matches!(missing, Some(StoreError::NotFound(_))) => Err(anyhow::anyhow!(
-            "{error}; `ostler sessions` lists those of this folder, `ostler sessions --all` all"
+            "{error}; `ostler sessions` lists the sessions of this folder, `ostler sessions --all` those of all folders"
         )),
         _ => Err(error),
     }

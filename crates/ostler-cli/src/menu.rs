@@ -1,4 +1,4 @@
-//! A question with answers to choose from: which one is under the cursor, which are marked, what was typed.
+//! A question with options: which one is under the cursor, which are marked, and the typed text.
 //!
 //! Pure: keys go in, lines come out.
 
@@ -8,28 +8,27 @@ use crate::keys::Key;
 use crate::screen::{BOLD, CYAN, DIM};
 use crate::text::{clean, clipped, width, wrapped};
 
-/// A menu.
 #[derive(Debug)]
 pub(crate) struct Menu {
     question: String,
-    /// Labels and what they mean.
+    /// Labels and descriptions.
     options: Vec<(String, String)>,
     several: bool,
-    /// `options.len()` stands for an answer of one's own.
+    /// `options.len()` stands for the user's own text.
     cursor: usize,
     marked: Vec<bool>,
     own: String,
     typing: bool,
 }
 
-/// What a key led to.
+/// What a key leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing yet.
+    /// No answer yet.
     Stay,
-    /// These are the answers.
+    /// The answers.
     Chosen(Vec<String>),
-    /// There will be no answer.
+    /// The user declines to answer.
     Left,
 }
 
@@ -50,7 +49,6 @@ impl Menu {
         }
     }
 
-    /// Takes the next key.
     pub(crate) fn press(&mut self, key: Key) -> Step {
         if self.typing {
             return self.type_own(key);
@@ -75,7 +73,7 @@ impl Menu {
         Step::Stay
     }
 
-    /// Takes, or marks, what is under the cursor.
+    /// Chooses the option under the cursor, or marks it if several are allowed.
     fn pick(&mut self) -> Step {
         match self.options.get(self.cursor) {
             None => self.typing = true,
@@ -85,7 +83,7 @@ impl Menu {
         Step::Stay
     }
 
-    /// Everything that is marked, or, if nothing is, what is under the cursor.
+    /// All marked options, or the one under the cursor if none is marked.
     fn done(&self) -> Step {
         let options = self.options.iter().zip(&self.marked);
         let marked = options.filter(|(_, marked)| **marked).map(|((label, _), _)| label.clone());
@@ -99,7 +97,7 @@ impl Menu {
 
     fn type_own(&mut self, key: Key) -> Step {
         match key {
-            Key::Letter(letter) => self.own.push(letter),
+            Key::Letter(character) => self.own.push(character),
             Key::Backspace => _ = self.own.pop(),
             Key::Enter if self.own.trim().is_empty() => self.typing = false,
             Key::Enter if !self.several => return Step::Chosen(vec![self.own.trim().to_owned()]),
@@ -132,7 +130,7 @@ impl Menu {
         };
         lines.push(self.option(self.options.len(), &own, "", columns));
         let help = match (self.typing, self.several) {
-            (true, _) => "Enter to take it, Esc to go back",
+            (true, _) => "Enter to confirm, Esc to go back",
             (false, true) => "↑↓ move, Space mark, Enter done, Esc no answer",
             (false, false) => "↑↓ move, Enter choose, Esc no answer",
         };
@@ -191,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_ones_own_is_typed() {
+    fn the_user_can_type_another_answer() {
         let typed =
             [Up, Enter, Letter('m'), Letter('j'), Letter('1'), Backspace, Letter(' '), Enter];
         check(false, &typed, Some(&["mj"]));

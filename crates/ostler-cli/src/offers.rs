@@ -1,4 +1,4 @@
-//! What a yes can stand for beyond this once: the rules that "this session" and "always" would add.
+//! The permission rules that the answers "this session" and "always" would add.
 
 use ostler_engine::permission::Rule;
 use ostler_proto::control::CanUseTool;
@@ -6,21 +6,21 @@ use ostler_proto::permission::{
     PermissionBehavior, PermissionDestination, PermissionMode, PermissionUpdate,
 };
 
-/// Alternatives, from the narrowest to the widest, one of them current.
+/// Alternatives from the narrowest to the widest; one is current.
 #[derive(Debug, Default)]
 pub(crate) struct Offers {
     alternatives: Vec<Vec<PermissionUpdate>>,
     current: usize,
-    /// Whether "always" may be offered.
+    /// Whether "always" can be offered.
     pub(crate) may_be_kept: bool,
 }
 
 impl Offers {
-    /// What the engine suggests. A change that cannot be shown in words is not offered.
+    /// The engine's suggestions. A change that cannot be described as text is not offered.
     pub(crate) fn of(request: &CanUseTool) -> Self {
         let suggested = request.permission_suggestions.iter().flatten();
         let shown = suggested.filter(|update| words(update).is_some()).cloned();
-        // Each rule is a way of its own; a mode and a folder only help together.
+        // Each rule is an alternative. A mode and a folder only help together.
         let (rules, others): (Vec<_>, Vec<_>) =
             shown.partition(|update| matches!(update, PermissionUpdate::AddRules(_)));
         let mut alternatives: Vec<_> = rules.into_iter().map(|rule| vec![rule]).collect();
@@ -29,22 +29,22 @@ impl Offers {
         Self { alternatives, current: 0, may_be_kept }
     }
 
-    /// The current one, in words.
+    /// The current alternative as text.
     pub(crate) fn words(&self) -> Option<String> {
         self.words_of(self.current)
     }
 
-    /// The one that comes next, in words, if there are several.
+    /// The next alternative as text, if there are several.
     pub(crate) fn next_words(&self) -> Option<String> {
         if self.alternatives.len() < 2 { None } else { self.words_of(self.after()) }
     }
 
-    /// Goes on to the next one.
+    /// Makes the next alternative current.
     pub(crate) fn turn(&mut self) {
         self.current = self.after();
     }
 
-    /// The current one as changes to make there.
+    /// The changes of the current alternative, for this destination.
     pub(crate) fn updates(&self, destination: &PermissionDestination) -> Vec<PermissionUpdate> {
         let mut updates = self.alternatives.get(self.current).cloned().unwrap_or_default();
         for update in &mut updates {
@@ -70,7 +70,7 @@ impl Offers {
     }
 }
 
-/// A change that makes things wider, in words; `None` for every other one.
+/// A change that widens permissions, as text; `None` for every other change.
 fn words(update: &PermissionUpdate) -> Option<String> {
     match update {
         PermissionUpdate::AddRules(update) if update.behavior == PermissionBehavior::Allow => {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_or_not_a_yes_is_not_offered() {
+    fn unknown_changes_and_changes_that_do_not_allow_are_not_offered() {
         for odd in [
             json!([]),
             json!([{"type": "conquer", "destination": "session"}]),

@@ -1,4 +1,4 @@
-//! Standard output as programs read it: frames, a result, or the answer's text.
+//! Standard output for programs: frames, a result, or the answer's text.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -17,12 +17,12 @@ pub(crate) fn write(text: &str) -> io::Result<()> {
     stdout.flush()
 }
 
-/// Writes a result as a frame, with which a turn ends or a start fails.
+/// Writes a result frame, which ends a turn or reports a failed start.
 pub(crate) fn result(result: TurnResult) -> io::Result<()> {
     write(&ToHost::Result(Box::new(result)).to_line())
 }
 
-/// Writes the last result in the format that was asked for, where it is not written already. Gives the exit code.
+/// Writes the last result in the requested format, unless it is already written. Returns the exit code.
 pub(crate) fn finish(format: OutputFormat, last: Option<TurnResult>) -> io::Result<ExitCode> {
     let Some(last) = last else { return Ok(ExitCode::SUCCESS) };
     let is_error = last.is_error;

@@ -1,4 +1,4 @@
-//! May this call run? Shown whole, answered with one key.
+//! Permission requests: shows the whole call, and reads the answer as one key.
 
 use std::io;
 use std::path::Path;
@@ -20,39 +20,38 @@ use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
 use crate::show::subject;
 use crate::text::{arguments, clean, spelled, wrapped};
 
-/// The file that "always" writes to, as people know it.
+/// The file that "always" writes to, as shown to the user.
 const KEPT_IN: &str = ".claude/settings.local.json";
-/// How much of a long change is shown at first.
+/// How many lines of a long change are shown at first.
 const SHOWN_LINES: usize = 40;
 
-/// Where the question is asked.
+/// What a permission request needs.
 pub(crate) struct Asking<'a> {
     pub(crate) input: &'a mut Input,
     pub(crate) screen: &'a mut Screen,
     pub(crate) cwd: &'a Path,
-    /// What remembers an "always", if there is a place for that.
+    /// Where "always" rules are saved, if there is a place for them.
     pub(crate) kept: Option<&'a AlwaysRules>,
-    /// Whether the call is one of a subagent.
+    /// Whether a subagent makes the call.
     pub(crate) is_nested: bool,
 }
 
-/// What the user decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Once,
     Session,
     Always,
     No,
-    /// No, and say what to do instead.
+    /// No, and the user writes what to do instead.
     Instead,
-    NobodyThere,
+    NoUser,
 }
 
-/// What the model reads when there is nobody to ask.
+/// What the model reads when there is no user to ask.
 pub(crate) const NOBODY: &str =
-    "Nobody can be asked here. Start ostler in a terminal, or choose another --permission-mode.";
+    "No user can be asked here. Start ostler in a terminal, or choose another --permission-mode.";
 
-/// Asks the user, and makes what is pressed or typed an answer. No answer is a no.
+/// Asks the user and turns the key or line into a decision. Without an answer the call is denied.
 pub(crate) async fn ask(request: &CanUseTool, at: Asking<'_>) -> io::Result<Decision> {
     let answer = match at.input.is_terminal {
         true => by_key(request, at).await?,
@@ -80,7 +79,7 @@ async fn by_line(
     Ok(match typed.as_deref().map(str::trim) {
         Some("y" | "Y" | "yes" | "Yes") => PermissionResult::Allow(Allow::default()),
         Some(_) => deny("The user did not allow it."),
-        None => deny("Nobody was there to allow it."),
+        None => deny("There was no user to allow it."),
     })
 }
 
@@ -105,7 +104,7 @@ async fn by_key(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionRe
         Choice::Once => "→ allowed once".to_owned(),
         Choice::Session => format!("→ allowed, and {rule} for this session"),
         Choice::Always => format!("→ allowed, and {rule} always"),
-        Choice::No | Choice::Instead | Choice::NobodyThere => "→ not allowed".to_owned(),
+        Choice::No | Choice::Instead | Choice::NoUser => "→ not allowed".to_owned(),
     })?;
     Ok(match choice {
         Choice::Once => allow(Vec::new(), DecisionClassification::UserTemporary),
@@ -116,12 +115,14 @@ async fn by_key(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionRe
         Choice::Always => {
             let updates = offers.updates(&PermissionDestination::LocalSettings);
             if let Some(Err(error)) = kept.map(|kept| kept.remember(&updates)) {
-                screen.error(&format!("the next time you will be asked again: {error}"))?;
+                screen.error(&format!(
+                    "the rule was not saved, so you will be asked again next time: {error}"
+                ))?;
             }
             allow(updates, DecisionClassification::UserPermanent)
         }
         Choice::No => deny("The user did not allow it."),
-        Choice::NobodyThere => deny("Nobody was there to allow it."),
+        Choice::NoUser => deny("There was no user to allow it."),
         Choice::Instead => {
             let note = written("What to do instead:", input, screen).await?.unwrap_or_default();
             match note.trim() {
@@ -132,7 +133,7 @@ async fn by_key(request: &CanUseTool, at: Asking<'_>) -> io::Result<PermissionRe
     })
 }
 
-/// Shows the keys and waits for one of them. Several at once are something pasted, and no answer.
+/// Shows the keys and waits for one of them. Several keys at once are pasted text, which is not an answer.
 async fn decide(
     offers: &mut Offers,
     rest: &[String],
@@ -149,7 +150,7 @@ async fn decide(
             choices.iter().try_for_each(|line| screen.line(line))?;
         }
         loop {
-            let Some(pressed) = keys.next().await else { return Ok(Choice::NobodyThere) };
+            let Some(pressed) = keys.next().await else { return Ok(Choice::NoUser) };
             let [key] = pressed.as_slice() else { continue };
             match (key, offers.words().is_some()) {
                 (Key::Letter('y' | 'Y'), _) => return Ok(Choice::Once),
@@ -204,7 +205,7 @@ fn heading(request: &CanUseTool, is_nested: bool, columns: usize) -> Vec<String>
     lines.map(|line| format!("{YELLOW}{BOLD}{line}{BOLD:#}{YELLOW:#}")).collect()
 }
 
-/// Everything the call would do. Nothing is cut: what is hidden cannot be decided about.
+/// Everything the call would do. Nothing is cut, because the user must see what to decide about.
 fn body(request: &CanUseTool, cwd: &Path, columns: usize) -> Vec<String> {
     if let Some(hunks) = diff::planned(&request.tool_name, &request.input, cwd) {
         return diff::lines(&hunks, columns, Long::Wrap);
@@ -220,7 +221,7 @@ fn body(request: &CanUseTool, cwd: &Path, columns: usize) -> Vec<String> {
         let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match name.as_str() {
             "command" => lines.extend(whole(&text)),
-            // It stands in the heading.
+            // The heading shows it.
             "file_path" if value.is_string() => {}
             name => {
                 let field = whole(&format!("{}: {text}", clean(name)));
@@ -242,7 +243,7 @@ fn allow(
     })
 }
 
-/// A no, with what the model is told.
+/// A denial, with the text that the model receives.
 fn deny(message: &str) -> PermissionResult {
     PermissionResult::Deny(Deny { message: message.to_owned(), ..Deny::default() })
 }
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_shown_whole_however_narrow_the_window() {
+    fn a_command_is_shown_completely_even_in_a_narrow_window() {
         let command = "echo harmless; rm -rf /some/long/path && echo \u{1b}[2J done";
         let request = request("Bash", json!({"command": command, "timeout": 5}));
         for columns in [16, 40, 200] {
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_suggestion_there_is_only_once_and_no() {
+    fn without_a_suggestion_the_user_can_only_allow_once_or_deny() {
         let lines = choices(&Offers::default(), 0, 80).concat();
         assert!(lines.contains("once") && lines.contains("no"), "{lines}");
         assert!(!lines.contains("always") && !lines.contains("session"), "{lines}");

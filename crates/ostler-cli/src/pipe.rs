@@ -1,4 +1,5 @@
-//! Frames on standard input or standard output (`stream-json`), as they are: other programs are the host.
+//! Passes frames between standard input and output (`stream-json`) and the engine unchanged. The host is another
+//! program.
 
 use std::process::ExitCode;
 
@@ -22,8 +23,8 @@ use crate::screen::Screen;
 use crate::signals::{STOPPED, Signals, Told};
 use crate::spare::Spare;
 
-/// Answers what comes in, and prints what was asked for. Exits with 1 when the last result was an error, and with
-/// 130 when Ctrl-C stopped it; a program that speaks in frames knows that from the result, and gets 0.
+/// Answers the input and prints the requested output. Exits with 1 when the last result was an error, and with 130 when
+/// Ctrl-C stopped it. A program that sends frames knows this from the result, and gets 0.
 pub(crate) async fn run(
     args: &Args,
     scene: StartContext,
@@ -39,7 +40,7 @@ pub(crate) async fn run(
             let reader = tokio::spawn(frames::read(send, complain.clone(), debug.clone()));
             let claimed = tokio::select! {
                 claimed = Spare::new(scene, connection).claimed(&mut incoming) => claimed?,
-                told = signals.next() => return Ok(told.code()),
+                signal = signals.next() => return Ok(signal.code()),
             };
             let Some(connection) = claimed else {
                 reader.await.context("reading standard input")??;
@@ -52,9 +53,9 @@ pub(crate) async fn run(
         InputFormat::StreamJson => None,
         InputFormat::Text => match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
             Ok(text) => Some(user(text)?),
-            Err(told) => {
+            Err(signal) => {
                 connection::end(connection).await;
-                return Ok(told.code());
+                return Ok(signal.code());
             }
         },
     };
@@ -64,7 +65,7 @@ pub(crate) async fn run(
         complaints,
         debug: debug.clone(),
         from_engine,
-        // Weak: the session is to end once nobody has anything more to say.
+        // Weak: the session must end when its other senders are dropped.
         to_engine: to_engine.downgrade(),
         held: (args.input_format == InputFormat::Text).then(|| to_engine.clone()),
         last: None,
@@ -80,10 +81,10 @@ pub(crate) async fn run(
     let is_stopped = pipe.is_stopped;
     let last = pipe.last.take();
     match ended {
-        // The host asked for the end, and keeps its own end open.
+        // The host asked for the end, and keeps its side of the pipe open.
         Ended::ByItself if pipe.to_engine.upgrade().is_some() => reader.abort(),
         Ended::ByItself => reader.await.context("reading standard input")??,
-        Ended::Told(code) => {
+        Ended::Signal(code) => {
             pipe.end().await;
             return Ok(ExitCode::from(code));
         }
@@ -97,19 +98,19 @@ pub(crate) async fn run(
     })
 }
 
-/// Passes on what is read already by somebody else.
+/// Passes on frames that another task already reads.
 async fn forward(
     reader: JoinHandle<anyhow::Result<()>>,
     mut incoming: mpsc::Receiver<ToEngine>,
     to_engine: mpsc::Sender<ToEngine>,
 ) -> anyhow::Result<()> {
     while let Some(frame) = incoming.recv().await {
-        to_engine.send(frame).await.context("the engine has gone")?;
+        to_engine.send(frame).await.context("the engine has ended")?;
     }
     reader.await.context("reading standard input")?
 }
 
-/// Waits for hooks that run without any prompt. What they complain about is told; programs see the frames.
+/// Waits for hooks that run without a prompt. Prints their warnings; programs get the frames.
 pub(crate) async fn only_hooks(
     args: &Args,
     mut connection: Connection,
@@ -120,28 +121,28 @@ pub(crate) async fn only_hooks(
             frame if args.output_format == OutputFormat::StreamJson => {
                 output::write(&frame.to_line())?
             }
-            ToHost::System(System::Informational(told)) => screen.complain(&told.content),
+            ToHost::System(System::Informational(message)) => screen.complain(&message.content),
             _ => {}
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the frames came to an end.
+/// How the stream of frames ended.
 enum Ended {
-    /// There are no more.
+    /// The engine ended it.
     ByItself,
-    /// What ran was stopped, and has said so.
+    /// Ctrl-C stopped the turn, and its result has arrived.
     Stopped,
-    /// At once, with this exit code.
-    Told(u8),
+    /// A signal ended the program at once, with this exit code.
+    Signal(u8),
 }
 
 struct Pipe {
     format: OutputFormat,
     from_engine: mpsc::Receiver<ToHost>,
     to_engine: mpsc::WeakSender<ToEngine>,
-    /// What is wrong with what comes in.
+    /// Error responses to frames that are not valid.
     complaints: mpsc::Receiver<ToHost>,
     debug: Debug,
     /// Keeps the session open until there is a result.
@@ -154,7 +155,7 @@ struct Pipe {
 }
 
 impl Pipe {
-    /// Passes frames on to the end.
+    /// Passes frames on until the end.
     async fn carry(&mut self, signals: &mut Signals) -> anyhow::Result<Ended> {
         loop {
             tokio::select! {
@@ -164,19 +165,19 @@ impl Pipe {
                     if !is_our_answer {
                         self.pass(frame).await?;
                     }
-                    // Whoever stopped it does not wait for the next prompt. Without a turn there is no result.
+                    // After Ctrl-C there is no next prompt to wait for. Without a turn there is no result either.
                     if self.is_stopped && self.held.is_none() && !self.is_busy {
                         return Ok(Ended::Stopped);
                     }
                 }
                 Some(complaint) = self.complaints.recv() => self.pass(complaint).await?,
-                told = signals.next() => match (told, self.to_engine.upgrade()) {
-                    (Told::End(code), _) => return Ok(Ended::Told(code)),
+                signal = signals.next() => match (signal, self.to_engine.upgrade()) {
+                    (Told::End(code), _) => return Ok(Ended::Signal(code)),
                     (Told::Stop, Some(engine)) if !self.is_stopped => {
                         self.is_stopped = true;
                         engine.send(connection::interrupt()).await?;
                     }
-                    (Told::Stop, _) => return Ok(Ended::Told(STOPPED)),
+                    (Told::Stop, _) => return Ok(Ended::Signal(STOPPED)),
                 },
             }
         }
@@ -193,7 +194,7 @@ impl Pipe {
             ToHost::Result(result) => {
                 self.last = Some(*result);
                 self.is_busy = false;
-                // One prompt, one result: dropping our end lets the session finish.
+                // One prompt has one result: dropping this sender lets the session finish.
                 self.held = None;
             }
             _ => {}
@@ -201,11 +202,11 @@ impl Pipe {
         Ok(())
     }
 
-    /// Without frames coming in nobody answers the engine. It is told so, because it would wait.
+    /// Without input frames there is no host to answer the engine's request. Sends an error, because the engine waits.
     async fn refuse(&self, request: ControlRequest<AskHost>) -> anyhow::Result<()> {
         let Some(engine) = &self.held else { return Ok(()) };
         let id = request.request_id.unwrap_or_default();
-        let response = ControlResponse::error(id, "nobody is here to answer");
+        let response = ControlResponse::error(id, "there is no host to answer");
         Ok(engine.send(ToEngine::ControlResponse(response)).await?)
     }
 

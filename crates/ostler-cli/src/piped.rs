@@ -1,4 +1,4 @@
-//! The prompt of a run without a conversation: what stands on the command line, and what comes through a pipe.
+//! The prompt of a run without a conversation: from the command line, and from a pipe.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use tokio::io::AsyncReadExt as _;
 
 use crate::signals::{Signals, Told};
 
-/// The most that is read: far more than a model takes, and no more than fits into memory.
+/// The most bytes read: far more than a model accepts, and still small for memory.
 const MOST_BYTES: usize = 10 * 1024 * 1024;
-/// How long a pipe may stay silent when there is a prompt without it. Many programs start others with a pipe that they
-/// never write to and never close.
+/// How long to wait for a silent pipe when the command line already has a prompt. Many programs start others with a
+/// pipe that they never write to and never close.
 const SILENCE: Duration = Duration::from_secs(3);
 
-/// The prompt, or the signal that came first.
+/// The prompt, or the signal that arrives first.
 ///
 /// # Errors
 /// When there is no prompt, or standard input cannot be read or is too long.
@@ -28,12 +28,12 @@ pub(crate) async fn prompt(
     }
     let piped = tokio::select! {
         piped = read(given.is_some()) => piped?,
-        told = signals.next() => return Ok(Err(told)),
+        signal = signals.next() => return Ok(Err(signal)),
     };
     Ok(Ok(join(given, &piped)))
 }
 
-/// What is piped comes after what is asked about it.
+/// Puts the piped text after the prompt that asks about it.
 fn join(given: Option<&str>, piped: &str) -> String {
     match given {
         None => piped.to_owned(),
@@ -58,7 +58,7 @@ async fn read(can_do_without: bool) -> anyhow::Result<String> {
         };
         let n = n.context("cannot read standard input")?;
         if n == 0 {
-            // A log may contain anything; what is not text is shown as such.
+            // A log may contain any bytes; invalid UTF-8 becomes replacement characters.
             return Ok(String::from_utf8_lossy(&bytes).into_owned());
         }
         bytes.extend_from_slice(&portion[..n]);
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_piped_follows_the_prompt() {
+    fn piped_text_follows_the_prompt() {
         for (given, piped, expected) in [
             (Some("explain"), "line 1\nline 2\n", "explain\n\nline 1\nline 2\n"),
             (Some("explain"), " \n", "explain"),

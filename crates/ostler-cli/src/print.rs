@@ -1,4 +1,4 @@
-//! `--print`: one prompt, and its answer as text or as one JSON object. Nobody is there to be asked.
+//! `--print`: one prompt, and its answer as text or as one JSON object. There is no user to ask.
 
 use std::process::ExitCode;
 
@@ -14,28 +14,28 @@ use crate::piped;
 use crate::session::{Event, Session};
 use crate::signals::{STOPPED, Signals, Told};
 
-/// Answers the prompt of the command line and the pipe. Exits with 1 when the last result was an error, and with 130 when
-/// Ctrl-C stopped it.
+/// Answers the prompt from the command line and the pipe. Exits with 1 when the last result was an error, and with 130
+/// when Ctrl-C stopped it.
 pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let debug = Debug::of(args)?;
     let prompt = match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
         Ok(prompt) => prompt,
-        Err(told) => {
+        Err(signal) => {
             connection::end(connection).await;
-            return Ok(told.code());
+            return Ok(signal.code());
         }
     };
     anyhow::ensure!(!prompt.trim().is_empty(), "the prompt is empty");
     let session = match Session::connect(connection, debug, false, &mut signals).await? {
         Ok(session) => session,
-        Err(told) => return Ok(told.code()),
+        Err(signal) => return Ok(signal.code()),
     };
     session.send(&prompt).await?;
     let mut printing = Printing { session, last: None, is_busy: false, is_stopped: false };
     let ended = printing.read(&mut signals).await?;
     let Printing { session, last, is_stopped, .. } = printing;
-    // However it ended, nothing that was started is left behind.
+    // However the run ended, everything it started ends too.
     session.end().await;
     if let Some(code) = ended {
         return Ok(ExitCode::from(code));
@@ -54,7 +54,7 @@ struct Printing {
 }
 
 impl Printing {
-    /// Reads to the end of the session, or of what was stopped. Gives the exit code if a signal ends the program at once.
+    /// Reads messages until the session ends or is stopped. Returns the exit code if a signal ends the program at once.
     async fn read(&mut self, signals: &mut Signals) -> anyhow::Result<Option<u8>> {
         loop {
             tokio::select! {
@@ -63,14 +63,14 @@ impl Printing {
                     Some(Event::Question(_)) => {}
                     None => return Ok(None),
                 },
-                told = signals.next() => match told {
+                signal = signals.next() => match signal {
                     Told::End(code) => return Ok(Some(code)),
-                    // Background tasks are not waited for once the user has seen enough.
+                    // After Ctrl-C, do not wait for background tasks.
                     Told::Stop if self.is_stopped || self.last.is_some() => return Ok(Some(STOPPED)),
                     Told::Stop => {
                         self.is_stopped = true;
                         let handle = self.session.handle();
-                        // The result tells that it has stopped, and signals must work meanwhile.
+                        // The result reports that the turn has stopped. Until then signals must still work.
                         tokio::spawn(async move { handle.interrupt().await });
                     }
                 },
@@ -86,7 +86,7 @@ impl Printing {
             Message::System(System::Init(_)) => self.is_busy = true,
             Message::Result(result) => {
                 self.is_busy = false;
-                // One prompt, one result: whatever follows from it, the engine may finish and end.
+                // One prompt has one result: end the input, so that the engine finishes.
                 if self.last.replace(*result).is_none() {
                     self.session.end_input().await?;
                 }
@@ -97,8 +97,8 @@ impl Printing {
     }
 }
 
-/// The SDK names every prompt, and engines tell more about named ones. The caller has named none, and reads a result
-/// as it is without a name.
+/// The SDK gives every prompt an id, and engines report more about prompts with ids. The caller has given no id, so the
+/// result must look as it does without one.
 fn without_name(result: TurnResult) -> TurnResult {
     TurnResult {
         user_message_uuid: None,

@@ -11,7 +11,7 @@ use crate::reply::answered;
 use crate::screen::Screen;
 use crate::text::clean;
 
-/// Asks one question after the other. Without an answer to one of them there are none.
+/// Asks the questions one after the other. If one is not answered, there are no answers at all.
 pub(crate) async fn ask(
     questions: &[Question],
     input: &mut Input,
@@ -32,7 +32,7 @@ pub(crate) async fn ask(
     Ok(answers)
 }
 
-/// The labels of the answer, or why there is none.
+/// The labels of the answer, or why there is no answer.
 type Answer = Result<Vec<String>, &'static str>;
 
 async fn by_menu(
@@ -45,7 +45,7 @@ async fn by_menu(
     let answer = 'asking: loop {
         screen.draw(&menu.lines(screen.columns()))?;
         let Some(pressed) = keys.next().await else {
-            break Err("Nobody was there to answer.");
+            break Err("There was no user to answer.");
         };
         for key in pressed {
             match menu.press(key) {
@@ -73,15 +73,15 @@ async fn by_number(
         screen.line(&format!("  {}. {label}  {description}", number + 1))?;
     }
     let several = question.multi_select == Some(true);
-    let mark = if several { "numbers, or your own words:" } else { "number, or your own words:" };
+    let mark = if several { "numbers, or your own text:" } else { "number, or your own text:" };
     let Some(typed) = answered(mark, input, screen).await? else {
-        return Ok(Err("Nobody was there to answer."));
+        return Ok(Err("There was no user to answer."));
     };
     let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
     Ok(Ok(chosen(&typed, &labels, several).into_iter().map(str::to_owned).collect()))
 }
 
-/// The labels behind the numbers that were typed; anything else is an answer in the user's own words.
+/// The labels of the typed numbers. Any other text is the answer itself.
 fn chosen<'a>(typed: &'a str, labels: &[&'a str], several: bool) -> Vec<&'a str> {
     let label = |number: &str| {
         number.parse::<usize>().ok()?.checked_sub(1).and_then(|at| labels.get(at)).copied()
@@ -100,7 +100,7 @@ mod tests {
     use super::chosen;
 
     #[test]
-    fn numbers_pick_labels_and_words_stand_for_themselves() {
+    fn numbers_select_labels_and_other_text_is_the_answer_itself() {
         let labels = ["red", "green", "blue"];
         assert_eq!(chosen(" 2 ", &labels, false), ["green"]);
         assert_eq!(chosen("1, 3", &labels, true), ["red", "blue"]);

@@ -1,7 +1,7 @@
-//! A start that fails, told to a program that speaks in frames.
+//! Reports a failed start to a program that sends frames.
 //!
-//! The program on the other side is about to introduce itself. Should this one simply exit, the other side would see a
-//! broken pipe instead of the reason. So the reason is a result and the answer to `initialize`, and the exit comes after the
+//! That program is about to send `initialize`. If this one simply exited, the other would see a broken pipe instead of
+//! the reason. So the reason is sent as a result and as the answer to `initialize`, and this program exits after the
 //! end of the input.
 
 use std::time::Duration;
@@ -14,17 +14,17 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use crate::output;
 
-/// How long the other side may take to close the input once it could read the reason.
+/// How long the host may take to read the reason and close the input.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Reports why the session cannot start, and waits until the host has read it.
 ///
 /// # Errors
-/// When nobody reads the output.
+/// When the output cannot be written.
 pub(crate) async fn tell(reason: &str, result: Option<TurnResult>) -> std::io::Result<()> {
     let result = result.unwrap_or_else(|| sessions::failed_start(None, reason));
     output::result(result)?;
-    // One that keeps its end open has had its time.
+    // A host that keeps its side open had enough time.
     tokio::time::timeout(LIMIT, answer(reason)).await.unwrap_or(Ok(()))
 }
 

@@ -25,8 +25,8 @@ pub(crate) async fn answered(
     Ok(Some(typed.text))
 }
 
-/// What the user writes at the terminal from now on; what was typed before is for somebody else. `None` if the user ends
-/// the input.
+/// The text that the user writes at the terminal from now on. Lines typed before are kept for the next prompt. `None`
+/// if the user ends the input.
 pub(crate) async fn written(
     question: &str,
     input: &mut Input,

@@ -1,4 +1,4 @@
-//! A policy explained.
+//! `ostler explain`.
 
 use ostler::engine::judge;
 use ostler::engine::rules::{self, Rules};
@@ -9,7 +9,7 @@ use crate::scene;
 use crate::screen::Screen;
 use crate::text::clean;
 
-/// Tells what would become of a call.
+/// Prints whether the policy allows a call, and why.
 pub(crate) fn explain(
     args: &Args,
     tool: &str,
@@ -30,11 +30,11 @@ pub(crate) fn explain(
     Ok(screen.line(clean(&text).trim_end())?)
 }
 
-/// Tools that are not in the list of the built-in ones, but that rules may name.
+/// Tools that rules may name although they are not built in.
 const OTHERS: &[&str] =
     &["Agent", "Task", "Skill", "ExitPlanMode", "EnterPlanMode", "MultiEdit", "LS"];
 
-/// Why there is no such tool, if there is none.
+/// An error text if the tool does not exist.
 fn odd_tool(tool: &str) -> Option<String> {
     let mut built_in = ostler_tools::session_tools();
     built_in.extend(ostler_tools::task_tools());

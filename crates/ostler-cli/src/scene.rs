@@ -1,4 +1,4 @@
-//! What the command line says, as an engine wants to hear it.
+//! Turns the command line into the `StartContext` of an engine.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use ostler_proto::permission::PermissionMode;
 
 use crate::args::Args;
 
-/// The most of a system prompt, in bytes: far more than a model takes.
+/// The longest system prompt, in bytes: far more than a model accepts.
 const LONGEST_PROMPT: u64 = 4 * 1024 * 1024;
 
-/// The scene of a session.
+/// The start context of a session.
 pub(crate) fn of(args: &Args) -> Result<StartContext, StartError> {
     let mut scene = at(args, folder(args)?);
     if let Some(path) = &args.wire.system_prompt_file {
@@ -24,7 +24,7 @@ pub(crate) fn of(args: &Args) -> Result<StartContext, StartError> {
     Ok(scene)
 }
 
-/// The same in a folder that is known.
+/// The same in a given folder.
 pub(crate) fn at(args: &Args, cwd: PathBuf) -> StartContext {
     let mut scene = StartContext::new(args.launch.clone(), cwd);
     scene.trusts_project = args.trust_project;
@@ -36,10 +36,10 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> StartContext {
     scene
 }
 
-/// Root may do everything, so nothing would stand between the model and the machine: that takes a container around it.
+/// Root can do everything, so without approvals nothing would protect the machine from the model, except a container.
 ///
 /// # Errors
-/// When a mode that asks nothing is wanted, or may be chosen later, by root without a container.
+/// When root, outside a container, asks for the mode `bypassPermissions` or wants to choose it later.
 pub(crate) fn refuse_root(scene: &StartContext) -> Result<(), StartError> {
     let launch = &scene.launch;
     let wants_bypass = launch.permission_mode == Some(PermissionMode::BypassPermissions)
@@ -47,7 +47,7 @@ pub(crate) fn refuse_root(scene: &StartContext) -> Result<(), StartError> {
     ostler::engine::rules::refuse_root(scene, wants_bypass)
 }
 
-/// Who started this program says so in its environment.
+/// The program that started this one, from the environment.
 fn scene_entrypoint() -> String {
     let said = std::env::var("CLAUDE_CODE_ENTRYPOINT").ok();
     said.filter(|said| !said.is_empty()).unwrap_or_else(|| "cli".to_owned())
@@ -60,7 +60,7 @@ fn folder(args: &Args) -> Result<PathBuf, StartError> {
     let cwd = folder.canonicalize().map_err(|error| match args.cwd {
         Some(_) => odd(error.to_string()),
         None => odd(format!(
-            "the current folder is gone ({error}): go to another, or name one with --cwd"
+            "the current folder does not exist any more ({error}): go to another, or name one with --cwd"
         )),
     })?;
     match cwd.is_dir() {

@@ -1,7 +1,7 @@
-//! What the user sees. The only place that writes to standard output.
+//! The screen for the user. The only module that writes to standard output for people.
 //!
-//! On a terminal the last lines may be *live*: drawn again and again (a spinner, a menu), and gone before anything
-//! else is written. Elsewhere there are no colours and no cursor movements.
+//! On a terminal the last lines may be *live*: they are redrawn (a spinner, a menu), and erased before anything else is
+//! written. Elsewhere there are no colours and no cursor movements.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -20,31 +20,31 @@ pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
 pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
 pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
-/// How wide lines are where nobody says.
+/// Line width if it is not known.
 const USUAL_COLUMNS: usize = 160;
-/// How many lines there are where nobody says.
+/// Number of lines if it is not known.
 const USUAL_ROWS: usize = 24;
-/// A prompt of more lines is not shown whole once it is said.
+/// A sent prompt with more lines than this is shortened on the screen.
 const MOST_SAID: usize = 20;
-/// Narrower than this, nothing can be laid out.
+/// A narrower window counts as this wide.
 const LEAST_COLUMNS: usize = 16;
 
-/// The terminal, or whatever stands in for it. Colours appear only where they can be shown.
+/// The terminal, or the pipe in its place. Colours appear only on terminals that support them.
 pub(crate) struct Screen {
     out: AutoStream<io::Stdout>,
     is_terminal: bool,
-    /// Lines may be drawn again.
+    /// Whether lines can be redrawn.
     is_live: bool,
-    /// Something was written and the line is not ended.
+    /// Text was written and its line is not ended.
     in_line: bool,
-    /// How wide the live lines are.
+    /// The width of each live line.
     drawn: Vec<usize>,
-    /// How many of them are below the cursor.
+    /// How many live lines are below the cursor.
     below: usize,
     wrap: Wrap,
 }
 
-/// A terminal that can do nothing gets plain lines, also where a CI job would get colours.
+/// A dumb terminal gets plain lines, even where a CI job would get colours.
 fn choice(usual: ColorChoice) -> ColorChoice {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if is_dumb { ColorChoice::Never } else { usual }
@@ -65,7 +65,7 @@ impl Screen {
         }
     }
 
-    /// Whether lines can be drawn again.
+    /// Whether lines can be redrawn.
     pub(crate) fn is_live(&self) -> bool {
         self.is_live
     }
@@ -75,13 +75,13 @@ impl Screen {
         self.in_line
     }
 
-    /// How many columns a line may have. One is left free: some terminals break a line that is just full.
+    /// The width of a line. One column stays free, because some terminals break a line that is exactly full.
     pub(crate) fn columns(&self) -> usize {
         let columns = if self.is_terminal { tty::columns() } else { None };
         columns.unwrap_or(USUAL_COLUMNS).saturating_sub(1).max(LEAST_COLUMNS)
     }
 
-    /// How many lines can be seen at once.
+    /// The height of the window, in lines.
     pub(crate) fn rows(&self) -> usize {
         tty::rows().unwrap_or(USUAL_ROWS)
     }
@@ -101,19 +101,19 @@ impl Screen {
         remark.map_or(Ok(()), |remark| self.remark(remark))
     }
 
-    /// Waits for the user to type.
+    /// Shows a mark at which the user types.
     pub(crate) fn prompt(&mut self, mark: &str) -> io::Result<()> {
         self.end_line()?;
         write!(self.out, "{CYAN}{mark}{CYAN:#} ")?;
         self.out.flush()
     }
 
-    /// After a prompt whose answer came from a pipe, nobody has ended the line.
+    /// Shows the answer after a prompt. Input from a pipe does not end the line as a terminal does.
     pub(crate) fn echo(&mut self, answer: &str) -> io::Result<()> {
         self.line(&clean(answer))
     }
 
-    /// A piece of the model's text.
+    /// Writes a part of the model's text.
     pub(crate) fn text(&mut self, piece: &str) -> io::Result<()> {
         self.erase()?;
         let mut piece = clean(piece);
@@ -127,12 +127,12 @@ impl Screen {
         self.out.flush()
     }
 
-    /// A remark of the program itself.
+    /// Writes a remark of the program.
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
         self.paragraph(DIM, text)
     }
 
-    /// Something went wrong in the conversation.
+    /// Writes an error of the conversation.
     pub(crate) fn error(&mut self, text: &str) -> io::Result<()> {
         self.paragraph(RED, text)
     }
@@ -144,7 +144,7 @@ impl Screen {
         Ok(())
     }
 
-    /// The lines of a text that is to be indented: broken between words on a terminal, as they are elsewhere.
+    /// The lines of a text that will be indented: wrapped on a terminal, unchanged elsewhere.
     pub(crate) fn fitted(&self, text: &str, indent: usize) -> Vec<String> {
         if !self.is_terminal {
             return text.lines().map(str::to_owned).collect();
@@ -153,22 +153,22 @@ impl Screen {
         text.lines().flat_map(|line| wrapped(line, columns)).collect()
     }
 
-    /// A line that is not longer than the window. Elsewhere it is whole.
+    /// The text cut to one line of the window. Uncut if this is not a terminal.
     pub(crate) fn one_line(&self, text: &str) -> String {
         if self.is_terminal { clipped(text, self.columns()) } else { text.to_owned() }
     }
 
-    /// A remark for people only: a program that reads our output gets none.
+    /// Writes a remark for people; not written if a program reads the output.
     pub(crate) fn hint(&mut self, text: &str) -> io::Result<()> {
         if self.is_terminal { self.remark(text) } else { Ok(()) }
     }
 
-    /// A text of the program itself.
+    /// Writes a text of the program.
     pub(crate) fn lines(&mut self, text: &str) -> io::Result<()> {
         self.fitted(text, 0).iter().try_for_each(|line| self.line(line))
     }
 
-    /// A line the caller has styled.
+    /// Writes a line that the caller has styled.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;
         writeln!(self.out, "{text}")
@@ -185,8 +185,8 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Draws the live lines, in place of those that were there. Each must fit the width. Nothing where lines cannot
-    /// be drawn again.
+    /// Draws the live lines in place of the previous ones. Each must fit the width. Does nothing where lines cannot be
+    /// redrawn.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         if !self.is_live {
             return Ok(());
@@ -200,7 +200,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Draws what is being written, and puts the cursor where the next letter goes.
+    /// Draws the text being written, and puts the cursor where the next character goes.
     pub(crate) fn draw_prompt(&mut self, mark: &str, picture: &Picture) -> io::Result<()> {
         let mut mark = format!("{CYAN}{mark}{CYAN:#} ");
         let lines = picture.lines.iter();
@@ -216,7 +216,7 @@ impl Screen {
         self.out.flush()
     }
 
-    /// What was written stays on the screen.
+    /// Leaves a sent prompt on the screen.
     pub(crate) fn said(&mut self, mark: &str, text: &str) -> io::Result<()> {
         let text = clean(text);
         let n_lines = text.lines().count();
@@ -229,27 +229,27 @@ impl Screen {
         }
     }
 
-    /// Empties the screen.
+    /// Clears the screen.
     pub(crate) fn wipe(&mut self) -> io::Result<()> {
         self.erase()?;
         write!(self.out, "\x1b[H\x1b[2J")?;
         self.out.flush()
     }
 
-    /// Somebody else has written to the terminal: the live lines are not where they were.
+    /// Another program has written to the terminal, so the live lines are not where they were.
     pub(crate) fn forget_drawn(&mut self) {
         self.drawn.clear();
         self.below = 0;
     }
 
-    /// Has the terminal mark what is pasted, until what this gives is dropped.
+    /// Has the terminal mark pasted text until the returned guard is dropped.
     pub(crate) fn take_pastes(&mut self) -> io::Result<Pastes> {
         write!(self.out, "\x1b[?2004h")?;
         self.out.flush()?;
         Ok(Pastes)
     }
 
-    /// Takes the live lines away.
+    /// Erases the live lines.
     pub(crate) fn erase(&mut self) -> io::Result<()> {
         if self.drawn.is_empty() {
             return Ok(());
@@ -258,9 +258,10 @@ impl Screen {
         self.out.flush()
     }
 
-    /// Empties the live lines, which in a window made narrower may be more than were drawn, and goes to the first.
+    /// Clears the live lines and moves to the first one. In a window that became narrower there may be more lines than
+    /// were drawn.
     ///
-    /// Line by line: some terminals keep what is cleared by the screen among the lines that have scrolled away.
+    /// Clears line by line, because some terminals move text that is cleared as a screen into the scrollback.
     fn clear_drawn(&mut self) -> io::Result<()> {
         let columns = tty::columns().unwrap_or(USUAL_COLUMNS);
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns).max(1)).sum();
@@ -276,7 +277,7 @@ impl Screen {
         Ok(())
     }
 
-    /// A failure of the program, on standard error.
+    /// Reports a failure of the program on standard error.
     pub(crate) fn complain(&mut self, text: &str) {
         let _ = self.end_line();
         let mut stderr = AutoStream::new(io::stderr(), choice(ColorChoice::Auto));
@@ -286,19 +287,19 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // Nothing half-drawn is left behind, however the program ends.
+        // However the program ends, no live lines are left on the screen.
         let _ = self.erase();
     }
 }
 
-/// Pastes are marked while this is there.
+/// Pasted text is marked until this is dropped.
 #[must_use]
 pub(crate) struct Pastes;
 
 impl Drop for Pastes {
     fn drop(&mut self) {
         let mut out = io::stdout();
-        // A terminal that is gone marks nothing.
+        // Ignore a closed terminal.
         let _ = out.write_all(b"\x1b[?2004l").and_then(|()| out.flush());
     }
 }

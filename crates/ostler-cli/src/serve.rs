@@ -1,4 +1,4 @@
-//! `ostler serve`: the server, started, announced and ended.
+//! `ostler serve`: starts the server, prints its address, and ends it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ use crate::scene;
 use crate::screen::Screen;
 use crate::signals::Signals;
 
-/// What messages to the webhook are signed with.
+/// The variable with the key that signs webhook requests.
 const WEBHOOK_SECRET: &str = "OSTLER_WEBHOOK_SECRET";
 
-/// Serves until a signal comes.
+/// Serves until a signal arrives.
 pub(crate) async fn run(
     args: &Args,
     serve: &Serve,
@@ -36,16 +36,17 @@ pub(crate) async fn run(
     let is_offline = config.model.as_deref() == Some(OFFLINE);
     let server = Server::start(config).await?;
     announce(&server, serve, is_offline, screen)?;
-    let told = async move {
+    let shutdown = async move {
         signals.next().await;
     };
-    server.serve(told).await;
+    server.serve(shutdown).await;
     screen.line("ended")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The folders that the operator names (`--cwd`, `--root`) and that are repositories now: what an agent or a member makes in
-/// them later is not trusted. A workspace that is only where the server was started counts with `--trust-project`.
+/// The folders that the operator names (`--cwd`, `--root`) and that are repositories at the start. Repositories that an
+/// agent or a member creates in them later are not trusted. A workspace that is only the current folder counts if
+/// `--trust-project` is given.
 fn trusted_repositories(args: &Args, serve: &Serve, workspace: &Path) -> Vec<PathBuf> {
     let is_named = args.cwd.is_some() || args.trust_project;
     let workspace = is_named.then_some(workspace);
@@ -60,7 +61,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     let data = match &serve.data {
         Some(data) => data.clone(),
         None => data_folder(|name| scene.env.get(name))
-            .context("there is no home folder: say with --data where to keep things")?,
+            .context("there is no home folder: name a data folder with --data")?,
     };
     let mut config = Config::new(data, scene.cwd.clone());
     config.listen = serve.listen;
@@ -81,7 +82,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
             args::serve::WebhookEvent::Ended => WebhookEvent::Ended,
         });
         config.webhook = Some(Webhook { url, secret, events: events.collect() });
-        // It is no agent's business.
+        // Agents must not see the secret.
         config.env.insert(WEBHOOK_SECRET.to_owned(), String::new());
     }
     if let Some(program) = &serve.engine {
@@ -92,7 +93,7 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.model = serve.model.clone().or_else(|| args.launch.model.name.clone());
     let has_key = serve.key_file.is_some() || has_key(&scene);
     if config.model.is_none() && serve.engine.is_none() && !has_key {
-        // Skills name no model, or a default that needs a key.
+        // Otherwise skills would use their default model, which needs a key.
         config.model = Some(OFFLINE.to_owned());
     }
     config.model_by_request = !serve.fixed_model;
@@ -124,16 +125,16 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// The most of a settings file, in bytes.
+/// The largest settings file, in bytes.
 const LONGEST_SETTINGS: u64 = 4 * 1024 * 1024;
 
-/// The operator's settings as JSON. What is wrong in them is said now and not by the first session.
+/// The operator's settings as JSON. Errors in them are reported now, not when the first session starts.
 fn settings(flag: &str) -> anyhow::Result<String> {
     let flag_of = |text: &str| Sources { flag: Some(text.to_owned()), ..Sources::default() };
     settings::load(&Folders::default(), &flag_of(flag))?;
     match flag.trim_start().starts_with('{') {
         true => Ok(flag.to_owned()),
-        // Read once: an agent that can write the file must not change the rules it works under.
+        // Read once: an agent that can write the file must not change its own rules.
         false => {
             let text = Boundary::default().read_text(Path::new(flag), LONGEST_SETTINGS);
             text.map_err(|refusal| anyhow::anyhow!("--settings {flag}: {refusal}"))
@@ -141,13 +142,13 @@ fn settings(flag: &str) -> anyhow::Result<String> {
     }
 }
 
-/// The mode of sessions that name none.
+/// The permission mode of sessions that do not name one.
 fn permission_mode(scene: &StartContext, serve: &Serve) -> anyhow::Result<Option<PermissionMode>> {
     let mode = scene.launch.permission_mode.clone();
     if mode == Some(PermissionMode::BypassPermissions) {
         anyhow::ensure!(
             serve.allow_bypass,
-            "--permission-mode bypassPermissions lets every session work without any question: add --allow-bypass if \
+            "--permission-mode bypassPermissions lets every session work without approval: add --allow-bypass if \
              you mean it, or choose another mode"
         );
         scene::refuse_root(scene)?;
@@ -155,8 +156,8 @@ fn permission_mode(scene: &StartContext, serve: &Serve) -> anyhow::Result<Option
     Ok(mode)
 }
 
-/// Lets no other process of this user look into this one: its memory and its first environment hold the key, and agents'
-/// commands run as the same user. Whoever may look into everything, as root may, still can.
+/// Prevents other processes of this user from reading this process: its memory and its initial environment hold the
+/// key, and agents' commands run as the same user. A process that may read all others, such as root's, still can.
 fn shut_the_blinds() {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
@@ -164,7 +165,7 @@ fn shut_the_blinds() {
     }
 }
 
-/// Where programs of a user keep what is theirs.
+/// The default data folder of this user.
 pub(crate) fn data_folder(variable: impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let shared = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")));
@@ -184,7 +185,7 @@ fn announce(
 ) -> anyhow::Result<()> {
     let address = server.address();
     screen.line(&format!("listening on http://{address}"))?;
-    let token = server.token().context("the token cannot be read")?;
+    let token = server.token().context("cannot read the token")?;
     if serve.show_token {
         screen.line(&format!("token: {token}"))?;
     } else {
@@ -192,9 +193,9 @@ fn announce(
             .hint("its token is in the file `token` of the data folder; --show-token prints it")?;
     }
     if serve.show_code {
-        let code = server.code().context("there is no code")?;
+        let code = server.code().context("cannot create a code")?;
         screen.line(&format!("code for one browser, for five minutes: {code}"))?;
-        // The part behind `#` is never sent anywhere; the page takes it from there.
+        // Browsers never send the part after `#`; the page reads it.
         if serve.public_url.is_some() || !address.ip().is_unspecified() {
             screen.line(&format!("or open {}/#code={code}", server.url()))?;
         }
@@ -205,11 +206,11 @@ fn announce(
     if serve.public_url.is_some() {
         screen.line(&format!("browsers reach it at {}", server.url()))?;
     }
-    screen.hint(&format!("what it can do: {}/docs", server.url()))?;
+    screen.hint(&format!("API documentation: {}/docs", server.url()))?;
     Ok(())
 }
 
-/// Every stream and every model that is asked is an open file, and the usual limit is for programs with a few.
+/// Every stream and every model request needs an open file, and the default limit is too low for that.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -219,13 +220,13 @@ fn raise_file_limit() {
     }
 }
 
-/// The log goes to standard error, without secrets; what it says is for whoever runs the server.
+/// Writes the log to standard error, without secrets, for the operator.
 fn listen_to_log(serve: &Serve) {
     let level = if serve.verbose_log { LevelFilter::DEBUG } else { LevelFilter::INFO };
     let log = tracing_subscriber::fmt()
         .with_writer(ostler_server::log_writer::stderr)
         .with_max_level(level);
-    // A second time in one process it is there already.
+    // Setting the logger a second time in one process fails, and the first one stays.
     let _ = match serve.log {
         LogFormat::Json => log.json().try_init(),
         LogFormat::Text => log.with_ansi(false).try_init(),

@@ -1,7 +1,8 @@
-//! A session as this program's user has it: a client of the SDK on an engine that already runs in this process.
+//! A session for the user of this program: a client of the SDK, connected to an engine that already runs in this
+//! process.
 //!
-//! The SDK answers the engine by callbacks. Here a callback puts its question into a channel and waits: the terminal takes
-//! questions and messages from one place, in the order in which the engine sent them.
+//! The SDK answers the engine by callbacks. Here a callback puts its question into a channel and waits, so the terminal
+//! gets questions and messages from one place, in the order in which the engine sent them.
 
 use std::future;
 use std::sync::{Mutex, PoisonError};
@@ -22,43 +23,41 @@ use crate::connection;
 use crate::debug::Debug;
 use crate::signals::{Signals, Told};
 
-/// Setup hooks run before the engine answers for the first time. How long they may take is set where they are.
+/// Practically unlimited: Setup hooks run before the engine's first answer, and they have their own time limits.
 const START_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// Questions that wait until the user has answered others; the callbacks of more wait to ask.
+/// How many questions can wait for the user. Callbacks with more questions wait for room.
 const QUESTIONS: usize = 16;
 
-/// What the engine wants to know from the user, and where the answer goes. A question that is dropped stays open until
-/// the engine withdraws it.
+/// A question of the engine to the user, and where the answer goes. A question that is dropped stays open until the
+/// engine withdraws it.
 pub(crate) enum Question {
-    /// May this tool run?
+    /// A tool call needs approval.
     Permission(Box<PermissionRequest>, oneshot::Sender<Decision>),
-    /// The agent asks.
+    /// The agent asks a question.
     Agent(Box<QuestionRequest>, oneshot::Sender<Answers>),
-    /// An MCP server asks.
+    /// An MCP server asks a question.
     Server(Box<ElicitationRequest>, oneshot::Sender<Elicited>),
 }
 
-/// What comes from the engine.
 #[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 pub(crate) enum Event {
     Message(Message),
     Question(Question),
 }
 
-/// A client, and the questions that its callbacks have been asked.
+/// A client, and the questions that its callbacks received.
 pub(crate) struct Session {
     client: Client,
     questions: Questions,
-    /// To see the end of the engine. Weak, because the SDK decides when the engine's input ends.
+    /// To notice the end of the engine. Weak, because the SDK decides when the engine's input ends.
     engine: mpsc::WeakSender<ToEngine>,
 }
 
 impl Session {
-    /// Takes over an engine that runs, unless a signal comes first. The user answers its questions if `asks_user`; nobody
-    /// does otherwise.
+    /// Connects to a running engine, unless a signal arrives first. The user answers its questions only if `asks_user`.
     ///
     /// # Errors
-    /// When the engine does not introduce itself.
+    /// When the engine does not answer `initialize`.
     pub(crate) async fn connect(
         connection: Connection,
         debug: Debug,
@@ -74,16 +73,16 @@ impl Session {
         }
         let connected = tokio::select! {
             client = Client::connect(options) => Ok(client?),
-            told = signals.next() => Err(told),
+            signal = signals.next() => Err(signal),
         };
         match connected {
             Ok(client) => {
                 let questions = Questions { asked, next: None };
                 Ok(Ok(Self { client, questions, engine: to_engine.downgrade() }))
             }
-            Err(told) => {
+            Err(signal) => {
                 connection::ended(to_engine).await;
-                Ok(Err(told))
+                Ok(Err(signal))
             }
         }
     }
@@ -92,7 +91,7 @@ impl Session {
         self.client.send(prompt).await
     }
 
-    /// No more prompts come; the engine finishes what it does.
+    /// Ends the input; the engine finishes its work.
     pub(crate) async fn end_input(&self) -> Result<(), Error> {
         self.client.end_input().await
     }
@@ -101,18 +100,17 @@ impl Session {
         self.client.handle()
     }
 
-    /// What comes next; `None` once the engine has ended. Nothing is lost when the future is dropped.
+    /// The next event; `None` once the engine has ended. Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Error> {
         self.questions.or(&mut self.client).await
     }
 
-    /// What comes up to the result of the prompt that was sent last, and that too. Without such a prompt, up to the
-    /// next result.
+    /// The events up to and including the result of the last prompt. Without a prompt, up to the next result.
     pub(crate) fn turn(&mut self) -> Turn<'_> {
         Turn { messages: self.client.turn(), questions: &mut self.questions }
     }
 
-    /// Ends the engine, whatever it is doing, and waits until everything it ran has ended.
+    /// Ends the engine, whatever it is doing, and waits until its tools and tasks have ended.
     pub(crate) async fn end(self) {
         let engine = self.engine.upgrade();
         drop(self.client);
@@ -122,14 +120,13 @@ impl Session {
     }
 }
 
-/// One turn.
 pub(crate) struct Turn<'a> {
     messages: ostler::Turn<'a>,
     questions: &'a mut Questions,
 }
 
 impl Turn<'_> {
-    /// What comes next; `None` after the result. Nothing is lost when the future is dropped.
+    /// The next event; `None` after the result. Nothing is lost if the future is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Error> {
         self.questions.or(&mut self.messages).await
     }
@@ -137,13 +134,13 @@ impl Turn<'_> {
 
 struct Questions {
     asked: mpsc::Receiver<Question>,
-    /// Taken out of the channel, but not handed on.
+    /// A question taken out of the channel but not yet returned.
     next: Option<Question>,
 }
 
 impl Questions {
-    /// The next message or question. A message that was sent before a question comes before it: the user reads what a
-    /// question is about.
+    /// The next message or question. A message sent before a question comes first, so the user reads what the question
+    /// is about.
     async fn or<M>(&mut self, messages: &mut M) -> Result<Option<Event>, Error>
     where
         M: stream::Stream<Item = Result<Message, Error>> + Unpin,
@@ -155,7 +152,7 @@ impl Questions {
                 Some(question) = self.asked.recv() => self.next = Some(question),
             }
         }
-        // The SDK hands messages on before it calls back, but on another thread than this one.
+        // The SDK passes messages on before it calls back, but on another thread.
         let sent_before = tokio::task::unconstrained(messages.next()).now_or_never();
         match sent_before {
             Some(message) => Ok(message.transpose()?.map(Event::Message)),
@@ -178,7 +175,7 @@ fn with_callbacks(options: Options, questions: mpsc::Sender<Question>) -> Option
         })
 }
 
-/// Puts a question to the user. It has no end of its own: the engine withdraws what is not answered.
+/// Asks the user a question. It has no time limit: the engine withdraws a question that takes too long.
 fn put<A>(
     questions: mpsc::Sender<Question>,
     ask: impl FnOnce(oneshot::Sender<A>) -> Question,
@@ -189,7 +186,7 @@ where
     let (answer, answered) = oneshot::channel();
     let question = ask(answer);
     async move {
-        // Should nobody take it, the program is about to end.
+        // If the receiver is gone, the program is about to end.
         let _ = questions.send(question).await;
         match answered.await {
             Ok(answer) => answer,
@@ -198,7 +195,7 @@ where
     }
 }
 
-/// An engine that runs already, for one client.
+/// A transport to one engine that already runs, for one client.
 struct Started(Mutex<Option<Link>>);
 
 impl Started {
@@ -213,12 +210,12 @@ impl Started {
 impl Transport for Started {
     fn start(&self, _: Start) -> BoxFuture<'static, Result<Link, Error>> {
         let link = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let twice = || Error::Options("this engine has a client already".to_owned());
+        let twice = || Error::Options("this engine already has a client".to_owned());
         future::ready(link.ok_or_else(twice)).boxed()
     }
 }
 
-/// Its frames end when it does, so there is nothing else to wait for.
+/// The frames end when the engine does, so there is nothing else to wait for.
 struct InThisProcess;
 
 impl Engine for InThisProcess {

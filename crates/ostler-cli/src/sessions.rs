@@ -1,4 +1,4 @@
-//! Conversations on disk: which there are.
+//! `ostler sessions`.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,7 +9,7 @@ use crate::scene;
 use crate::screen::Screen;
 use crate::text::clean;
 
-/// Lists the newest conversations.
+/// Lists the newest sessions.
 pub(crate) fn list(
     args: &Args,
     all: bool,
@@ -21,7 +21,7 @@ pub(crate) fn list(
     let limit = if limit == 0 { usize::MAX } else { limit };
     let (sessions, n_more) = projects.newest((!all).then_some(scene.cwd.as_path()), limit);
     if sessions.is_empty() {
-        return Ok(screen.line("no conversations yet")?);
+        return Ok(screen.line("no sessions yet")?);
     }
     let now = SystemTime::now();
     for session in sessions {
@@ -34,11 +34,11 @@ pub(crate) fn list(
     if n_more > 0 {
         screen.line(&format!("… and {n_more} older: ostler sessions --limit 0 lists all"))?;
     }
-    screen.hint("Go on with one: ostler --resume ID (its beginning is enough), or the newest: ostler --continue")?;
+    screen.hint("Resume one: ostler --resume ID (its beginning is enough), or the newest: ostler --continue")?;
     Ok(())
 }
 
-/// How long ago something was, for people.
+/// A time span for people.
 fn ago(age: Duration) -> String {
     match age.as_secs() {
         0..60 => "just now".to_owned(),

@@ -1,4 +1,4 @@
-//! A conversation as it is shown: text as it comes, a line per tool call with what came of it, and what it took.
+//! Shows a conversation: text as it arrives, one line per tool call with its result, and the usage of each turn.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,21 +16,21 @@ use crate::spinner::{Spinner, elapsed};
 use crate::status;
 use crate::text::{clean, clipped, width};
 
-/// How much of a tool's output is shown.
+/// How many lines of a tool's output are shown.
 const SHOWN_LINES: usize = 8;
-/// A change is worth more.
+/// How many lines of a diff are shown.
 const SHOWN_DIFF_LINES: usize = 40;
-/// A call that takes longer says how long.
+/// The duration of a call is shown if it is longer than this.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
-/// What is on the screen, and what is still to come there.
+/// What the screen shows, and the calls still running.
 pub(crate) struct Show<'a> {
     pub(crate) screen: &'a mut Screen,
     spinner: Spinner,
     calls: HashMap<ToolUseId, Call>,
-    /// Calls whose change was shown before it was made.
+    /// Calls whose diff was already shown as a preview.
     previewed: HashSet<ToolUseId>,
-    /// What the conversation has cost.
+    /// The cost of the conversation so far.
     dollars: f64,
 }
 
@@ -39,9 +39,9 @@ struct Call {
     name: String,
     subject: String,
     parent: Option<ToolUseId>,
-    /// How deep the agent is nested that made it.
+    /// How many subagents the call is nested in.
     depth: usize,
-    /// Its line has been written.
+    /// Whether its line is already written.
     is_shown: bool,
 }
 
@@ -52,7 +52,6 @@ impl<'a> Show<'a> {
         Self { screen, spinner, calls, previewed, dollars: 0.0 }
     }
 
-    /// A turn begins.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         self.calls.clear();
         self.previewed.clear();
@@ -60,7 +59,7 @@ impl<'a> Show<'a> {
         self.beat()
     }
 
-    /// Shows that something is going on.
+    /// Moves the spinner.
     pub(crate) fn beat(&mut self) -> io::Result<()> {
         if !self.screen.is_live() || self.screen.is_in_line() {
             return Ok(());
@@ -69,7 +68,7 @@ impl<'a> Show<'a> {
         self.screen.draw(&[line])
     }
 
-    /// A message of the engine.
+    /// Shows a message of the engine.
     pub(crate) fn message(&mut self, message: &Message) -> io::Result<()> {
         match message {
             Message::StreamEvent(event) => self.stream(&event.event),
@@ -80,7 +79,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// An event of the response. A subagent's text is its own business until it reports.
+    /// Shows an event of the response. Text of a subagent is not shown until it reports.
     fn stream(&mut self, event: &StreamEvent) -> io::Result<()> {
         match event {
             StreamEvent::ContentBlockDelta(delta) => {
@@ -97,7 +96,7 @@ impl<'a> Show<'a> {
         Ok(())
     }
 
-    /// What the user should know while waiting, or about what is lost.
+    /// Shows what the user should know while waiting, or that the session is not saved.
     fn system(&mut self, system: &System) -> io::Result<()> {
         let text = match system {
             System::ApiRetry(retry) => {
@@ -111,14 +110,14 @@ impl<'a> Show<'a> {
             System::ModelFallback(fallback) => fallback.content.clone(),
             System::Informational(remark) => remark.content.clone(),
             System::SessionWritesLost(lost) => {
-                format!("this conversation is not being saved ({})", lost.error_code)
+                format!("this session is not being saved ({})", lost.error_code)
             }
             _ => return Ok(()),
         };
         self.screen.remark(&text)
     }
 
-    /// Tools are called. Where a line can be drawn again it moves until there is a result.
+    /// Shows tool calls. Where lines can be redrawn, a call has a spinner until its result arrives.
     fn calls(&mut self, assistant: &Assistant) -> io::Result<()> {
         let parent = assistant.parent_tool_use_id.as_ref();
         let depth = parent.and_then(|call| self.calls.get(call)).map_or(0, |call| call.depth + 1);
@@ -143,18 +142,18 @@ impl<'a> Show<'a> {
         if self.screen.is_live() { self.beat() } else { self.line_of(&call.id, None, "") }
     }
 
-    /// Whether a call is one of a subagent.
+    /// Whether a subagent made the call.
     pub(crate) fn is_nested(&self, id: Option<&ToolUseId>) -> bool {
         id.and_then(|id| self.calls.get(id)).is_some_and(|call| call.depth > 0)
     }
 
-    /// Somebody is asked about a call; its change is about to be shown.
+    /// The user is asked about a call; the preview shows its change.
     pub(crate) fn asked(&mut self, id: Option<&ToolUseId>) {
         let Some(id) = id else { return };
         self.previewed.insert(id.clone());
     }
 
-    /// Somebody has answered: from here on the call runs.
+    /// The user has answered: from here on the call runs.
     pub(crate) fn answered(&mut self, id: Option<&ToolUseId>) -> io::Result<()> {
         if let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get(id)?))) {
             let label = format!("{} {}", call.name, call.subject);
@@ -163,7 +162,7 @@ impl<'a> Show<'a> {
         self.beat()
     }
 
-    /// What tools answered, shortened.
+    /// Shows the results of tools, shortened.
     fn results(&mut self, user: &User) -> io::Result<()> {
         let Some(Content::Blocks(blocks)) = &user.message.content else { return Ok(()) };
         for block in blocks {
@@ -182,7 +181,7 @@ impl<'a> Show<'a> {
             Some(call) => (call.name.as_str(), call.depth),
             None => ("", 0),
         };
-        // The answer stands where the question was.
+        // The answer already stands where the question was.
         if name == "AskUserQuestion" && self.screen.is_live() && !failed {
             return Ok(());
         }
@@ -209,7 +208,7 @@ impl<'a> Show<'a> {
         }
     }
 
-    /// Writes the line of a call, once, and before it the calls it is part of.
+    /// Writes the line of a call once, after the lines of the calls it is nested in.
     fn line_of(&mut self, id: &ToolUseId, failed: Option<bool>, took: &str) -> io::Result<()> {
         let Some(call) = self.calls.get_mut(id).filter(|call| !call.is_shown) else {
             return Ok(());
@@ -234,10 +233,10 @@ impl<'a> Show<'a> {
         self.screen.line(&format!("{}{took}", line.trim_end()))
     }
 
-    /// How a turn ended, and what it took.
+    /// Shows how a turn ended, and its usage.
     pub(crate) fn finish(&mut self, result: &TurnResult) -> io::Result<()> {
         self.screen.end_line()?;
-        // What was stopped has no result to stand with.
+        // Calls that were stopped have no result that would write their line.
         while let Some(id) = self.spinner.running() {
             self.spinner.end(&id, Instant::now());
             self.line_of(&id, Some(true), "stopped")?;
@@ -245,7 +244,7 @@ impl<'a> Show<'a> {
         match &result.errors {
             Some(errors) => self.screen.error(&errors.join("; "))?,
             None if result.is_error => {
-                self.screen.error(result.result.as_deref().unwrap_or("it failed"))?
+                self.screen.error(result.result.as_deref().unwrap_or("the turn failed"))?
             }
             None => {}
         }
@@ -258,13 +257,13 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Why a hook ended the turn, in words for the user.
+/// Why a hook ended the turn, for the user.
 pub(crate) fn stopped_by_hook(result: &TurnResult) -> Option<String> {
     let reason = result.hook_stop_reason.as_ref()?;
     Some(format!("stopped by a hook: {reason}"))
 }
 
-/// What a call is about: the argument a reader would look for first.
+/// The most telling argument of a call.
 pub(crate) fn subject(input: &Value, columns: usize) -> String {
     let first = ["command", "file_path", "pattern", "description", "prompt", "url"];
     let known = first.iter().find_map(|name| input.get(name)?.as_str());
@@ -283,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_subject_of_a_call_is_what_one_looks_for() {
+    fn the_subject_of_a_call_is_its_most_telling_argument() {
         assert_eq!(subject(&json!({"description": "d", "command": "ls\nrm"}), 80), "ls");
         assert_eq!(subject(&json!({"file_path": "a"}), 80), "a");
         assert_eq!(subject(&json!({"x": 1}), 80), r#"{"x":1}"#);

@@ -1,16 +1,16 @@
-//! Signals: Ctrl-C, and being told to end.
+//! Signals: Ctrl-C, and requests to end.
 
 use std::io;
 use std::process::ExitCode;
 
 use tokio::signal::unix::{self, SignalKind};
 
-/// What the program was told.
+/// A signal that the program received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Ctrl-C: stop what you are doing.
+    /// Ctrl-C: stop the current turn.
     Stop,
-    /// End, with this exit code.
+    /// End with this exit code.
     End(u8),
 }
 
@@ -27,7 +27,7 @@ impl Told {
 /// The exit code after Ctrl-C.
 pub(crate) const STOPPED: u8 = 128 + 2;
 
-/// The signals of this process, from now on.
+/// The signals of this process from now on.
 pub(crate) struct Signals {
     interrupt: unix::Signal,
     terminate: unix::Signal,
@@ -43,7 +43,6 @@ impl Signals {
         })
     }
 
-    /// The next one.
     pub(crate) async fn next(&mut self) -> Told {
         tokio::select! {
             _ = self.interrupt.recv() => Told::Stop,

@@ -1,5 +1,5 @@
-//! A spare (`--await-claim`): a process that is started ahead of time, answers requests, and begins its real session once
-//! a host claims it, in the folder and with what that host says.
+//! A spare process (`--await-claim`): started ahead of time, it answers requests, and begins its real session once a
+//! host claims it, in the folder and with the options of the claim.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,14 +18,14 @@ use tokio::sync::mpsc;
 
 use crate::{connection, output};
 
-/// Our request with which the claimed session hears what the host introduced itself with.
+/// The id of our `initialize` request, which repeats the host's request to the claimed session.
 const AGAIN: &str = "spare-initialize";
 
-/// A process that nobody has claimed yet.
+/// A process that no host has claimed yet.
 pub(crate) struct Spare {
     scene: StartContext,
     connection: Connection,
-    /// What the host introduced itself with.
+    /// The host's `initialize` request.
     introduced: Initialize,
     since: Instant,
 }
@@ -35,7 +35,7 @@ impl Spare {
         Self { scene, connection, introduced: Initialize::default(), since: Instant::now() }
     }
 
-    /// Waits for the claim; `None` when the host leaves without one.
+    /// Waits for the claim; `None` when the host closes the input without one.
     pub(crate) async fn claimed(
         mut self,
         incoming: &mut mpsc::Receiver<ToEngine>,
@@ -68,10 +68,10 @@ impl Spare {
     }
 
     async fn pass(&self, frame: ToEngine) -> anyhow::Result<()> {
-        self.connection.to_engine.send(frame).await.context("the engine has gone")
+        self.connection.to_engine.send(frame).await.context("the engine has ended")
     }
 
-    /// The scene of the session that the host wants.
+    /// The start context of the session that the host claims.
     fn scene_of(&self, claim: &ClaimSession) -> Result<StartContext, String> {
         let odd = |reason: &str| format!("cannot work in {}: {reason}", claim.cwd);
         let cwd =
@@ -96,7 +96,7 @@ impl Spare {
         Ok(scene)
     }
 
-    /// Ends what was there, and begins the session that the host wants. It hears the host's introduction first.
+    /// Ends the spare session and begins the claimed one. Its first request is the host's `initialize`.
     async fn begin(
         self,
         scene: StartContext,
@@ -123,9 +123,9 @@ impl Spare {
             .to_engine
             .send(ToEngine::ControlRequest(again))
             .await
-            .context("the engine has gone")?;
+            .context("the engine has ended")?;
         let initialized = loop {
-            let frame = connection.from_engine.recv().await.context("the engine has gone")?;
+            let frame = connection.from_engine.recv().await.context("the engine has ended")?;
             match frame {
                 ToHost::ControlResponse(answer)
                     if answer.response.request_id() == Some(AGAIN.into()) =>
@@ -136,14 +136,14 @@ impl Spare {
             }
         };
         let Response::Success(Success { response, .. }) = initialized else {
-            anyhow::bail!("the session that was claimed refuses the host's introduction");
+            anyhow::bail!("the claimed session refuses the host's initialize request");
         };
         let reply = ClaimSessionReply {
             status: "ok".to_owned(),
             cwd: Some(scene.cwd.display().to_string()),
             session_id: scene.launch.session.id.as_deref().map(SessionId::from),
             parked_ms: Some(Num::from(self.since.elapsed().as_millis() as u64)),
-            // Those that live in the host are waited for with the first prompt.
+            // The first prompt waits for the servers inside the host.
             sdk_mcp_settled: Some(!has_servers),
             initialize: response
                 .filter(|_| claim.include_initialize == Some(true))
@@ -155,7 +155,7 @@ impl Spare {
     }
 }
 
-/// What the host introduces itself with, once it knows for what.
+/// The host's `initialize` request, with the additions of the claim.
 fn introduction(mut introduced: Initialize, claim: &ClaimSession) -> Initialize {
     let names = claim.sdk_mcp_servers.as_ref().and_then(Value::as_array).into_iter().flatten();
     let names: Vec<String> = names.filter_map(Value::as_str).map(str::to_owned).collect();

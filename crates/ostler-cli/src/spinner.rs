@@ -1,4 +1,4 @@
-//! What is going on right now, as one line that moves: the calls that run, or the model that thinks.
+//! The activity line: a spinner with the running calls, or with the model that thinks.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 /// How often the line moves.
 pub(crate) const BEAT: Duration = Duration::from_millis(100);
 
-/// What is going on.
+/// The running calls.
 #[derive(Debug)]
 pub(crate) struct Spinner {
     running: Vec<Running>,
-    /// Since when nothing runs.
+    /// Since when no call is running.
     idle_since: Instant,
     n_beats: usize,
 }
@@ -32,7 +32,7 @@ impl Spinner {
         Self { running: Vec::new(), idle_since: now, n_beats: 0 }
     }
 
-    /// A call begins, or begins again after somebody was asked.
+    /// A call begins, or begins again after the user was asked.
     pub(crate) fn begin(&mut self, id: &ToolUseId, label: &str, now: Instant) {
         match self.running.iter_mut().find(|call| call.id == *id) {
             Some(call) => call.since = now,
@@ -42,24 +42,24 @@ impl Spinner {
         }
     }
 
-    /// A call is over: how long it took.
+    /// A call is over. Returns its duration.
     pub(crate) fn end(&mut self, id: &ToolUseId, now: Instant) -> Option<Duration> {
         let at = self.running.iter().position(|call| call.id == *id)?;
         self.idle_since = now;
         Some(now - self.running.remove(at).since)
     }
 
-    /// The call that has been running longest.
+    /// The call that has run longest.
     pub(crate) fn running(&self) -> Option<ToolUseId> {
         self.running.first().map(|call| call.id.clone())
     }
 
-    /// The model is asked.
+    /// The model is asked now.
     pub(crate) fn waiting(&mut self, now: Instant) {
         self.idle_since = now;
     }
 
-    /// The next picture, at most this wide.
+    /// The next frame of the animation, at most this wide.
     pub(crate) fn beat(&mut self, now: Instant, columns: usize) -> String {
         self.n_beats += 1;
         let frame = FRAMES[self.n_beats % FRAMES.len()];
@@ -76,7 +76,7 @@ impl Spinner {
     }
 }
 
-/// A time for people.
+/// A duration for people.
 pub(crate) fn elapsed(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..10 => format!("{seconds}.{}s", time.subsec_millis() / 100),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_shows_what_runs_and_for_how_long_and_fits() {
+    fn it_shows_the_running_calls_and_their_time_and_fits_the_width() {
         let start = Instant::now();
         let later = start + Duration::from_secs(12);
         let mut spinner = Spinner::new(start);

@@ -7,7 +7,7 @@ use ostler_proto::message::TurnResult;
 use crate::spinner::elapsed;
 use ostler::engine::pick::OFFLINE;
 
-/// What a turn took. `before` is what the conversation had cost until then.
+/// The usage of a turn. `before` is the cost of the conversation until then.
 pub(crate) fn line(result: &TurnResult, before: f64) -> String {
     let usage = &result.usage;
     let input = usage.total_input();
@@ -33,7 +33,7 @@ fn cost(result: &TurnResult, before: f64) -> String {
     let is_known =
         |usage: &ostler_proto::api::ModelUsage| usage.cost_basis.as_deref() != Some("unknown");
     if !result.model_usage.values().all(is_known) {
-        return "price not known".to_owned();
+        return "unknown price".to_owned();
     }
     match total - before {
         turn if before > 0.0 => format!("{} of {}", dollars(turn), dollars(total)),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_a_turn_took() {
+    fn it_shows_the_usage_of_a_turn() {
         let text = line(&result(200, 1_000, 0.01234), 0.0);
         assert_eq!(text, "1.2k in (83% cached) · 340 out · $0.0123 · 4.2s · 3 turns");
         let text = line(&result(7, 0, 2.5), 0.5);
@@ -88,8 +88,8 @@ mod tests {
         let mut result = result(7, 0, 0.0);
         let unknown = ModelUsage { cost_basis: Some("unknown".into()), ..ModelUsage::default() };
         result.model_usage.insert("x".into(), unknown);
-        assert!(line(&result, 0.0).contains("price not known"));
+        assert!(line(&result, 0.0).contains("unknown price"));
         result.model_usage = [(OFFLINE.to_owned(), ModelUsage::default())].into();
-        assert!(line(&result, 0.0).contains("free"), "the demo is");
+        assert!(line(&result, 0.0).contains("free"), "the demo is free");
     }
 }

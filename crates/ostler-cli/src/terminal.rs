@@ -1,4 +1,4 @@
-//! Who sits at the terminal: what they type, what they see, and what they answer to the engine's questions.
+//! The user at the terminal: input, screen, and answers to the engine's questions.
 
 use std::io;
 use std::path::PathBuf;
@@ -21,14 +21,14 @@ pub(crate) struct Terminal<'a> {
     pub(crate) input: Input,
     pub(crate) signals: Signals,
     pub(crate) show: Show<'a>,
-    /// Whether a user is there to answer.
+    /// Whether there is a user to answer.
     pub(crate) can_ask: bool,
     pub(crate) cwd: PathBuf,
     pub(crate) kept: Option<AlwaysRules>,
 }
 
 impl Terminal<'_> {
-    /// Has a question of the engine answered, unless a signal comes first: then that is what it returns.
+    /// Asks the user the engine's question. Returns a signal if one arrives before the answer.
     pub(crate) async fn answer(&mut self, question: Question) -> anyhow::Result<Option<Told>> {
         match question {
             Question::Permission(request, reply) => {
@@ -75,14 +75,14 @@ impl Terminal<'_> {
         }
     }
 
-    /// The user is asked about a call; at a terminal its change is about to be shown.
+    /// The user is asked about a call; at a terminal the preview shows its change.
     fn asks_about(&mut self, call: Option<&ToolUseId>) {
         if self.input.is_terminal {
             self.show.asked(call);
         }
     }
 
-    /// Passes the answer on. The engine may have withdrawn the question meanwhile, and then the answer is for nobody.
+    /// Passes the answer on. If the engine has withdrawn the question meanwhile, the answer is dropped.
     fn settle<A>(
         &mut self,
         asked: Asked<A>,
@@ -90,7 +90,7 @@ impl Terminal<'_> {
         reply: oneshot::Sender<A>,
     ) -> anyhow::Result<Option<Told>> {
         if let Asked::Withdrawn { was_shown: true } = asked {
-            self.show.screen.remark("the question has been settled elsewhere")?;
+            self.show.screen.remark("the question has been withdrawn or answered elsewhere")?;
         }
         if self.can_ask {
             self.show.answered(call)?;
@@ -98,21 +98,21 @@ impl Terminal<'_> {
         match asked {
             Asked::Answered(answer) => _ = reply.send(answer),
             Asked::Withdrawn { .. } => {}
-            Asked::Told(told) => return Ok(Some(told)),
+            Asked::Signal(signal) => return Ok(Some(signal)),
         }
         Ok(None)
     }
 }
 
-/// What came of a question.
+/// How a question ended.
 enum Asked<A> {
     Answered(A),
-    /// It need not be answered any more.
+    /// The engine withdrew the question.
     Withdrawn {
         was_shown: bool,
     },
-    /// A signal came first.
-    Told(Told),
+    /// A signal arrived first.
+    Signal(Told),
 }
 
 /// Waits for the user's answer, a signal, or the engine's withdrawal.
@@ -126,7 +126,7 @@ async fn first<A>(
     }
     Ok(tokio::select! {
         answer = answer => Asked::Answered(answer?),
-        told = signals.next() => Asked::Told(told),
+        signal = signals.next() => Asked::Signal(signal),
         () = cancelled.cancelled() => Asked::Withdrawn { was_shown: true },
     })
 }

@@ -1,19 +1,19 @@
-//! Text that is fit to be shown: nothing in it drives the terminal, and it is as wide as the place there is.
+//! Text made safe for a terminal: without control characters, and fitted to a width.
 
 use std::fmt::Write;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Takes out control characters, so that nothing a model or a file says can drive the terminal.
+/// Removes control characters, so that text of a model or a file cannot control the terminal.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|letter| !is_hidden(*letter)).collect()
+    text.chars().filter(|character| !is_hidden(*character)).collect()
 }
 
-/// Spells control characters out. For what a person decides about: there, nothing may be left out.
+/// Escapes control characters visibly, for text that the user decides about and that must not hide anything.
 pub(crate) fn spelled(text: &str) -> String {
     let mut spelled = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             hidden if is_hidden(hidden) || is_unseen(hidden) => {
                 let _ = write!(spelled, "\\u{{{:x}}}", u32::from(hidden));
             }
@@ -23,7 +23,7 @@ pub(crate) fn spelled(text: &str) -> String {
     spelled
 }
 
-/// Every argument of a call, and every character of it, line by line: what is hidden cannot be decided about.
+/// All arguments of a call, complete, line by line, because the user must see what to decide about.
 pub(crate) fn arguments(input: &serde_json::Value) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, value) in input.as_object().into_iter().flatten() {
@@ -33,8 +33,8 @@ pub(crate) fn arguments(input: &serde_json::Value) -> Vec<String> {
     lines
 }
 
-/// Characters that show nothing or look like a space. In what a person decides about they are spelled out; elsewhere they may
-/// belong to the text, as in pictures made of several. `web/src/text/hidden.ts` has the same list.
+/// Characters that are invisible or look like a space. They are escaped in text that the user decides about; elsewhere
+/// they may belong to the text, as in emoji made of several. `web/src/text/hidden.ts` has the same list.
 const UNSEEN: [(u32, u32); 24] = [
     (0x0000, 0x0008),
     (0x000b, 0x001f),
@@ -62,22 +62,22 @@ const UNSEEN: [(u32, u32); 24] = [
     (0xe0000, 0xe0fff),
 ];
 
-fn is_unseen(letter: char) -> bool {
-    UNSEEN.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(letter)))
+fn is_unseen(character: char) -> bool {
+    UNSEEN.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(character)))
 }
 
-/// Control characters, and those that turn the direction of writing: with them a line reads as something else.
-fn is_hidden(letter: char) -> bool {
-    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || (letter.is_control() && !matches!(letter, '\n' | '\t'))
+/// Control characters, and characters that change the writing direction and make a line look different from what it is.
+fn is_hidden(character: char) -> bool {
+    let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || (character.is_control() && !matches!(character, '\n' | '\t'))
 }
 
-/// How many columns a line takes.
+/// The width of a line, in columns.
 pub(crate) fn width(line: &str) -> usize {
     line.width()
 }
 
-/// The line in this many columns at most; `…` stands for what is cut.
+/// The line cut to this many columns; `…` marks the cut.
 pub(crate) fn clipped(line: &str, columns: usize) -> String {
     let line = without_tabs(line);
     if line.width() <= columns {
@@ -87,14 +87,14 @@ pub(crate) fn clipped(line: &str, columns: usize) -> String {
     format!("{kept}…")
 }
 
-/// The line in as many lines as it takes, broken between words where that is possible.
+/// The line wrapped to this width, between words where possible.
 pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     let line = without_tabs(line);
     let mut rest = line.as_str();
     let mut lines = Vec::new();
     while rest.width() > columns {
         let (fits, _) = split(rest, columns.max(1));
-        // A letter may be wider than the place there is: at least one goes.
+        // A character may be wider than the line; take at least one.
         let fits = if fits.is_empty() { &rest[..first(rest)] } else { fits };
         let next_is_space = rest[fits.len()..].starts_with(' ');
         let at = match fits.trim_start().rfind(' ') {
@@ -110,11 +110,11 @@ pub(crate) fn wrapped(line: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// The beginning that fits this many columns, and the rest.
+/// The beginning that fits this width, and the rest.
 fn split(line: &str, columns: usize) -> (&str, &str) {
     let mut used = 0;
-    for (at, letter) in line.char_indices() {
-        used += letter.width().unwrap_or(0);
+    for (at, character) in line.char_indices() {
+        used += character.width().unwrap_or(0);
         if used > columns {
             return line.split_at(at);
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clipped_line_fits_also_when_letters_are_wide() {
+    fn a_clipped_line_fits_also_with_wide_characters() {
         assert_eq!(clipped("short", 5), "short");
         assert_eq!(clipped("longer", 5), "long…");
         assert_eq!(clipped("日本語", 5), "日本…");
@@ -164,14 +164,14 @@ mod tests {
         for columns in 1..80 {
             let lines = wrapped(long, columns);
             assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
-            let letters = |text: &str| text.replace(' ', "");
-            assert_eq!(letters(&lines.concat()), letters(long), "{columns}");
+            let without_spaces = |text: &str| text.replace(' ', "");
+            assert_eq!(without_spaces(&lines.concat()), without_spaces(long), "{columns}");
         }
     }
 
     // Mutant: a range that is changed in one of the lists.
     #[test]
-    fn the_page_spells_out_the_same_characters() {
+    fn the_web_page_escapes_the_same_characters() {
         let page = include_str!("../../../web/src/text/hidden.ts");
         let list = page.split("HIDDEN: [number, number][] = [").nth(1).unwrap();
         let list = list.split("];").next().unwrap();

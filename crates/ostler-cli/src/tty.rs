@@ -1,4 +1,4 @@
-//! The terminal as a device: how wide it is, what becomes of what is typed.
+//! The terminal device: its size, and its input modes.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use rustix::termios::{
     tcsetattr,
 };
 
-/// A mode of the terminal other than the usual. Ends when dropped, however that comes about.
+/// A mode of the terminal other than the normal one. Dropping this always restores the normal mode.
 ///
-/// In all of them Ctrl-C is still a signal, and output is processed as usual, so nothing else needs to know of them.
+/// In all modes Ctrl-C is still a signal and output is processed normally, so other code need not know about them.
 #[must_use]
 pub(crate) struct Mode {
     before: Termios,
@@ -18,21 +18,21 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    /// Keys come as they are pressed, and are not shown. What was typed before is thrown away: it was not meant for
-    /// a question nobody had seen yet.
+    /// Delivers keys as they are pressed, without echo. Discards keys typed before: they were not meant for a question
+    /// that the user had not seen yet.
     pub(crate) fn keys() -> io::Result<Self> {
         Self::enter(OptionalActions::Flush, OptionalActions::Now, |mode| {
             mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
             mode.input_modes.remove(InputModes::ICRNL | InputModes::INLCR | InputModes::IXON);
             mode.special_codes[SpecialCodeIndex::VMIN] = 1;
             mode.special_codes[SpecialCodeIndex::VTIME] = 0;
-            // Whoever is suspended or killed in this mode leaves a terminal behind that does not echo.
+            // If the program is suspended or killed in this mode, the terminal stays without echo.
             mode.special_codes[SpecialCodeIndex::VSUSP] = 0;
             mode.special_codes[SpecialCodeIndex::VQUIT] = 0;
         })
     }
 
-    /// Keys come as they are pressed, and are shown by whoever takes them. What was typed before is kept.
+    /// Delivers keys as they are pressed; the reader shows them. Keeps keys typed before.
     pub(crate) fn writing() -> io::Result<Self> {
         Self::enter(OptionalActions::Now, OptionalActions::Now, |mode| {
             mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
@@ -43,15 +43,15 @@ impl Mode {
         })
     }
 
-    /// What is typed is not shown: it would end up in lines that are drawn again. A line that is not finished when
-    /// this ends is thrown away, because nobody can see it.
+    /// Switches echo off, because typed text would end up in lines that are redrawn. Discards an unfinished line at the
+    /// end, because the user cannot see it.
     pub(crate) fn quiet() -> io::Result<Self> {
         Self::enter(OptionalActions::Now, OptionalActions::Flush, |mode| {
             mode.local_modes.remove(LocalModes::ECHO);
         })
     }
 
-    /// What is typed is shown, also during [`Mode::quiet`].
+    /// Switches echo on, also during [`Mode::quiet`].
     pub(crate) fn shown() -> io::Result<Self> {
         Self::enter(OptionalActions::Now, OptionalActions::Now, |mode| {
             mode.local_modes.insert(LocalModes::ECHO);
@@ -70,7 +70,7 @@ impl Mode {
         Ok(Self { before, inside: mode, leave })
     }
 
-    /// Enters it again, after somebody else had the terminal.
+    /// Enters the mode again after another program had the terminal.
     pub(crate) fn resume(&self) -> io::Result<()> {
         Ok(tcsetattr(io::stdin(), OptionalActions::Now, &self.inside)?)
     }
@@ -78,18 +78,18 @@ impl Mode {
 
 impl Drop for Mode {
     fn drop(&mut self) {
-        // A terminal that is gone needs no mode.
+        // Ignore a closed terminal.
         let _ = tcsetattr(io::stdin(), self.leave, &self.before);
     }
 }
 
-/// How many lines standard output has, if it is a terminal that says so.
+/// The height of standard output in lines, if it is a terminal that reports it.
 pub(crate) fn rows() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_row)).filter(|rows| *rows > 0)
 }
 
-/// How many columns standard output has, if it is a terminal that says so.
+/// The width of standard output in columns, if it is a terminal that reports it.
 pub(crate) fn columns() -> Option<usize> {
     let size = tcgetwinsize(io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)

@@ -1,4 +1,4 @@
-//! `ostler backup`, `ostler restore` and `ostler check`: the database of a server, whether or not it runs.
+//! `ostler backup`, `ostler restore` and `ostler check`, for the database of a running or stopped server.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,13 +15,13 @@ fn data(kept: &Kept) -> anyhow::Result<PathBuf> {
     kept.data
         .clone()
         .or_else(usual)
-        .context("there is no home folder: say with --data where the server keeps things")
+        .context("there is no home folder: name the server's data folder with --data")
 }
 
 pub(crate) async fn back_up(backup: &Backup, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     upkeep::back_up(&data(&backup.kept)?, &backup.file).await?;
     screen.line(&format!("written to {}", backup.file.display()))?;
-    screen.hint("it has neither users and tokens nor transcripts and checkpoints; copy the data folder for those")?;
+    screen.hint("users, tokens, transcripts and checkpoints are not in it; copy the data folder to back them up")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -30,7 +30,7 @@ pub(crate) async fn restore(restore: &Restore, screen: &mut Screen) -> anyhow::R
     let kept = upkeep::restore(&restore.file, &data, restore.force).await?;
     screen.line(&format!("restored into {}", data.display()))?;
     if let Some(kept) = kept {
-        screen.line(&format!("what was there is in {}", kept.display()))?;
+        screen.line(&format!("the old database is in {}", kept.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -45,9 +45,9 @@ pub(crate) async fn check(check: &Check, screen: &mut Screen) -> anyhow::Result<
         screen.complain(&damage.to_string());
     }
     if damages.is_empty() {
-        screen.line(&format!("nothing is damaged in {}", place.display()))?;
+        screen.line(&format!("no damage found in {}", place.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
-    screen.hint("put back a backup: ostler restore FILE --force")?;
+    screen.hint("restore a backup: ostler restore FILE --force")?;
     Ok(ExitCode::FAILURE)
 }

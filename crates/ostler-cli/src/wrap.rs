@@ -1,27 +1,27 @@
-//! Running text broken between words, while it still comes in pieces.
+//! Wraps running text between words while it still arrives in pieces.
 //!
-//! Code is left as it is (between fences, or indented): a line that is copied should be the line that was written.
+//! Code is not wrapped (between fences, or indented), so that a copied line is the original line.
 
 use crate::text::width;
 
-/// Where in the text we are.
+/// The state between two pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Wrap {
     /// Columns used in this line.
     column: usize,
-    /// A word that may go on, with the space before it.
+    /// A word that may continue, with the space before it.
     word: String,
-    /// This line so far, to tell code from prose.
+    /// This line so far, to distinguish code from prose.
     line: String,
     in_fence: bool,
 }
 
 impl Wrap {
-    /// The next piece, as far as it can be shown already.
+    /// Adds a piece, and returns the text that can already be shown.
     pub(crate) fn push(&mut self, piece: &str, columns: usize) -> String {
         let mut shown = String::new();
-        for letter in piece.chars() {
-            match letter {
+        for character in piece.chars() {
+            match character {
                 '\n' => {
                     shown.push_str(&self.finish(columns));
                     shown.push('\n');
@@ -34,9 +34,9 @@ impl Wrap {
                     self.word.push(' ');
                     self.line.push(' ');
                 }
-                letter => {
-                    self.word.push(letter);
-                    self.line.push(letter);
+                character => {
+                    self.word.push(character);
+                    self.line.push(character);
                 }
             }
         }
@@ -46,7 +46,7 @@ impl Wrap {
         shown
     }
 
-    /// The word that waited for its end.
+    /// Returns the word that may have continued.
     pub(crate) fn finish(&mut self, columns: usize) -> String {
         let word = std::mem::take(&mut self.word);
         let needed = width(&word);
@@ -83,8 +83,8 @@ mod tests {
     use super::Wrap;
 
     fn check(text: &str, columns: usize, expected: &str) {
-        let letters = text.chars().map(String::from);
-        for pieces in [vec![text.to_owned()], letters.collect()] {
+        let characters = text.chars().map(String::from);
+        for pieces in [vec![text.to_owned()], characters.collect()] {
             let mut wrap = Wrap::default();
             let mut shown: String = pieces.iter().map(|piece| wrap.push(piece, columns)).collect();
             shown.push_str(&wrap.finish(columns));

@@ -41,7 +41,7 @@ pub(crate) struct RunningCommand {
     pub(crate) written: String,
 }
 
-/// Moves a command that was waited for to the background.
+/// Moves a command that a call waits for to the background.
 pub(crate) async fn move_to_background(
     cx: &ToolCx,
     cwd: &Path,
@@ -53,7 +53,7 @@ pub(crate) async fn move_to_background(
     Ok(output(&task, Some(true)))
 }
 
-/// Makes a task of a command.
+/// Turns a command into a task.
 async fn leave(
     cx: &ToolCx,
     cwd: &Path,
@@ -99,7 +99,7 @@ async fn follow(
     description: String,
 ) -> TaskResult {
     let failed = |error: io::Error| {
-        TaskResult::new(TaskOutcome::Failed, format!("\"{description}\" got lost: {error}"))
+        TaskResult::new(TaskOutcome::Failed, format!("\"{description}\" was lost: {error}"))
     };
     let status = match copy(&mut group, &mut pipes, &mut log).await {
         Ok(()) => group.wait().await,
@@ -124,7 +124,7 @@ async fn copy(group: &mut Group, (stdout, stderr): &mut Pipes, log: &mut Log) ->
     let (mut stdout_open, mut stderr_open) = (true, true);
     while stdout_open || stderr_open {
         tokio::select! {
-            // Output before the end is read before the end.
+            // Read all output before noticing the end.
             biased;
             n = stdout.read(&mut from_stdout), if stdout_open => {
                 stdout_open = log.append(&from_stdout, n?)?;
@@ -134,9 +134,9 @@ async fn copy(group: &mut Group, (stdout, stderr): &mut Pipes, log: &mut Log) ->
             }
             status = group.wait() => {
                 status?;
-                // Leftover processes could hold the pipes open for ever.
+                // Leftover processes could hold the pipes open forever.
                 group.kill();
-                // A process that left the group may still hold a pipe; its output is not waited for.
+                // A process that left the group may still hold a pipe; do not wait for its output.
                 let rest = async {
                     drain(stdout, log).await?;
                     drain(stderr, log).await
@@ -174,11 +174,11 @@ impl Log {
     fn append(&mut self, bytes: &[u8], n: usize) -> io::Result<bool> {
         let wanted = if self.is_cut { 0 } else { self.room.min(n as u64) };
         let kept = usize::try_from(self.scratch.take_room(wanted)).unwrap_or(usize::MAX);
-        // One short write into the page cache, in our own folder: not worth a change of threads.
+        // One short write into the page cache, in our own folder: a blocking thread would cost more.
         self.file.write_all(&bytes[..kept])?;
         self.room -= kept as u64;
         if kept < n && !std::mem::replace(&mut self.is_cut, true) {
-            self.file.write_all(b"\n[the rest is not kept]\n")?;
+            self.file.write_all(b"\n[the rest is not saved]\n")?;
         }
         Ok(n > 0)
     }

@@ -77,7 +77,7 @@ fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), ToolError>
     } else if kind.is_dir() {
         "a folder; list it with Glob or with ls in Bash"
     } else if kind.is_fifo() {
-        "a pipe, which is never opened: reading it could wait for ever"
+        "a pipe, which is never opened: reading it could wait forever"
     } else if kind.is_socket() {
         "a socket, not a file"
     } else {

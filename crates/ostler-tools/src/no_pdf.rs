@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ostler_engine::tool::{ToolError, ToolOutput};
 
-/// Does nothing: this build reads no documents in a process of its own.
+/// Does nothing: this build does not read documents in a separate process.
 pub fn run_if_called() {}
 
 pub(crate) fn is_pdf(bytes: &[u8]) -> bool {

@@ -35,7 +35,7 @@ pub(crate) struct Args {
     notebook_path: PathBuf,
     /// The cell, by the id that Read shows. To insert: the cell before; the beginning if absent.
     cell_id: Option<String>,
-    /// What the cell shall hold.
+    /// The new source.
     #[serde(default)]
     new_source: String,
     /// To insert; as it is if absent.

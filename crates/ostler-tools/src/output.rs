@@ -78,10 +78,10 @@ impl Output {
             }
             WholeOutputFile::Written { path, len, .. } => {
                 let path = path.display();
-                format!("the first {len} bytes are in {path}, and the session may keep no more")
+                format!("the first {len} bytes are in {path}, and the session's quota is used up")
             }
             WholeOutputFile::Unneeded(_) | WholeOutputFile::Failed => {
-                "they could not be kept".to_owned()
+                "they could not be saved".to_owned()
             }
         };
         format!("{head}\n[{} bytes cut; {rest}]\n{tail}", self.n_cut)
@@ -119,7 +119,7 @@ impl WholeOutputFile {
         *is_cut |= room < bytes.len();
         let bytes = &bytes[..bytes.len().min(room)];
         *len += bytes.len() as u64;
-        // One short write into the page cache, in our own folder: not worth a change of threads.
+        // One short write into the page cache, in our own folder: a blocking thread would cost more.
         if file.write_all(bytes).is_err() {
             *self = Self::Failed;
         }

@@ -108,7 +108,7 @@ struct OpenedDocument {
 /// Stands for a page that cannot be read.
 const BROKEN_PAGE: &str = "[this page is broken and could not be read]";
 /// Stands for a page that would take too much memory.
-const LARGE_PAGE: &str = "[this page is too large to be read here: its contents have more than 8 MiB. \
+const LARGE_PAGE: &str = "[this page is too large to be read here: its content has more than 8 MiB. \
     Bash (pdftotext) may be able to, if it is installed]";
 
 /// As many pages as fit.
@@ -180,7 +180,7 @@ fn not_pages(pages: &str) -> ExtractError {
 
 fn broken(path: &Path, what: &str) -> ToolError {
     ToolError::Failed(format!(
-        "{} is a PDF that cannot be read: {what}. Bash (pdftotext) may know better, if it is installed.",
+        "{} is a PDF that cannot be read: {what}. Bash (pdftotext) may be able to read it, if it is installed.",
         path.display()
     ))
 }

@@ -15,10 +15,10 @@ use tokio::process::{ChildStderr, ChildStdout};
 /// shell messages are right.
 const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 
-/// Variables hidden from commands: the keys of this program itself. A header may contain one.
+/// Variables hidden from commands: this program's own keys. A header may contain a key.
 const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
 
-/// How long a command may clean up after SIGTERM, and how long its last output is waited for.
+/// How long a command may clean up after SIGTERM, and how long to wait for its last output.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
 /// The stdout and stderr of a script.

@@ -43,7 +43,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Tool for Read {
     const NAME: &'static str = "Read";
-    const DESCRIPTION: &'static str = "Shows a file: text with line numbers (2000 lines unless told otherwise), \
+    const DESCRIPTION: &'static str = "Shows a file: text with line numbers (2000 lines by default), \
         pictures (png, jpeg, gif, webp), notebooks cell by cell, the text of PDFs. Not for folders.";
     type Args = Args;
 

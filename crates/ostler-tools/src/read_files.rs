@@ -11,7 +11,7 @@ use ostler_engine::tool::ToolError;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadFiles(Arc<Mutex<HashMap<PathBuf, Fingerprint>>>);
 
-/// Of the contents, not of the date: touching a file does not change it, and quick changes are noticed.
+/// Of the content, not of the modification time: touching a file does not change it, and fast changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fingerprint {
     len: usize,

@@ -10,7 +10,7 @@ use ostler_engine::tool::ToolCx;
 /// The longest path that a command can record, in bytes: more than Linux and macOS allow.
 const LONGEST_NOTE: u64 = 64 * 1024;
 
-/// The shell of a session: each command is a new process, only the working directory lasts.
+/// The shell of a session: each command is a new process, and only the working directory is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Shell {
     cwd: Mutex<Option<PathBuf>>,
@@ -41,7 +41,8 @@ impl Shell {
         })
     }
 
-    /// Where the next call starts, if not in `start`: where the last one ended, unless that folder is gone.
+    /// The folder of the next call, if it is not `start`: the one in which the last call ended, unless it no longer
+    /// exists.
     pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
         let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
         lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())
@@ -49,7 +50,7 @@ impl Shell {
 
     /// Adopts the directory in which a command ended; returns it if it changed.
     pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
-        // The command may have put anything in its place: a pipe, a device, a file without end.
+        // The command may have replaced the file with anything: a pipe, a device, an endless file.
         let note = ostler_files::read_bytes(&call.cwd_note, LONGEST_NOTE);
         let _ = fs::remove_file(&call.cwd_note);
         let cwd = PathBuf::from(bytes_to_os(note.ok()?.strip_suffix(b"\n")?));

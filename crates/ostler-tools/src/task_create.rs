@@ -20,7 +20,7 @@ pub(crate) struct Args {
     description: String,
     /// The title while it is being done: "Running the tests".
     active_form: Option<String>,
-    /// Whatever is to be kept with it.
+    /// More data to store with it.
     #[serde(default)]
     metadata: Map<String, Value>,
 }

@@ -33,7 +33,7 @@ const SHOWN: u64 = 30_000;
 
 impl Tool for TaskOutput {
     const NAME: &'static str = "TaskOutput";
-    const DESCRIPTION: &'static str = "Shows how a background task stands and the end of its output. You are told when a task ends without this.";
+    const DESCRIPTION: &'static str = "Shows the state of a background task and the end of its output. You are notified when a task ends.";
     type Args = Args;
 
     fn effect(&self, _: &ToolCx, _: &Args) -> Effect {

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[serde(default)]
     add_blocked_by: Vec<String>,
     owner: Option<String>,
-    /// Is kept with what is there; null takes something away.
+    /// Is merged into the stored data; null removes a key.
     metadata: Option<Map<String, Value>>,
 }
 

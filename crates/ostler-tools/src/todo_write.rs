@@ -61,7 +61,7 @@ impl Tool for TodoWrite {
         let old_todos = std::mem::replace(&mut *kept, new_todos.clone());
         let count = |status| new_todos.iter().filter(|todo| todo.status == status).count();
         let text = format!(
-            "The list is kept: {} done, {} in progress, {} to do.",
+            "The list is saved: {} done, {} in progress, {} to do.",
             count(TaskStatus::Completed),
             count(TaskStatus::InProgress),
             count(TaskStatus::Pending),

@@ -42,7 +42,7 @@ const MAX_SHOWN_BYTES: usize = 40_000;
 impl Tool for WebFetch {
     const NAME: &'static str = "WebFetch";
     const DESCRIPTION: &'static str = "Gets a web page or other text from an address; HTML comes as Markdown. A long \
-        page is cut and kept whole in a file. A redirect to another host is told, not followed.";
+        page is cut and kept whole in a file. A redirect to another host is reported, not followed.";
     type Args = Args;
 
     fn effect(&self, _: &ToolCx, args: &Args) -> Effect {

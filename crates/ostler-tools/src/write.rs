@@ -28,7 +28,7 @@ impl Write {
 pub(crate) struct Args {
     /// The file; missing folders are made.
     file_path: PathBuf,
-    /// All it shall hold.
+    /// The whole content.
     content: String,
 }
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-/// Which server, and how its answers are shown.
+/// Which server to use, and how to print its answers.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Reach {
-    /// Where the server is
+    /// The address of the server
     #[arg(
         long,
         value_name = "URL",
@@ -17,7 +17,7 @@ pub(crate) struct Reach {
     )]
     pub(crate) server: String,
 
-    /// Where a server on this machine keeps its token, unless OSTLER_TOKEN has it
+    /// The data folder of a server on this machine, which has the token if OSTLER_TOKEN is not set
     #[arg(long, value_name = "DIR", env = "OSTLER_DATA", global = true)]
     pub(crate) data: Option<PathBuf>,
 
@@ -26,7 +26,7 @@ pub(crate) struct Reach {
     pub(crate) json: bool,
 }
 
-/// Skills at work, and what they wait for.
+/// Tasks on a server, and their approvals.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Tasks {
     #[command(subcommand)]
@@ -38,50 +38,50 @@ pub(crate) struct Tasks {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 pub(crate) enum TaskCommand {
-    /// Have a skill executed
+    /// Run a skill
     Run(RunTask),
     /// List the tasks
     List,
-    /// Show a task and how it stands
+    /// Show a task and its state
     Show { id: String },
-    /// Show what happened in the last execution of a task
+    /// Show the log of a task's last run
     Log {
         id: String,
-        /// Go on until it is over
+        /// Continue until the run is over
         #[arg(long, short)]
         follow: bool,
     },
-    /// End the last execution of a task
+    /// Cancel the last run of a task
     Cancel { id: String },
-    /// List what waits for an answer
+    /// List the pending approvals and questions
     Pending,
-    /// Allow a tool call that waits
+    /// Allow a pending tool call
     Approve {
         id: String,
-        /// How far it reaches
+        /// What to allow in addition to this call
         #[arg(long, value_enum, default_value_t = Scope::Once)]
         scope: Scope,
-        /// Which of the offered rules is granted; the first if absent
+        /// Which of the suggested rules to grant; the first by default
         #[arg(long)]
         rule: Option<String>,
         /// Grant a rule that allows every use of its tool
         #[arg(long)]
         whole_tool: bool,
-        /// Let the rule also answer for runs that hooks and schedules start
+        /// Let the rule also apply to runs that hooks and schedules start
         #[arg(long)]
         unattended: bool,
     },
-    /// Refuse a tool call that waits, or to answer questions
+    /// Deny a pending tool call, or decline to answer questions
     Deny {
         id: String,
-        /// What the agent is told
+        /// The reason, which the agent receives
         #[arg(long)]
         note: Option<String>,
-        /// End the run, too
+        /// Also end the run
         #[arg(long)]
         stop: bool,
     },
-    /// Answer the agent's questions, in their order: a label each, or your own words
+    /// Answer the agent's questions in their order: for each the label of a choice, or your own text
     Answer {
         id: String,
         #[arg(required = true, value_name = "ANSWER")]
@@ -89,19 +89,19 @@ pub(crate) enum TaskCommand {
     },
 }
 
-/// What is to be executed.
+/// `ostler task run`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RunTask {
     /// The skill, by its id or name
     pub(crate) skill: String,
 
-    /// What to do with it
+    /// What to do with the skill
     pub(crate) prompt: Option<String>,
 
     #[command(flatten)]
     pub(crate) how: HowTask,
 
-    /// Show what happens until it is over, and ask what is to be asked
+    /// Show the run until it is over, and ask for its approvals here
     #[arg(long, short)]
     pub(crate) follow: bool,
 }
@@ -112,19 +112,19 @@ pub(crate) struct HowTask {
     #[arg(long, short, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) param: Vec<(String, Value)>,
 
-    /// default, ask, acceptEdits, plan, or bypass where the operator allows it
+    /// The permission mode: default, ask, acceptEdits, plan, or bypass where the operator allows it
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
 
-    /// What it sees of the skills: full, partial or none
+    /// Which skills the run sees: full, partial or none
     #[arg(long, value_name = "LEVEL")]
     pub(crate) isolation: Option<String>,
 
-    /// The space it belongs to
+    /// The space of the task
     #[arg(long, value_name = "ID")]
     pub(crate) space: Option<String>,
 
-    /// Where it works, as the server sees it
+    /// The folder in which the task works, as a path on the server
     #[arg(long, value_name = "DIR")]
     pub(crate) project: Option<PathBuf>,
 }
@@ -135,19 +135,19 @@ impl HowTask {
     }
 }
 
-/// How far a yes reaches.
+/// What an approval allows in addition to the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Scope {
-    /// This call
+    /// Only this call
     Once,
-    /// This session
+    /// Matching calls in this session
     Session,
-    /// All your sessions
+    /// Matching calls in all your sessions
     Always,
 }
 
 impl Scope {
-    /// As the server calls it.
+    /// The scope's name in the server's API.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Once => "once",
@@ -157,7 +157,7 @@ impl Scope {
     }
 }
 
-/// What is started at certain times.
+/// Schedules on a server.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Schedules {
     #[command(subcommand)]
@@ -173,51 +173,51 @@ pub(crate) enum ScheduleCommand {
     List,
     /// Show a schedule and its next times
     Show { id: String },
-    /// Have something started at certain times
+    /// Add a schedule
     Add(Box<AddSchedule>),
-    /// Do not follow a schedule for now
+    /// Pause a schedule
     Pause { id: String },
-    /// Follow it again, from now on
+    /// Resume a paused schedule, from now on
     Resume { id: String },
-    /// Start it now, out of turn
+    /// Start a schedule now, in addition to its set times
     Run { id: String },
-    /// Forget a schedule
+    /// Delete a schedule
     Remove { id: String },
-    /// Show what came of each time
+    /// Show the runs that a schedule started, and what it skipped
     Log { id: String },
 }
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(group(clap::ArgGroup::new("when").args(["cron", "every", "at"]).required(true)))]
 pub(crate) struct AddSchedule {
-    /// What it is called
+    /// The name of the schedule
     pub(crate) name: String,
 
-    /// What the agent is told, in a session of its own each time
+    /// The prompt; each time, it is sent in a new session
     #[arg(required_unless_present_any = ["task", "skill"])]
     pub(crate) prompt: Option<String>,
 
-    /// Minute, hour, day of the month, month, day of the week, such as "0 9 * * 1-5"
+    /// Times as a cron expression: minute, hour, day of the month, month, day of the week, such as "0 9 * * 1-5"
     #[arg(long, value_name = "PLAN")]
     pub(crate) cron: Option<String>,
 
-    /// An interval, such as 15m, 2h or 1d
+    /// Repeat at this interval, such as 15m, 2h or 1d
     #[arg(long, value_name = "TIME")]
     pub(crate) every: Option<String>,
 
-    /// Once, such as 2026-12-24T18:00
+    /// Run once at this time, such as 2026-12-24T18:00
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
 
-    /// The zone of --cron and --at, such as Europe/Berlin; the server's if absent
+    /// The time zone of --cron and --at, such as Europe/Berlin; the server's by default
     #[arg(long, conflicts_with = "every")]
     pub(crate) zone: Option<String>,
 
-    /// Say it in this session instead of in a new one
+    /// Send the prompt in this session instead of a new one
     #[arg(long, value_name = "ID", conflicts_with_all = ["task", "skill"])]
     pub(crate) session: Option<String>,
 
-    /// Execute this task instead
+    /// Run this task instead of a prompt
     #[arg(
         long,
         value_name = "ID",
@@ -225,22 +225,22 @@ pub(crate) struct AddSchedule {
     )]
     pub(crate) task: Option<String>,
 
-    /// Execute this skill instead, with --param
+    /// Run this skill instead of a prompt, with --param
     #[arg(long, value_name = "NAME")]
     pub(crate) skill: Option<String>,
 
     #[command(flatten)]
     pub(crate) how: HowTask,
 
-    /// What becomes of times at which the server was not running: skip, latest or all
+    /// What to do about times at which the server was not running: skip, latest or all
     #[arg(long, value_name = "POLICY")]
     pub(crate) catch_up: Option<String>,
 
-    /// A command that decides whether the agent is woken, word by word: --check /usr/local/bin/changed.sh --check src
+    /// A command that decides whether to start the agent, by argument: --check /usr/local/bin/changed.sh --check src
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     pub(crate) check: Vec<String>,
 
-    /// Tell the agent what the check printed
+    /// Add the output of the check to the prompt
     #[arg(long, requires = "check")]
     pub(crate) tell: bool,
 }
@@ -252,12 +252,15 @@ fn parameter(text: &str) -> Result<(String, Value), String> {
     let (name, value) = match name.strip_suffix(':') {
         Some(name) => {
             let value = serde_json::from_str(value);
-            (name, value.map_err(|error| format!("{name} is no JSON: {error}"))?)
+            (
+                name,
+                value.map_err(|error| format!("the value of {name} is not valid JSON: {error}"))?,
+            )
         }
         None => (name, Value::String(value.to_owned())),
     };
     if name.is_empty() {
-        return Err("a parameter has a name".to_owned());
+        return Err("the name is missing: write name=text, or name:=JSON".to_owned());
     }
     Ok((name.to_owned(), value))
 }
@@ -269,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_is_text_unless_it_says_otherwise() {
+    fn a_parameter_is_text_unless_it_is_marked_as_json() {
         for (text, name, value) in [
             ("who=Ann", "who", json!("Ann")),
             ("n=7", "n", json!("7")),

@@ -1,16 +1,16 @@
 //! The options of the engine: from the command line into a [`Launch`].
 //!
-//! clap declares each option with its help text and checks its value. Here it is read by its name, so that no option
-//! needs a line of its own.
+//! clap declares each option with its help text and checks its value. This module reads the options by name, so that
+//! no option needs its own line here.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 use ostler_proto::launch::{Launch, OddArgument};
 
-/// What a command line, or a variable that stands for an option, says.
+/// Reads the options from the command line, and from the environment variables that stand for options.
 ///
 /// # Errors
-/// When a value is not valid that clap has let pass.
+/// When a value is not valid although clap accepted it.
 pub(super) fn of(command: &Command, matches: &ArgMatches) -> Result<Launch, OddArgument> {
     let mut launch = Launch::default();
     for arg in command.get_arguments() {
@@ -23,7 +23,7 @@ pub(super) fn of(command: &Command, matches: &ArgMatches) -> Result<Launch, OddA
     Ok(launch)
 }
 
-/// The values of an option that is given: none for a flag.
+/// The values of an option, empty for a flag; `None` if the option is not given.
 fn values(arg: &Arg, matches: &ArgMatches) -> Option<Vec<String>> {
     let id = arg.get_id().as_str();
     let source = matches.value_source(id)?;
@@ -35,7 +35,7 @@ fn values(arg: &Arg, matches: &ArgMatches) -> Option<Vec<String>> {
     }
     let raw = matches.get_raw(id).into_iter().flatten();
     let values: Vec<String> = raw.map(|value| value.to_string_lossy().into_owned()).collect();
-    // A list without anything in it.
+    // An empty list: one empty value.
     Some(if values.is_empty() { vec![String::new()] } else { values })
 }
 
@@ -57,13 +57,13 @@ mod tests {
         Args::read(all.collect()).unwrap().0.launch
     }
 
-    /// What comes out of the arguments that a launch makes.
+    /// Writes a launch as arguments and parses them again.
     fn back(launch: &Launch) -> Launch {
         let args = launch.to_args();
         parse(&args.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The same without a command line: each argument by its name, as in `extra_args`.
+    /// The same by name and value, as in `extra_args`, without a command line.
     fn back_by_name(launch: &Launch) -> Launch {
         let mut words = launch.to_args().into_iter().skip(3).peekable();
         let mut extra = Vec::new();
@@ -80,7 +80,7 @@ mod tests {
         launch
     }
 
-    /// A change of some fields.
+    /// A function that sets some fields.
     macro_rules! set {
         ($($($field:ident).+ = $value:expr),*) => {
             |launch: &mut Launch| { $(launch.$($field).+ = $value;)* }
@@ -138,7 +138,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_the_sdk_writes_is_read_as_it_was_meant() {
+    fn arguments_written_by_the_sdk_parse_to_the_same_launch() {
         for change in LAUNCHES {
             let mut launch = Launch::default();
             change(&mut launch);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_official_sdks_were_seen_to_write_is_read() {
+    fn recorded_command_lines_of_the_official_sdks_parse() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/wire");
         let mut n_read = 0;
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -177,7 +177,7 @@ mod tests {
             let all = std::iter::once("claude").chain(words).map(Into::into).collect();
             let read = Args::read(all).map(|(_, unknown)| unknown);
             let unknown = read.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            // Those of the parts that are built elsewhere.
+            // The flags of the parts that are built elsewhere.
             let expected = ["--agent", "--plugin-dir"];
             let odd = unknown.iter().find(|flag| !expected.contains(&flag.as_str()));
             assert_eq!(odd, None, "{}", path.display());
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_comes_twice_counts_the_second_time() {
+    fn the_last_value_of_a_repeated_flag_wins() {
         let all = ["--model", "a", "--model=b", "--max-turns", "1", "--max-turns", "2"];
         let launch = parse(&all);
         assert_eq!(launch.model.name.as_deref(), Some("b"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_may_stand_in_several_places() {
+    fn mcp_servers_may_come_from_several_arguments() {
         let read =
             |args: &[&str]| parse(&[&["--input-format", "stream-json"], args].concat()).mcp_config;
         let both = Some(json!([{"mcpServers": {}}, "a.json"]));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_come_in_many_spellings() {
+    fn lists_may_be_written_in_several_ways() {
         for args in [
             &["--allowedTools", "Read,Bash(git log:*)"][..],
             &["--allowedTools", "Read", "Bash(git log:*)"],

@@ -5,27 +5,27 @@ use ostler_proto::launch::{
     Effort, ModelPrice, ReplayMatch, ReplayTiming, ReplayTools, ThinkingDisplay,
 };
 
-/// How the model answers, which tools there are, and what programs say.
+/// Options for the model, the tools, the settings and recordings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct More {
-    /// How the model thinks: adaptive or disabled
+    /// Whether the model thinks before it answers: adaptive or disabled
     #[arg(long, value_name = "HOW", conflicts_with = "max_thinking_tokens", value_parser = ["adaptive", "disabled"])]
     thinking: Option<String>,
 
-    /// How many tokens the model may think; 0 for none
+    /// Maximum number of thinking tokens; 0 switches thinking off
     #[arg(long, value_name = "N")]
     max_thinking_tokens: Option<u64>,
 
-    /// How much of its thinking is shown: summarized or omitted
+    /// How the model's thinking is shown: summarized or omitted
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(ThinkingDisplay::KEYWORDS))]
     thinking_display: Option<String>,
 
-    /// How much trouble the model takes
+    /// How much effort the model spends on an answer
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(Effort::KEYWORDS))]
     effort: Option<String>,
 
-    /// What a model costs, in dollars per million tokens, such as `my-model=3/15`; a price for reading the cache and one
-    /// for writing to it may follow, `my-model*` is every name that begins so; may be given several times
+    /// The price of a model, in dollars per million tokens, such as `my-model=3/15`; prices for cache reads and writes
+    /// may follow; `my-model*` is every name that begins with `my-model`; may be given several times
     #[arg(long, value_name = "MODEL=IN/OUT", value_parser = ModelPrice::read)]
     model_price: Vec<(String, ModelPrice)>,
 
@@ -33,23 +33,23 @@ pub(crate) struct More {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     betas: Vec<String>,
 
-    /// The tools there are, separated by commas: nothing for none, `default` for all
+    /// The available tools, separated by commas: empty for no tools, `default` for all
     #[arg(long, value_name = "LIST", num_args = 0.., require_equals = false)]
     tools: Option<Vec<String>>,
 
-    /// Calls that run without a question, such as `Read` or `Bash(git:*)`, separated by commas
+    /// Calls that run without approval, such as `Read` or `Bash(git:*)`, separated by commas
     #[arg(long, visible_alias = "allowedTools", value_name = "RULES", num_args = 1..)]
     allowed_tools: Vec<String>,
 
-    /// Calls that never run; a tool by its name alone is not offered at all
+    /// Calls that never run; a tool given by its name alone is not offered to the model
     #[arg(long, visible_alias = "disallowedTools", value_name = "RULES", num_args = 1..)]
     disallowed_tools: Vec<String>,
 
-    /// Another folder to work in; may be given several times
+    /// An additional folder to work in; may be given several times
     #[arg(long, value_name = "DIR", num_args = 1..)]
     add_dir: Vec<String>,
 
-    /// Which settings files are read: user, project, local, separated by commas; nothing for none
+    /// Which settings files are read: user, project, local, separated by commas; empty for no files
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_missing_value = "")]
     setting_sources: Option<String>,
 
@@ -57,23 +57,23 @@ pub(crate) struct More {
     #[arg(long, value_name = "JSON-OR-FILE", num_args = 1..)]
     mcp_config: Vec<String>,
 
-    /// Use no MCP servers but those of --mcp-config
+    /// Use only the MCP servers of --mcp-config
     #[arg(long)]
     strict_mcp_config: bool,
 
-    /// Who answers permission questions: `stdio` for the program at the other end
+    /// Who answers permission requests: `stdio` for the program at the other end
     #[arg(long, value_name = "WHO", hide = true)]
     permission_prompt_tool: Option<String>,
 
-    /// `none`: nobody answers permission questions
+    /// `none`: permission requests are denied because there is no user to ask
     #[arg(long, value_name = "WHO", hide = true, value_parser = ["none"])]
     permission_prompts: Option<String>,
 
-    /// Write all traffic with the model to this file, without secrets [env: OSTLER_RECORD]
+    /// Record all traffic with the model in this file, without secrets [env: OSTLER_RECORD]
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     record: Option<String>,
 
-    /// Let this recording answer in the model's place, without any network [env: OSTLER_REPLAY]
+    /// Replay this recording instead of asking the model, without any network [env: OSTLER_REPLAY]
     #[arg(long, value_name = "FILE")]
     replay: Option<String>,
 
@@ -81,15 +81,15 @@ pub(crate) struct More {
     #[arg(long, value_name = "FROM", value_parser = PossibleValuesParser::new(ReplayTools::KEYWORDS))]
     replay_tools: Option<String>,
 
-    /// How alike a request must be to a recorded one [env: OSTLER_REPLAY_MATCH]
+    /// How closely a request must match a recorded one [env: OSTLER_REPLAY_MATCH]
     #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(ReplayMatch::KEYWORDS))]
     replay_match: Option<String>,
 
-    /// When the events of an answer come in a replay [env: OSTLER_REPLAY_TIMING]
+    /// When the events of an answer arrive in a replay [env: OSTLER_REPLAY_TIMING]
     #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(ReplayTiming::KEYWORDS))]
     replay_timing: Option<String>,
 
-    /// Let the mode bypassPermissions be chosen later
+    /// Allow a later switch to the mode bypassPermissions
     #[arg(long)]
     allow_dangerously_skip_permissions: bool,
 
@@ -101,7 +101,7 @@ pub(crate) struct More {
     #[arg(long, group = "setup")]
     init_only: bool,
 
-    /// Run the Setup hooks of the settings first, to tend this folder
+    /// Run the Setup hooks of the settings first, to maintain this folder
     #[arg(long, group = "setup")]
     maintenance: bool,
 

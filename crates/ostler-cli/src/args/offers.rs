@@ -1,13 +1,13 @@
-//! The part of the command line that brings agents and plugins along.
+//! Command-line options that add agents and plugins.
 
 use std::collections::BTreeMap;
 
 use ostler_proto::agent::AgentDefinition;
 
-/// Agents and plugins.
+/// Agents and plugins to add.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Offers {
-    /// The agent that leads the conversation, by its name
+    /// The name of the agent that leads the conversation
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
 
@@ -19,7 +19,7 @@ pub(crate) struct Offers {
     #[arg(long, value_name = "DIR")]
     plugin_dir: Vec<String>,
 
-    /// The same, without the plugin's MCP servers
+    /// The folder of a plugin whose MCP servers are not started
     #[arg(long, value_name = "DIR", hide = true)]
     plugin_dir_no_mcp: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Options that name a file, given a pipe by its descriptor: `--mcp-config <(command)`.
+//! Options that name a file and are given a pipe by its descriptor: `--mcp-config <(command)`.
 //!
-//! A pipe can be read once only, and files of options are read in several places. So what is in it takes the place of its
-//! path before anything starts. `--replay` is left to the engine, which reads a recording once.
+//! A pipe can be read only once, but option files are read in several places. So the pipe's content replaces its path
+//! before anything starts. `--replay` is left to the engine, which reads a recording only once.
 
 use std::path::Path;
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use super::Args;
 
-/// The most that is read, in bytes: as with files.
+/// The most bytes read from a pipe, the same limit as for files.
 const LONGEST: u64 = 4 * 1024 * 1024;
 
 impl Args {
-    /// Reads the pipes among the options.
+    /// Replaces each pipe among the options with its content.
     ///
     /// # Errors
-    /// When one cannot be read, or what is in it is not what the option takes; the text names the option.
+    /// When a pipe cannot be read, or its content is not valid for the option. The text names the option.
     pub(crate) fn read_pipes(&mut self) -> Result<(), String> {
         if let Some(settings) = &mut self.launch.settings
             && let Some((text, _)) = read_object("--settings", settings)?
@@ -45,11 +45,11 @@ impl Args {
     }
 }
 
-/// The JSON object in a pipe, as text and as a value; `None` if the path is not that of a pipe.
+/// The JSON object in a pipe, as text and as a value; `None` if the path does not lead to a pipe.
 fn read_object(option: &str, path: &str) -> Result<Option<(String, Value)>, String> {
     let Some(text) = read(option, Path::new(path)) else { return Ok(None) };
     let text = text?;
-    let wrong = |reason: &str| format!("{option} {path}: what was read is {reason}");
+    let wrong = |reason: &str| format!("{option} {path}: its content is {reason}");
     match serde_json::from_str(&text) {
         Ok(object @ Value::Object(_)) => Ok(Some((text, object))),
         Ok(_) => Err(wrong("not a JSON object")),

@@ -1,14 +1,14 @@
-//! Which options of a session mean something to which command.
+//! Which session options can be used with which command.
 //!
-//! Options stand before a command or behind it, so clap accepts every one of them with every command. One that a
-//! command does not use is refused here: ignored, it would promise what does not happen.
+//! Options may come before or after a command, so clap accepts all of them with every command. This module refuses an
+//! option that the command does not use; ignoring it would mislead the user.
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _};
 
 use super::Args;
 
-/// The options of a session that a command uses, by their names in [`Args`].
+/// The session options that a command uses, by their names in [`Args`].
 fn used_by(command: &str) -> &'static [&'static str] {
     match command {
         "sessions" => &["cwd"],
@@ -38,7 +38,7 @@ fn used_by(command: &str) -> &'static [&'static str] {
     }
 }
 
-/// Why an option cannot stand with the command of a command line, if so.
+/// An error text if the command line has an option that its command does not use.
 pub(super) fn misplaced(matches: &ArgMatches) -> Option<String> {
     let (name, _) = matches.subcommand()?;
     let command = Args::command();
@@ -48,7 +48,7 @@ pub(super) fn misplaced(matches: &ArgMatches) -> Option<String> {
         arg.get_long().is_some() && is_given(id) && !used_by(name).contains(&id)
     })?;
     let option = unused.get_long().unwrap_or_default();
-    Some(format!("`--{option}` means nothing to `ostler {name}`: leave it out"))
+    Some(format!("`--{option}` has no effect on `ostler {name}`: leave it out"))
 }
 
 #[cfg(test)]
@@ -64,7 +64,7 @@ mod tests {
 
     // Mutant: `misplaced` returns `None`.
     #[test]
-    fn an_option_that_a_command_does_not_use_is_refused_before_it_and_behind_it() {
+    fn an_option_that_the_command_does_not_use_is_refused_before_and_after_it() {
         for line in [
             "--settings {} sessions",
             "sessions --settings {}",
@@ -81,7 +81,7 @@ mod tests {
         ] {
             let error = read(line).unwrap_err();
             assert!(
-                error.contains("means nothing") || error.contains("unexpected"),
+                error.contains("has no effect on") || error.contains("unexpected"),
                 "{line}: {error}"
             );
         }
@@ -97,9 +97,9 @@ mod tests {
         }
     }
 
-    /// Every option that a command is said to use exists.
+    /// Every option in the table of used options exists.
     #[test]
-    fn only_options_that_exist_are_used() {
+    fn the_options_in_the_table_exist() {
         let command = Args::command();
         let options: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
         for command in ["sessions", "doctor", "explain", "serve", "task", "schedule"] {

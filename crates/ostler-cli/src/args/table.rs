@@ -8,10 +8,10 @@ use clap::{Command, CommandFactory as _};
 use super::Args;
 
 const TABLE: &str = include_str!("../../tests/flags.txt");
-/// In place of a test: the option is accepted for the sake of other programs, and its help says so.
+/// Stands in place of a test: the option is only accepted for compatibility, and its help text says so.
 const COMPATIBLE: &str = "compatible";
 
-/// All options by command, with their help. Those that a command only inherits stand with the one that has them.
+/// All options by command, with their help texts. An inherited option is listed at the command that declares it.
 fn options() -> BTreeMap<(String, String), String> {
     let mut found = BTreeMap::new();
     collect("ostler", &Args::command(), &mut found);
@@ -47,14 +47,17 @@ fn every_option_is_in_the_table_and_nothing_else_is() {
     let missing: Vec<_> = options.keys().filter(|key| !rows.contains_key(*key)).collect();
     assert!(
         missing.is_empty(),
-        "say in tests/flags.txt which test shows the effect of {missing:?}"
+        "add to tests/flags.txt which test shows the effect of {missing:?}"
     );
     let gone: Vec<_> = rows.keys().filter(|key| !options.contains_key(*key)).collect();
-    assert!(gone.is_empty(), "these options are gone: take them out of tests/flags.txt: {gone:?}");
+    assert!(
+        gone.is_empty(),
+        "these options no longer exist: remove them from tests/flags.txt: {gone:?}"
+    );
 }
 
 #[test]
-fn the_tests_of_the_table_exist_and_speak_of_their_options() {
+fn the_tests_named_in_the_table_exist_and_mention_their_options() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for ((command, option), words) in rows() {
         let case = format!("{command} {option}");
@@ -75,6 +78,6 @@ fn the_tests_of_the_table_exist_and_speak_of_their_options() {
         let is_there = text.contains(&format!("\"{word}"))
             || text.contains(&format!("{word} "))
             || text.contains(&format!("{word}\""));
-        assert!(is_there, "{case}: {file} does not speak of {word}");
+        assert!(is_there, "{case}: {file} does not mention {word}");
     }
 }

@@ -1,20 +1,21 @@
 //! Arguments of programs that are newer than this one.
 //!
-//! A program that drives this one may know flags that this version does not. They are left out and told of on standard
-//! error; failing would make every new flag fatal. A person's mistake stays an error: who types can correct it.
+//! A program that starts this one may use flags that this version does not know. They are left out and reported on
+//! standard error; otherwise every new flag would be fatal. A mistake of a person stays an error, because a person can
+//! correct the command line.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, ArgAction, Command};
 
-/// Arguments that can be read, and the flags that were left out.
+/// Arguments that clap can parse, and the flags that were left out.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Sorted {
     pub(super) arguments: Vec<OsString>,
     pub(super) unknown: Vec<String>,
 }
 
-/// Sorts the arguments of a program that speaks in frames. The first one is the name of this program.
+/// Sorts the arguments of a program that sends frames. The first argument is the name of this program.
 pub(super) fn sort(command: &Command, arguments: Vec<OsString>) -> Sorted {
     let mut sorted = Sorted::default();
     if !speaks_in_frames(&arguments) {
@@ -26,7 +27,7 @@ pub(super) fn sort(command: &Command, arguments: Vec<OsString>) -> Sorted {
     while let Some(argument) = rest.next() {
         let text = argument.to_string_lossy().into_owned();
         let Some(name) = text.strip_prefix("--").filter(|name| !name.is_empty()) else {
-            // A prompt has no place beside frames, nor has the value of a flag nobody knows.
+            // A prompt on the command line is not valid together with frames, nor is the value of an unknown flag.
             sorted.unknown.push(text);
             continue;
         };
@@ -43,7 +44,7 @@ pub(super) fn sort(command: &Command, arguments: Vec<OsString>) -> Sorted {
                 }
             }
             Some(flag) if !has_value && takes_one_value(flag) => {
-                // Together, so that a value that begins with a dash cannot be taken for a flag.
+                // Joined, so that clap does not take a value that begins with a dash for a flag.
                 let mut joined = argument;
                 if let Some(value) = rest.next() {
                     joined.push("=");
@@ -64,7 +65,7 @@ pub(super) fn sort(command: &Command, arguments: Vec<OsString>) -> Sorted {
     sorted
 }
 
-/// Whether frames come in.
+/// Whether standard input has frames.
 pub(super) fn speaks_in_frames(arguments: &[OsString]) -> bool {
     let is = |argument: Option<&OsString>, text: &str| {
         argument.map(OsString::as_os_str) == Some(OsStr::new(text))
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_goes_with_its_value() {
+    fn an_unknown_flag_is_left_out_with_its_value() {
         check(&["--new", "value", "--model", "m"], &["--model=m"], &["--new"]);
         check(&["--new=value", "--verbose"], &["--verbose"], &["--new"]);
         check(&["--new", "--verbose"], &["--verbose"], &["--new"]);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_is_not_corrected() {
+    fn unknown_flags_stay_errors_when_no_frames_come_in() {
         let arguments: Vec<OsString> = ["ostler", "--new", "hello"].map(OsString::from).into();
         let sorted = sort(&Args::command(), arguments.clone());
         assert_eq!(sorted, Sorted { arguments, unknown: Vec::new() });

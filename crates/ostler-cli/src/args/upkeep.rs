@@ -1,16 +1,16 @@
-//! The commands for what a server keeps: `ostler backup`, `ostler restore` and `ostler check`.
+//! The commands that maintain a server's database: `ostler backup`, `ostler restore` and `ostler check`.
 
 use std::path::PathBuf;
 
-/// Where a server keeps things.
+/// The folder of a server's data.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Kept {
-    /// Where the server keeps its event log, tokens and users
+    /// The folder in which the server stores its event log, tokens and users
     #[arg(long, value_name = "DIR", env = "OSTLER_DATA")]
     pub(crate) data: Option<PathBuf>,
 }
 
-/// A copy to be made.
+/// `ostler backup`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Backup {
     /// The file to write; it must not exist yet
@@ -19,10 +19,10 @@ pub(crate) struct Backup {
     pub(crate) kept: Kept,
 }
 
-/// A copy to be put back.
+/// `ostler restore`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Restore {
-    /// The backup
+    /// The backup file
     pub(crate) file: PathBuf,
     /// Replace the existing sessions; the old database stays in a file next to it
     #[arg(long)]
@@ -31,10 +31,10 @@ pub(crate) struct Restore {
     pub(crate) kept: Kept,
 }
 
-/// A look at everything.
+/// `ostler check`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Check {
-    /// A backup, instead of what the server keeps
+    /// A backup to check instead of the server's database
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) kept: Kept,

@@ -1,4 +1,4 @@
-//! What waits for an answer, and the answers.
+//! Pending approvals and questions, and answering them.
 
 use std::process::ExitCode;
 
@@ -23,12 +23,12 @@ pub(super) async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCod
         screen.remark(&how_to_answer(approval))?;
     }
     if is_empty {
-        screen.remark("nothing waits for you")?;
+        screen.remark("no approvals or questions are pending")?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is asked.
+/// Shows the question and the choices.
 pub(super) fn show(approval: &Value, screen: &mut Screen) -> Result<(), Trouble> {
     if !is_question(approval) {
         let summary = spelled(text(&approval["summary"]));
@@ -53,11 +53,11 @@ pub(super) fn show(approval: &Value, screen: &mut Screen) -> Result<(), Trouble>
     Ok(())
 }
 
-/// Every argument of a call, and whether secrets were taken out of them.
+/// The call's arguments, one per line, and a note if secrets were redacted.
 fn arguments(approval: &Value) -> Vec<String> {
     let mut lines = crate::text::arguments(&approval["input"]);
     if approval["redacted"] == true {
-        lines.push("secrets are not shown here; the call runs with them".to_owned());
+        lines.push("secrets are redacted here; the call runs with the real values".to_owned());
     }
     lines
 }
@@ -113,14 +113,17 @@ pub(super) async fn answer(
 ) -> Result<ExitCode, Trouble> {
     let approval = find(server, id).await?;
     if !is_question(&approval) {
-        return Err(Trouble::Server(format!("this is no question: {}", how_to_answer(&approval))));
+        return Err(Trouble::Server(format!(
+            "this is a tool call, not a question: {}",
+            how_to_answer(&approval)
+        )));
     }
     let asked: Vec<&Value> = questions(&approval).collect();
     if asked.len() != answers.len() {
         let list: Vec<String> =
             asked.iter().map(|it| format!("  {}", clean(text(&it["question"])))).collect();
         return Err(Trouble::Server(format!(
-            "{} answers are wanted, one for each of these, in this order:\n{}",
+            "{} answers are needed, one for each of these questions, in this order:\n{}",
             asked.len(),
             list.join("\n")
         )));
@@ -134,7 +137,7 @@ pub(super) async fn answer(
     done(&answered, server, screen)
 }
 
-/// The labels behind what was said: a number, several with commas where several are wanted, or words of one's own.
+/// The chosen labels: from a number, from numbers with commas if several answers are allowed, or the typed text itself.
 pub(super) fn chosen(question: &Value, said: &str) -> Value {
     let labels: Vec<&str> = question["options"]
         .as_array()
@@ -163,7 +166,7 @@ fn done(decided: &Value, server: &Server, screen: &mut Screen) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was decided, in words.
+/// The decision as text for the user.
 pub(super) fn outcome(decided: &Value) -> String {
     let answer = &decided["answer"];
     let rule = match (answer["scope"].as_str(), answer["rule"].as_str()) {
@@ -183,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_for_labels_and_words_for_themselves() {
+    fn numbers_select_labels_and_other_text_is_the_answer_itself() {
         let question = json!({"options": [{"label": "red"}, {"label": "green"}]});
         let mut several = question.clone();
         several["multiSelect"] = json!(true);

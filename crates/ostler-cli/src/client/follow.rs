@@ -1,4 +1,4 @@
-//! What happens in a task, as it happens; and what it waits for, asked here if somebody sits here.
+//! Shows the events of a task as they happen, and asks for its approvals if a user sits at this terminal.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _};
@@ -17,11 +17,11 @@ use crate::screen::Screen;
 use crate::show::subject;
 use crate::text::{clean, spelled};
 
-/// How often a broken connection is made again.
+/// How often to reconnect after the connection breaks.
 const TRIES: usize = 10;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Shows what happens until the task is over.
+/// Shows events until the task is over.
 pub(super) async fn follow(
     task: &str,
     server: &Server,
@@ -35,7 +35,7 @@ pub(super) async fn follow(
     loop {
         let mut events = match server.events(&path, last).await {
             Ok(events) => events,
-            // Only a connection that stood may break.
+            // Reconnect only if the first connection succeeded.
             Err(error) if last == 0 || broken >= TRIES => return Err(error.into()),
             Err(_) => {
                 broken += 1;
@@ -60,7 +60,7 @@ pub(super) async fn follow(
                 },
                 line = typed => match line {
                     Some(line) => scene.typed(&line.text).await?,
-                    // Nobody sits here any more; others can answer.
+                    // The input has ended. Other clients can still answer.
                     None => input = None,
                 },
             }
@@ -70,14 +70,14 @@ pub(super) async fn follow(
         }
         broken += 1;
         if broken >= TRIES {
-            let text = format!("the stream broke; `ostler task log --follow {task}` goes on");
+            let text = format!("the stream broke; `ostler task log --follow {task}` resumes it");
             return Err(Trouble::Server(text));
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// Shows what has happened until now.
+/// Shows the log of a task up to now.
 pub(super) async fn log(
     task: &str,
     server: &Server,
@@ -106,7 +106,7 @@ pub(super) async fn log(
     }
 }
 
-/// An entry of the log in the words of a task's stream.
+/// Turns an entry of the session's log into an event of the task's stream.
 fn as_event(entry: &Value) -> Option<Value> {
     let body = &entry["body"];
     Some(match text(&entry["kind"]) {
@@ -129,13 +129,13 @@ fn as_event(entry: &Value) -> Option<Value> {
     })
 }
 
-/// What is shown, and what is asked.
+/// The output, and the approvals still to ask about.
 struct Scene<'a> {
     server: &'a Server,
     screen: &'a mut Screen,
-    /// What waits for whoever sits here, the first of it being asked.
+    /// Pending approvals for the user at this terminal; the first one is being asked.
     asked: VecDeque<Value>,
-    /// Answers to the questions so far.
+    /// Answers to the current questions so far.
     given: Map<String, Value>,
     end: Option<ExitCode>,
 }
@@ -155,9 +155,7 @@ impl Scene<'_> {
         }
         match text(&event["type"]) {
             "message" => self.message(text(&event["messageType"]), &event["content"])?,
-            "status" if text(&event["status"]) == "queued" => {
-                self.screen.remark("waiting in line")?
-            }
+            "status" if text(&event["status"]) == "queued" => self.screen.remark("queued")?,
             "status" if text(&event["status"]) == "completed" => self.screen.remark("completed")?,
             "error" => {
                 let what = format!("{} ({})", text(&event["error"]), text(&event["code"]));
@@ -211,7 +209,7 @@ impl Scene<'_> {
         if self.asked.len() == 1 { self.ask() } else { Ok(()) }
     }
 
-    /// Asks what is first in line.
+    /// Asks about the first pending approval.
     fn ask(&mut self) -> Result<(), Trouble> {
         let Some(approval) = self.asked.front() else { return Ok(()) };
         if !is_question(approval) {
@@ -219,7 +217,8 @@ impl Scene<'_> {
             let offered = approval["rules"].as_array().is_some_and(|rules| !rules.is_empty());
             if offered {
                 let (rule, folder) = (&approval["rules"][0], &approval["origin"]["folder"]);
-                let granted = format!("s and a grant {}; a holds in {}", text(rule), text(folder));
+                let granted =
+                    format!("s and a grant {}; a applies in {}", text(rule), text(folder));
                 self.screen.remark(&spelled(&granted))?;
             }
             let is_whole = approval["offers"][0]["wholeTool"] == true;
@@ -231,13 +230,13 @@ impl Scene<'_> {
                 (true, true) => "y once, s! session, a! always",
                 (false, _) => "y yes",
             };
-            return Ok(self.screen.prompt(&format!("{keys}, n no, or no and why:"))?);
+            return Ok(self.screen.prompt(&format!("{keys}, n no, or n and a reason:"))?);
         }
         let mut open = questions(approval).skip(self.given.len());
         let Some(question) = open.next() else { return Ok(()) };
         let one = json!({"kind": "question", "input": {"questions": [question]}});
         show(&one, self.screen)?;
-        Ok(self.screen.prompt("number, or your own words:")?)
+        Ok(self.screen.prompt("number, or your own text:")?)
     }
 
     async fn typed(&mut self, line: &str) -> Result<(), Trouble> {
@@ -259,7 +258,7 @@ impl Scene<'_> {
         } else {
             decision(line)
         };
-        // That it is decided comes with the events.
+        // The events report the decision.
         if let Err(error) = approval::answer(self.server, &approval, answer).await {
             self.screen.error(&described(&error))?;
         }
@@ -267,7 +266,7 @@ impl Scene<'_> {
     }
 }
 
-/// What a line means; everything but a clear yes is a no.
+/// The decision in a typed line; only a clear yes allows.
 fn decision(line: &str) -> Value {
     match line {
         "y" | "yes" => json!({"approved": true}),

@@ -1,6 +1,6 @@
-//! The program as a client of a server: tasks, what waits for an answer, schedules.
+//! The program as a client of a server: tasks, pending approvals, schedules.
 //!
-//! It knows the server by its HTTP interface alone. Everything a server says is cleaned before it is shown.
+//! It uses only the server's HTTP interface. Control characters are removed from everything that a server sends.
 
 mod approvals;
 mod follow;
@@ -17,36 +17,36 @@ use crate::args::client::{Schedules, Tasks};
 use crate::screen::{DIM, Screen};
 use crate::text::clean;
 
-/// What went wrong on the way is not a run that failed.
+/// Exit code when the server cannot be reached or refuses. A failed run has another code.
 const UNREACHED: u8 = 2;
 
 /// `ostler task …`.
 pub(crate) async fn task(tasks: &Tasks, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let Some(command) = &tasks.command else {
-        screen.complain("say what to do: `ostler task --help` lists it");
+        screen.complain("the command is missing: `ostler task --help` lists the commands");
         return Ok(ExitCode::from(UNREACHED));
     };
     let done = match Server::of(&tasks.reach) {
         Ok(server) => tasks::run(command, &server, screen).await,
         Err(trouble) => Err(trouble),
     };
-    told(done, screen)
+    exit_code(done, screen)
 }
 
 /// `ostler schedule …`.
 pub(crate) async fn schedule(args: &Schedules, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let Some(command) = &args.command else {
-        screen.complain("say what to do: `ostler schedule --help` lists it");
+        screen.complain("the command is missing: `ostler schedule --help` lists the commands");
         return Ok(ExitCode::from(UNREACHED));
     };
     let done = match Server::of(&args.reach) {
         Ok(server) => schedules::run(command, &server, screen).await,
         Err(trouble) => Err(trouble),
     };
-    told(done, screen)
+    exit_code(done, screen)
 }
 
-fn told(done: Result<ExitCode, Trouble>, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+fn exit_code(done: Result<ExitCode, Trouble>, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     match done {
         Ok(code) => Ok(code),
         Err(Trouble::Screen(error)) => Err(error.into()),
@@ -57,14 +57,14 @@ fn told(done: Result<ExitCode, Trouble>, screen: &mut Screen) -> anyhow::Result<
     }
 }
 
-/// A line of a list: what it is called by, how it stands, what it is.
+/// A line of a list: id, state, description.
 fn row(screen: &mut Screen, id: &Value, state: &str, about: &str) -> Result<(), Trouble> {
     let about = clean(about).replace('\n', " ");
     let line = format!("{}  {:<11}  {about}", clean(text(id)), clean(state));
     Ok(screen.line(&screen.one_line(&line))?)
 }
 
-/// A line with a name and what goes with it, if there is something.
+/// A line with a name and its value; nothing if the value is empty.
 fn field(screen: &mut Screen, name: &str, value: &str) -> Result<(), Trouble> {
     if value.is_empty() {
         return Ok(());
@@ -78,7 +78,7 @@ fn field(screen: &mut Screen, name: &str, value: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// The whole answer, for programs.
+/// Prints the whole answer for programs.
 fn json(screen: &mut Screen, value: &Value) -> Result<ExitCode, Trouble> {
     screen.line(&serde_json::to_string_pretty(value).unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
@@ -88,7 +88,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A time, as people write it; in the zone of this machine unless another is named.
+/// A time for people, in this machine's time zone unless another zone is named.
 fn time(millis: &Value, zone: Option<&str>) -> String {
     let time = millis.as_i64().and_then(|millis| jiff::Timestamp::from_millisecond(millis).ok());
     let Some(time) = time else { return String::new() };

@@ -1,4 +1,4 @@
-//! The way to a server: where it is, the token that opens it, and what is said when it cannot be reached.
+//! How to reach a server: its address, the token, and error texts when it cannot be reached.
 
 use std::io;
 use std::ops::Deref;
@@ -9,12 +9,11 @@ use ostler_client::{Address, Client, Error, token};
 use crate::args::client::Reach;
 use crate::serve;
 
-/// Why something did not come about.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// In words: the server is not there, or says no.
+    /// The server cannot be reached, or refuses. The text is for the user.
     Server(String),
-    /// Nobody reads what we print any more.
+    /// The output cannot be written: its reader is gone.
     Screen(io::Error),
 }
 
@@ -30,7 +29,7 @@ impl From<Error> for Trouble {
     }
 }
 
-/// What went wrong, and what to do about it at a terminal.
+/// The error, and what the user can do about it at a terminal.
 pub(crate) fn described(error: &Error) -> String {
     match error {
         Error::NoServer(_) => format!(
@@ -43,7 +42,7 @@ pub(crate) fn described(error: &Error) -> String {
 /// A server, and how its answers are printed.
 pub(crate) struct Server {
     client: Client,
-    /// Whether its answers are passed on as they are.
+    /// Whether its answers are printed as JSON.
     pub(crate) is_json: bool,
 }
 
@@ -63,24 +62,26 @@ impl Server {
     }
 }
 
-/// From the environment; or, for a server on this machine, from its own file.
+/// The token from the environment, or for a server on this machine from the server's file.
 fn token_for(address: &Address, reach: &Reach) -> Result<String, Trouble> {
     if let Some(token) = std::env::var("OSTLER_TOKEN").ok().filter(|token| !token.is_empty()) {
         return Ok(token);
     }
     let way_out = "set OSTLER_TOKEN";
-    // The token of this machine's server is nothing for another one.
+    // Never send the token of this machine's server to another server.
     if !address.is_this_machine() {
         return Err(Trouble::Server(format!("{address} needs a token: {way_out}")));
     }
     let variable = |name: &str| std::env::var(name).ok();
     let folder = reach.data.clone().or_else(|| serve::data_folder(variable));
-    let folder = folder.ok_or_else(|| Trouble::Server(format!("there is no home: {way_out}")))?;
+    let folder = folder.ok_or_else(|| {
+        Trouble::Server(format!("there is no home folder with a token: {way_out}"))
+    })?;
     let path = folder.join("token");
     token::read(&path).map_err(|error| {
         Trouble::Server(match error.kind() {
             io::ErrorKind::NotFound => format!(
-                "there is no token in {}: start a server with `ostler serve`, say with --data where it keeps things, or {way_out}",
+                "there is no token in {}: start a server with `ostler serve`, name its data folder with --data, or {way_out}",
                 path.display()
             ),
             _ => format!("the token in {} cannot be used: {error}", path.display()),
@@ -88,7 +89,7 @@ fn token_for(address: &Address, reach: &Reach) -> Result<String, Trouble> {
     })
 }
 
-/// A folder as the server is to see it: from here, if it is not whole.
+/// A folder as an absolute path. A relative one starts at the current folder.
 pub(crate) fn folder(said: &Path) -> Result<PathBuf, Trouble> {
     std::path::absolute(said)
         .map_err(|error| Trouble::Server(format!("{}: {error}", said.display())))

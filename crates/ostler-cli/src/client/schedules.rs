@@ -1,4 +1,4 @@
-//! `ostler schedule`: what is started at certain times.
+//! `ostler schedule`.
 
 use std::process::ExitCode;
 
@@ -48,8 +48,8 @@ pub(super) async fn run(
             if server.is_json {
                 return super::json(screen, &firing);
             }
-            screen.line("it is started")?;
-            screen.hint(&format!("`ostler schedule log {id}` shows what comes of it"))?;
+            screen.line("started")?;
+            screen.hint(&format!("`ostler schedule log {id}` shows the result"))?;
             return Ok(ExitCode::SUCCESS);
         }
         ScheduleCommand::Log { .. } => return log(&path, server, screen).await,
@@ -72,8 +72,7 @@ async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble>
         row(screen, &schedule["id"], text(&schedule["state"]), about.trim_end())?;
     }
     if is_empty {
-        screen
-            .remark("there are no schedules; `ostler schedule add --help` tells how to make one")?;
+        screen.remark("no schedules yet; `ostler schedule add --help` shows how to add one")?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,7 +88,7 @@ async fn add(new: &AddSchedule, server: &Server) -> Result<Value, Trouble> {
         }
         (None, None, prompt) => {
             if !new.how.param.is_empty() || new.how.isolation.is_some() {
-                let text = "--param and --isolation are for a skill: name it with --skill";
+                let text = "--param and --isolation need a skill: name it with --skill";
                 return Err(Trouble::Server(text.to_owned()));
             }
             let cwd = new.how.project.as_deref().map(folder).transpose()?;

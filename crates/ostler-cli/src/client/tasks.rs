@@ -1,4 +1,4 @@
-//! `ostler task`: skills at work.
+//! `ostler task`.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use crate::args::client::{HowTask, RunTask, TaskCommand};
 use crate::screen::Screen;
 
 const TASKS: &str = "/api/tasks";
-/// More than anybody remembers the beginning of.
+/// Lists more tasks than a user will refer to by the beginning of an id.
 const LISTED: &str = "/api/tasks?limit=500";
 
 pub(super) async fn run(
@@ -40,7 +40,7 @@ pub(super) async fn run(
             if server.is_json {
                 return super::json(screen, &task);
             }
-            screen.line("it was told to end")?;
+            screen.line("cancellation requested")?;
             Ok(ExitCode::SUCCESS)
         }
         TaskCommand::Pending => approvals::list(server, screen).await,
@@ -58,7 +58,7 @@ pub(super) async fn run(
     }
 }
 
-/// What a task is made of, as the server wants it.
+/// The body of the request that creates a task.
 pub(super) fn body(
     name: &str,
     skill: &str,
@@ -105,7 +105,7 @@ async fn start(task: &RunTask, server: &Server, screen: &mut Screen) -> Result<E
         return super::json(screen, &executed);
     }
     screen.line(&id)?;
-    screen.hint(&format!("`ostler task log --follow {id}` shows what happens"))?;
+    screen.hint(&format!("`ostler task log --follow {id}` shows its events"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -129,7 +129,7 @@ async fn list(server: &Server, screen: &mut Screen) -> Result<ExitCode, Trouble>
         row(screen, &task["id"], text(&task["status"]), text(&task["name"]))?;
     }
     if tasks.is_empty() {
-        screen.remark("there are no tasks; `ostler task run SKILL` makes one")?;
+        screen.remark("no tasks yet; `ostler task run SKILL` starts one")?;
     }
     Ok(ExitCode::SUCCESS)
 }

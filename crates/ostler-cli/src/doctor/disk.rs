@@ -1,4 +1,4 @@
-//! Whether conversations can be kept.
+//! Whether sessions can be saved.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 
 use super::Finding;
 
-/// With less than this, a conversation may not fit.
+/// With less free space than this, in bytes, a session may not fit.
 const LITTLE: u64 = 200 << 20;
 const TOO_LITTLE: u64 = 10 << 20;
 
@@ -17,7 +17,7 @@ pub(super) fn check(cwd: &Path) -> Vec<Finding> {
         Ok(projects) => projects,
         Err(error) => {
             let fix = "set HOME or CLAUDE_CONFIG_DIR";
-            return vec![Finding::odd(format!("disk: conversations are not kept: {error}"), fix)];
+            return vec![Finding::odd(format!("disk: sessions are not saved: {error}"), fix)];
         }
     };
     let folder = projects.folder(cwd);
@@ -30,23 +30,22 @@ fn writable(folder: &Path, there: &Path) -> Finding {
         format!("make {} a folder you may write in, or set CLAUDE_CONFIG_DIR", there.display());
     if !there.is_dir() {
         let text = format!(
-            "disk: conversations cannot be kept in {}: {} is not a folder",
+            "disk: sessions cannot be saved in {}: {} is not a folder",
             folder.display(),
             there.display()
         );
         return Finding::bad(text, fix);
     }
     match access(there, Access::WRITE_OK | Access::EXEC_OK) {
-        Ok(()) => Finding::good(format!("disk: conversations are kept in {}", folder.display())),
+        Ok(()) => Finding::good(format!("disk: sessions are saved in {}", folder.display())),
         Err(error) => {
-            let text =
-                format!("disk: conversations cannot be kept in {}: {error}", folder.display());
+            let text = format!("disk: sessions cannot be saved in {}: {error}", folder.display());
             Finding::bad(text, fix)
         }
     }
 }
 
 fn space(there: &Path) -> Finding {
-    let fix = "make room on the disk, or set CLAUDE_CONFIG_DIR to another one";
+    let fix = "free some space, or set CLAUDE_CONFIG_DIR to a folder on another disk";
     checkup::room(there, LITTLE, TOO_LITTLE, fix).about("disk")
 }

@@ -1,4 +1,4 @@
-//! `ostler doctor`: looks at everything a session needs, and says what is wrong and what to do about it.
+//! `ostler doctor`: checks everything a session needs, and reports each problem with a fix.
 
 mod disk;
 mod key;
@@ -15,7 +15,7 @@ use crate::scene;
 use crate::screen::{GREEN, RED, Screen, YELLOW};
 use crate::text::clean;
 
-/// Looks at everything, and fails if something is broken.
+/// Runs all checks. Fails if something is broken.
 pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let scene = scene::of(args)?;
     let mut n_bad = 0;
@@ -23,7 +23,7 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
         n_bad += findings.iter().filter(|finding| finding.health == Health::Bad).count();
         findings.iter().try_for_each(|finding| show(finding, screen))
     };
-    // What is wrong with the settings is told below.
+    // `settings::check` below reports problems of the settings.
     let settings = rules::load(&scene).map(|rules| rules.settings).unwrap_or_default();
     let (finding, config) = key::check(&scene, &settings);
     tell(vec![finding])?;
@@ -35,9 +35,9 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
     let path = scene.env.get("PATH");
     tell(vec![checkup::shell().about("shell"), checkup::git(path.as_deref()).about("git")])?;
     match n_bad {
-        0 => screen.line("All that is needed works.")?,
-        1 => screen.line("One thing is broken.")?,
-        n => screen.line(&format!("{n} things are broken."))?,
+        0 => screen.line("Everything that is needed works.")?,
+        1 => screen.line("1 problem found.")?,
+        n => screen.line(&format!("{n} problems found."))?,
     }
     Ok(if n_bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -8,7 +8,7 @@ use ostler_proto::api::{ContentBlock, Role};
 
 use super::Finding;
 
-/// How long an answer may take to begin.
+/// How long to wait for the beginning of the answer.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 pub(super) async fn check(mut config: ApiConfig) -> Finding {
@@ -26,7 +26,7 @@ pub(super) async fn check(mut config: ApiConfig) -> Finding {
     }
 }
 
-/// Waits for the first sign of an answer.
+/// Waits for the first event of an answer.
 async fn ask(config: ApiConfig) -> Result<(), ModelError> {
     let name = config.model.clone();
     let model = ApiModel::new(config)?;
@@ -35,7 +35,7 @@ async fn ask(config: ApiConfig) -> Result<(), ModelError> {
     request.max_tokens = 1;
     match model.respond(request).next().await {
         Some(event) => event.map(|_| ()),
-        None => Err(ModelError::Protocol("it was empty".to_owned())),
+        None => Err(ModelError::Protocol("the answer was empty".to_owned())),
     }
 }
 
@@ -49,7 +49,7 @@ fn fix(error: &ModelError) -> &'static str {
             "choose another model: --model or ANTHROPIC_MODEL; or check ANTHROPIC_BASE_URL"
         }
         Some(300..=399) => "check ANTHROPIC_BASE_URL: the API itself does not redirect",
-        Some(429 | 500..) => "try again in a while; the key and the address are right",
-        Some(_) => "see what the API says",
+        Some(429 | 500..) => "try again later; the key and the address are correct",
+        Some(_) => "see the API's message",
     }
 }

@@ -1,4 +1,4 @@
-//! The settings files: which there are, and what in them cannot be used.
+//! Which settings files exist, and what in them is not valid.
 
 use ostler::engine::always::AlwaysRules;
 use ostler::engine::pick::OFFLINE;
@@ -9,25 +9,26 @@ use ostler_proto::launch::SessionChoice;
 
 use super::{Finding, Health};
 
-/// Looks at each file by itself, and then at all of them as a session would.
+/// Checks each file by itself, and then all of them together as a session would.
 pub(super) fn check(scene: &StartContext) -> Vec<Finding> {
     let folders = rules::folders(scene);
     let files = [Source::User, Source::Project, Source::Local];
     let mut findings: Vec<_> =
         files.into_iter().flat_map(|source| check_file(scene, &folders, source)).collect();
     if findings.is_empty() {
-        findings.push(Finding::good("settings: no files, so the defaults hold"));
+        findings.push(Finding::good("settings: no files, so the defaults apply"));
     }
-    let is_told = findings.iter().any(|finding| finding.health == Health::Bad);
+    let is_reported = findings.iter().any(|finding| finding.health == Health::Bad);
     match rules::load(scene) {
         Ok(_) => {
             if let Err(error) = host::start(&trial(scene)) {
                 let text = format!("settings: {error}");
-                findings.push(Finding::bad(text, "correct the hooks; nothing starts until then"));
+                findings
+                    .push(Finding::bad(text, "correct the hooks; no session starts until then"));
             }
         }
-        // Not in a file, so it is in what the command line says.
-        Err(error) if !is_told => {
+        // The problem is not in a file, so it is on the command line.
+        Err(error) if !is_reported => {
             findings.push(Finding::bad(format!("settings: {error}"), "correct the arguments"));
         }
         Err(_) => {}
@@ -35,7 +36,7 @@ pub(super) fn check(scene: &StartContext) -> Vec<Finding> {
     findings
 }
 
-/// The same session without a model, a conversation or anything on disk.
+/// The same session without a model and without reading or saving a session file.
 fn trial(scene: &StartContext) -> StartContext {
     let mut trial = scene.clone();
     trial.launch.model.name = Some(OFFLINE.to_owned());
@@ -67,7 +68,7 @@ fn check_file(scene: &StartContext, folders: &Folders, source: Source) -> Vec<Fi
     };
     let findings = problems.iter().map(|problem| {
         let fix = match problem.reason.contains("not trusted") {
-            true => "pass --trust-project if you trust what is in this folder",
+            true => "pass --trust-project if you trust the files in this folder",
             false => "correct the file",
         };
         health(format!("settings: {problem}"), fix)

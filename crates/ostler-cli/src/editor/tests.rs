@@ -46,13 +46,13 @@ fn keys_move_and_change() {
 }
 
 #[test]
-fn letters_are_what_people_take_for_letters() {
+fn the_cursor_moves_by_user_perceived_characters() {
     check("日本\u{7f}", "日|");
     check("e\u{301}x\u{7f}\u{7f}", "|");
     check("👩\u{200d}👩\u{200d}👧y\u{7f}\u{7f}", "|");
     check(&format!("ae\u{301}{LEFT}{LEFT}x"), "x|ae\u{301}");
     check("grüße über\u{17}", "grüße |");
-    // A flag is two characters, and so are a hand with its colour and a consonant with its vowel.
+    // A flag is two code points, and so are an emoji hand with its colour and a consonant with its vowel.
     check("🇩🇪🇫🇷\u{7f}", "🇩🇪|");
     check("a👍🏽\u{7f}", "a|");
     check("कि\u{7f}", "|");
@@ -76,7 +76,7 @@ fn several_lines_are_one_prompt() {
 }
 
 #[test]
-fn what_was_said_comes_back_and_what_was_being_written_is_not_lost() {
+fn earlier_prompts_can_be_recalled_and_the_unsent_text_is_not_lost() {
     let mut editor = Editor::default();
     for said in ["first", "second", "second", "  "] {
         editor.remember(said);
@@ -96,24 +96,28 @@ fn what_was_said_comes_back_and_what_was_being_written_is_not_lost() {
     }
     assert_eq!(type_into(&mut editor, "\r"), [Step::Done("second!".to_owned())]);
     type_into(&mut editor, UP);
-    assert_eq!(shown(&editor), "second|", "what was recalled and changed is no memory");
+    assert_eq!(
+        shown(&editor),
+        "second|",
+        "a recalled prompt that was changed does not change the history"
+    );
 }
 
 #[test]
-fn control_d_ends_only_where_nothing_is_written() {
+fn control_d_ends_the_input_only_if_the_text_is_empty() {
     let mut editor = Editor::default();
     assert_eq!(type_into(&mut editor, "a\u{4}"), [Step::Stay, Step::Stay]);
     assert_eq!(type_into(&mut editor, "\u{7f}\u{4}"), [Step::Stay, Step::End]);
 }
 
 #[test]
-fn every_line_fits_and_the_cursor_stands_behind_what_was_typed() {
+fn every_line_fits_and_the_cursor_follows_the_typed_text() {
     let mut editor = Editor::default();
     type_into(&mut editor, "abcdef日本語\tx\nnext line");
     for columns in 3..40 {
         let picture = editor.picture(columns);
         let room = columns - INDENT;
-        // A letter that is wider than the window has a line of its own.
+        // A character that is wider than the window has its own line.
         let fits =
             |line: &String| width(line) <= room || line.chars().count() == 1 || line == "    ";
         assert!(picture.lines.iter().all(fits), "{columns}: {picture:?}");
@@ -129,7 +133,7 @@ fn every_line_fits_and_the_cursor_stands_behind_what_was_typed() {
 }
 
 #[test]
-fn in_a_low_window_the_cursor_stays_in_sight() {
+fn the_cursor_stays_visible_in_a_window_with_few_rows() {
     let mut editor = Editor::default();
     type_into(&mut editor, "1\n2\n3\n4\n5");
     let picture = editor.picture(20).within(2);

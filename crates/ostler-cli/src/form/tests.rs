@@ -13,7 +13,7 @@ fn field(property: Value) -> Field {
     fields(&question(json!({"it": property}), json!(["it"]))).unwrap().remove(0)
 }
 
-/// A field, what it says of itself, and what becomes of what is typed.
+/// Checks the rules shown for a field, and the value of each typed text.
 fn check(property: Value, rules: &str, typed: &[(&str, Option<Value>)]) {
     let field = field(property);
     assert_eq!(field.rules(), rules);
@@ -52,7 +52,7 @@ fn each_kind_of_field_takes_its_own_values() {
 }
 
 #[test]
-fn an_enumeration_takes_numbers_and_labels_and_sends_values() {
+fn an_enumeration_accepts_numbers_and_labels_and_sends_values() {
     for property in [
         json!({"type": "string", "enum": ["r", "g"], "enumNames": ["red", "green"]}),
         json!({"type": "string", "oneOf": [{"const": "r", "title": "red"}, {"const": "g", "title": "green"}]}),
@@ -72,7 +72,7 @@ fn an_enumeration_takes_numbers_and_labels_and_sends_values() {
 }
 
 #[test]
-fn nothing_typed_is_the_default_and_only_optional_fields_are_left_out() {
+fn empty_text_means_the_default_and_only_optional_fields_can_be_left_out() {
     let properties = json!({
         "b": {"type": "string", "enum": ["x", "y"], "enumNames": ["ex", "why"], "default": "y"},
         "a": {"type": "string"},
@@ -88,14 +88,14 @@ fn nothing_typed_is_the_default_and_only_optional_fields_are_left_out() {
     assert_eq!(optional.read("").unwrap(), None);
     question.property_order = Some(vec!["a".to_owned()]);
     let names: Vec<_> = of(&question).into_iter().map(|field| field.name).collect();
-    assert_eq!(names, ["a", "b"], "those that the order does not name come last");
+    assert_eq!(names, ["a", "b"], "fields missing from the order come last");
 }
 
 #[test]
-fn a_field_of_an_unknown_kind_is_named() {
+fn the_error_for_an_unknown_type_names_the_field() {
     for property in [json!({"type": "object"}), json!({"type": "array", "items": {}}), json!({})] {
         let error = fields(&question(json!({"odd": property}), json!([]))).unwrap_err();
         assert!(error.starts_with("odd: it"), "{error}");
     }
-    assert_eq!(fields(&Elicitation::default()).unwrap(), [], "no form is an empty one");
+    assert_eq!(fields(&Elicitation::default()).unwrap(), [], "a missing form is an empty one");
 }

@@ -1,4 +1,4 @@
-//! What the command line says reaches the server.
+//! The options of `ostler serve` reach the server's configuration.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn configured(arguments: &[&str]) -> Config {
     config(&args, serve).unwrap()
 }
 
-/// An option, and whether the configuration has what it says.
+/// Arguments, and whether a configuration contains their effect.
 type Row = (&'static [&'static str], fn(&Config) -> bool);
 
 #[rustfmt::skip]
@@ -60,7 +60,7 @@ fn every_option_of_serve_reaches_the_configuration() {
     assert_eq!(usual.limits, Limits { concurrent_runs: 64, ..Limits::default() });
     for (arguments, has_effect) in ROWS {
         assert!(has_effect(&configured(arguments)), "{arguments:?} is ignored");
-        assert!(!has_effect(&usual), "{arguments:?} is so anyway");
+        assert!(!has_effect(&usual), "{arguments:?} is already the default");
     }
 }
 

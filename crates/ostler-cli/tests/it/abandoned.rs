@@ -9,9 +9,9 @@ use ostler::{CancellationToken, Client, ErrorKind, Options};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
 
-/// Far more than anything here takes.
+/// Far longer than any step takes.
 const LIMIT: Duration = Duration::from_secs(300);
-/// In the environment of everything a test starts.
+/// In the environment of every process that a test starts.
 pub(crate) const MARK: &str = "OSTLER_TEST_ABANDONED";
 
 fn script() -> Script {
@@ -33,8 +33,8 @@ fn options(base: Options, api: &ScriptedApi, folder: &std::path::Path, mark: &st
         .env(MARK, mark)
 }
 
-/// Starts a client and leaves it: at once, while it starts, during a response, during a tool, after a turn; or cancels
-/// it during a response or a tool, and reads up to the end.
+/// Starts a client and drops it: at once, while it starts, during a response, during a tool, after a turn; or cancels
+/// it during a response or a tool, and reads to the end.
 async fn abandon(number: usize, options: Options) {
     if number.is_multiple_of(7) {
         // Polled once, then dropped.
@@ -60,7 +60,7 @@ async fn abandon(number: usize, options: Options) {
     }
 }
 
-/// Gets the agent to run something that does not end.
+/// Has the agent run a command that does not end.
 async fn call_tool(client: &mut Client) {
     client.send("tool").await.unwrap();
     // Up to the call.
@@ -69,7 +69,7 @@ async fn call_tool(client: &mut Client) {
     }
 }
 
-/// Cancels the session. The last message says so.
+/// Cancels the session. The last message reports it.
 async fn cancel(token: &CancellationToken, client: &mut Client) {
     token.cancel();
     let mut last = None;
@@ -79,7 +79,7 @@ async fn cancel(token: &CancellationToken, client: &mut Client) {
     assert_eq!(last, Some(ErrorKind::Cancelled));
 }
 
-/// Abandons clients, some at a time.
+/// Abandons clients, several at a time.
 async fn abandon_all(count: usize, base: &Options) {
     let abandoned = AtomicUsize::new(0);
     let clients = futures::stream::iter(0..count).for_each_concurrent(8, |number| {
@@ -93,15 +93,15 @@ async fn abandon_all(count: usize, base: &Options) {
     assert!(ended.is_ok(), "stuck after {}", abandoned.load(Ordering::Relaxed));
 }
 
-/// Processes that were started here: children of this one (ended ones that nobody waited for, too), and those that
-/// [`started`] lists.
+/// Processes that were started here: children of this process, including ended ones that were not waited for, and those
+/// that [`started`] lists.
 fn started_or_children(folder: &std::path::Path, mark: &str) -> Vec<String> {
     let parent = format!("PPid:\t{}\n", std::process::id());
     let is_child = |pid: &String| {
         let process = std::path::Path::new("/proc").join(pid);
         let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
         let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
-        // One process watches for the end of this one, for as long as this one runs.
+        // The watchdog process runs as long as this process.
         let is_watchdog = String::from_utf8_lossy(&line).contains("ostler-watchdog");
         status.contains(&parent) && !is_watchdog
     };
@@ -109,7 +109,7 @@ fn started_or_children(folder: &std::path::Path, mark: &str) -> Vec<String> {
     children.chain(started(folder, mark)).collect()
 }
 
-/// Processes that work in a folder of the test or carry its mark, whoever their parent is by now.
+/// Processes that work in a folder of the test or carry its mark, whatever their parent is by now.
 pub(crate) fn started(folder: &std::path::Path, mark: &str) -> Vec<String> {
     let wanted = format!("{MARK}={mark}");
     let is_ours = |pid: &String| {
@@ -133,7 +133,7 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
     let mut last = String::new();
     let waited = tokio::time::timeout(LIMIT, async {
@@ -146,7 +146,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> Result<(), String>) {
     assert!(waited.is_ok(), "{what}: {last}");
 }
 
-/// The API lives on a thread of its own, so that the tasks of a test's runtime are those of its clients.
+/// The API runs on its own thread, so that the tasks of a test's runtime are those of its clients.
 struct Api {
     server: Option<ScriptedApi>,
     runtime: Option<tokio::runtime::Runtime>,
@@ -179,7 +179,7 @@ async fn leaves_nothing(base: Options, mark: &str, count: usize) {
     let before = tasks();
     let mut after_first = None;
     for _ in 0..5 {
-        // A new one each time: it remembers every request.
+        // A new API each time, because it records every request.
         let api = Api::start().await;
         let folder = tempfile::tempdir().unwrap();
         let base = options(base.clone(), api.server.as_ref().unwrap(), folder.path(), mark);
@@ -187,7 +187,7 @@ async fn leaves_nothing(base: Options, mark: &str, count: usize) {
         until("everything ends", || match (tasks(), started_or_children(folder.path(), mark)) {
             (now, left) if now <= before && left.is_empty() => Ok(()),
             (now, left) => {
-                // A child that ends in the very moment in which it is dropped is waited for when the next one ends.
+                // A child that ends while it is dropped is waited for when the next child ends.
                 let _ = std::process::Command::new("true").status();
                 Err(format!("{now} tasks, {before} before; processes {left:?}"))
             }
@@ -200,7 +200,7 @@ async fn leaves_nothing(base: Options, mark: &str, count: usize) {
     assert!(growth < 32 * 1024, "{growth} KiB more");
 }
 
-/// Memory can only be judged in a process that nobody shares: runs the test in one of its own. True inside of it.
+/// Memory can only be measured in a process without other tests: runs the test in its own process. True inside of it.
 fn is_alone(test: &str) -> bool {
     const ALONE: &str = "OSTLER_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -215,16 +215,16 @@ fn is_alone(test: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_embedded_engines() {
-    if !is_alone("abandoned::a_thousand_embedded_engines") {
+async fn a_thousand_abandoned_embedded_engines_leave_nothing() {
+    if !is_alone("abandoned::a_thousand_abandoned_embedded_engines_leave_nothing") {
         return;
     }
     leaves_nothing(Options::new().transport(Embedded), "embedded", 1000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_child_processes() {
-    if !is_alone("abandoned::a_thousand_child_processes") {
+async fn a_thousand_abandoned_child_processes_leave_nothing() {
+    if !is_alone("abandoned::a_thousand_abandoned_child_processes_leave_nothing") {
         return;
     }
     leaves_nothing(Options::new().executable(env!("CARGO_BIN_EXE_ostler")), "child", 1000).await;

@@ -1,4 +1,4 @@
-//! `ostler backup`, `ostler check` and `ostler restore`, beside a server that runs.
+//! `ostler backup`, `ostler check` and `ostler restore`, while a server runs.
 
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
@@ -25,7 +25,7 @@ async fn a_running_server_is_backed_up_checked_and_restored() {
     assert!(again.code == Some(1) && again.stderr.contains("another name"), "{again:?}");
     for place in [&["check", "--data", &data][..], &["check", &file]] {
         let sound = ostler.run(place);
-        assert!(sound.code == Some(0) && sound.stdout.contains("nothing is damaged"), "{sound:?}");
+        assert!(sound.code == Some(0) && sound.stdout.contains("no damage found"), "{sound:?}");
     }
     let used = ostler.run(&["restore", &file, "--data", &data, "--force"]);
     assert!(used.code == Some(1) && used.stderr.contains("cannot open the store"), "{used:?}");

@@ -1,7 +1,7 @@
 //! Hostile input of every kind, against the program as a process: it ends, says why, and takes little memory.
 //!
-//! Each attack is a row of the table in [`peak`]. What a model sends too much of is here, and what an MCP server sends;
-//! the submodules have the rest.
+//! Each attack is a row of the table in [`peak`]. Oversized input of a model or an MCP server is here; the submodules
+//! have the rest.
 
 mod bash;
 mod calls;
@@ -76,7 +76,7 @@ async fn check_flood(name: &str, arguments: &[&str], reply: RawReply) {
 
 // Mutant: `MAX_RESPONSE_BYTES` of a gigabyte: the whole answer is held, several times.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_says_300_megabytes() {
+async fn a_model_that_sends_300_megabytes() {
     let piece = "x".repeat(30_000);
     let (block, delta) =
         (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": piece}));
@@ -84,7 +84,7 @@ async fn a_model_that_says_300_megabytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_says_300_megabytes_to_a_program() {
+async fn a_model_that_sends_300_megabytes_while_a_program_reads_the_frames() {
     let piece = "x".repeat(3_000);
     let (block, delta) =
         (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": piece}));
@@ -108,7 +108,7 @@ async fn an_event_of_300_megabytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_just_below_the_limit_is_taken() {
+async fn an_answer_just_below_the_limit_is_accepted() {
     let piece = "x".repeat(1_000_000);
     let block = json!({"type": "text", "text": ""});
     let delta = event(&json!({"type": "content_block_delta", "index": 0,
@@ -125,7 +125,7 @@ async fn an_answer_just_below_the_limit_is_taken() {
     assert_eq!((ran.code, ran.stdout.trim_end().len()), (Some(0), 16_000_000));
 }
 
-/// So many times these bytes, compressed.
+/// These bytes, repeated and compressed.
 fn gzip(bytes: &[u8], times: u64) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..times {
@@ -138,7 +138,7 @@ fn gzip(bytes: &[u8], times: u64) -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compressed_answer_of_300_megabytes() {
     let bomb = gzip(&[b' '; 1_000_000], megabytes());
-    // A stream that breaks, so that the answer is asked for in one piece; that one is the bomb.
+    // The stream breaks, so the answer is requested again in one piece; that one is the bomb.
     let broken = begin(&json!({"type": "text", "text": ""}));
     let (api, ostler) = with_api(move |n, _| match n {
         0 => RawReply::events(vec![RawPart::once(broken.clone())]),
@@ -175,11 +175,11 @@ async fn a_refusal_of_300_megabytes() {
     }
 }
 
-/// Has the model read a file, and returns what it was told.
+/// Has the model read a file, and returns the tool's result.
 async fn read_file(name: &str, file: &str, bytes: &[u8]) -> String {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": file})))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let ostler = at(&api.base_url());
     fs::write(ostler.path(file), bytes).unwrap();
@@ -188,7 +188,7 @@ async fn read_file(name: &str, file: &str, bytes: &[u8]) -> String {
     ran.stdout
 }
 
-/// A document of these objects, whose first is the catalogue, and of this beginning of a cross-reference stream.
+/// A PDF document of these objects, the first being the catalogue, and the beginning of a cross-reference stream.
 fn document(objects: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = b"%PDF-1.7\n".to_vec();
     let mut offsets = Vec::new();
@@ -214,12 +214,12 @@ fn stream(dictionary: &str, content: &[u8]) -> Vec<u8> {
     [head.as_bytes(), content, b"\nendstream"].concat()
 }
 
-/// Megabytes of what unpacks to too much: a debug build takes seconds to pack more than shows the bound.
+/// Megabytes that a bomb unpacks to: packing more takes seconds in a debug build, and shows no more.
 fn megabytes() -> u64 {
     sized(300, 80)
 }
 
-/// A small document whose only page unpacks to far too much.
+/// A small PDF document whose only page unpacks to far too much.
 fn document_bomb() -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..megabytes() {
@@ -237,8 +237,8 @@ fn document_bomb() -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_document_whose_page_unpacks_to_300_megabytes() {
     let bomb = document_bomb();
-    let told = read_file("PDF with a page that unpacks to too much", "a.pdf", &bomb).await;
-    assert!(told.contains("too large to be read"), "{told:.500}");
+    let result = read_file("PDF with a page that unpacks to too much", "a.pdf", &bomb).await;
+    assert!(result.contains("too large to be read"), "{result:.500}");
 }
 
 // Mutant: documents are read in the process: asking for a terabyte ends it.
@@ -250,11 +250,11 @@ async fn a_document_that_asks_for_a_terabyte() {
     bytes.extend_from_slice(b"1 0 obj\n");
     bytes.extend_from_slice(&stream(dictionary, b"0123456789"));
     bytes.extend_from_slice(format!("\nendobj\nstartxref\n{start}\n%%EOF\n").as_bytes());
-    let told = read_file("PDF that asks for 1 TB", "a.pdf", &bytes).await;
-    assert!(told.contains("is a PDF that cannot be read"), "{told:.500}");
+    let result = read_file("PDF that asks for 1 TB", "a.pdf", &bytes).await;
+    assert!(result.contains("is a PDF that cannot be read"), "{result:.500}");
 }
 
-/// A black picture, of which so many rows are there.
+/// A black picture that contains this many of its rows.
 fn picture(width: u32, height: u32, rows: u32) -> Vec<u8> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..rows {
@@ -278,18 +278,18 @@ fn picture(width: u32, height: u32, rows: u32) -> Vec<u8> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_picture_of_100_megapixels() {
-    // Its size is in its head: a debug build takes long to pack all rows.
+    // The size is in its head: packing all rows takes long in a debug build.
     let rows = u32::try_from(sized(10_000, 100)).unwrap();
     let png = picture(10_000, 10_000, rows);
-    let told = read_file("PNG of 100 megapixels", "a.png", &png).await;
-    assert!(told.contains("too large to show"), "{told:.500}");
+    let result = read_file("PNG of 100 megapixels", "a.png", &png).await;
+    assert!(result.contains("too large to show"), "{result:.500}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_picture_that_says_it_has_1600_megapixels() {
+async fn a_picture_that_claims_1600_megapixels() {
     let png = picture(40_000, 40_000, 10);
-    let told = read_file("PNG of 1,600 megapixels", "a.png", &png).await;
-    assert!(told.contains("too large to show"), "{told:.500}");
+    let result = read_file("PNG of 1,600 megapixels", "a.png", &png).await;
+    assert!(result.contains("too large to show"), "{result:.500}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,8 +298,8 @@ async fn a_notebook_of_15_megabytes() {
         "outputs": [{"output_type": "stream", "name": "stdout", "text": "y".repeat(14_000)}]});
     let notebook =
         json!({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": vec![cell; 1_000]});
-    let told = read_file("notebook of 15 MB", "a.ipynb", notebook.to_string().as_bytes()).await;
-    assert!(told.contains("Told:"), "{told:.500}");
+    let result = read_file("notebook of 15 MB", "a.ipynb", notebook.to_string().as_bytes()).await;
+    assert!(result.contains("Result:"), "{result:.500}");
 }
 
 // Mutant: lines of a session file are read whole, whatever their length.
@@ -321,16 +321,19 @@ async fn a_session_file_with_a_line_of_200_megabytes() {
     }
     file.write_all(b"\"}\n").unwrap();
     let ran = tokio::task::block_in_place(|| {
-        measure("session file: a line of 200 MB", prompt(&ostler, &["--resume", id, "-p", "go on"]))
+        measure(
+            "session file: a line of 200 MB",
+            prompt(&ostler, &["--resume", id, "-p", "next prompt"]),
+        )
     });
     assert_eq!(ran.code, Some(0), "{:.500} {:.500}", ran.stdout, ran.stderr);
     let last = api.requests().last().unwrap().body.to_string();
-    assert!(last.contains("hello") && last.contains("go on"), "the rest is resumed");
+    assert!(last.contains("hello") && last.contains("next prompt"), "the rest is resumed");
     api.finish();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_pings_for_ever() {
+async fn a_model_that_sends_pings_forever() {
     let ping = event(&json!({"type": "ping"}));
     let pings = RawPart::repeated(ping, u64::MAX).pausing(Duration::from_millis(10));
     let (api, ostler) = with_api(move |_, _| RawReply::events(vec![pings.clone()])).await;
@@ -339,14 +342,10 @@ async fn a_model_that_pings_for_ever() {
         measure("model: pings for ever", prompt(&ostler, &["-p", "go"]))
     });
     assert!(ran.stdout.contains("nothing but pings"), "{:.500} {:.500}", ran.stdout, ran.stderr);
-    assert_eq!(
-        (ran.code, api.n_requests()),
-        (Some(1), 2),
-        "asked again once, as the test wants it"
-    );
+    assert_eq!((ran.code, api.n_requests()), (Some(1), 2), "asked again once, as configured");
 }
 
-/// A server that answers like this to everything after the handshake.
+/// A server with this answer to everything after the handshake.
 fn server(answer: &str) -> Value {
     let script = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
@@ -374,12 +373,12 @@ async fn an_mcp_server_that_answers_with_300_megabytes() {
     ] {
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("mcp__s__flood", json!({})))
-            .rule(when(), reply().text("Told: {{tool_result}}"));
+            .rule(when(), reply().text("Result: {{tool_result}}"));
         let api = ScriptedApi::start(script).await;
         let ostler = at(&api.base_url()).env("MCP_TOOL_TIMEOUT", "60000");
         let servers = json!({"mcpServers": {"s": server(answer)}}).to_string();
         let arguments = ["-p", "go", "--mcp-config", &servers, "--allowedTools", "mcp__s__flood"];
         let ran = tokio::task::block_in_place(|| measure(name, prompt(&ostler, &arguments)));
-        assert!(ran.stdout.contains("Told:"), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains("Result:"), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
     }
 }

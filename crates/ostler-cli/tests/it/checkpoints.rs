@@ -13,7 +13,7 @@ const FIRST: &str = "11111111-1111-4111-8111-111111111111";
 const SECOND: &str = "22222222-2222-4222-8222-222222222222";
 const ARGUMENTS: &[&str] = &["--permission-mode=acceptEdits", "--allowedTools", "Bash"];
 
-/// The model makes a file, then changes two.
+/// The model creates a file, then changes two.
 async fn place() -> (ScriptedApi, Ostler) {
     let ostler = Ostler::new();
     let path = |name: &str| ostler.path(name).display().to_string();
@@ -59,7 +59,7 @@ fn read(ostler: &Ostler, name: &str) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_put_back_to_before_a_prompt_also_by_a_session_that_goes_on() {
+async fn files_are_rewound_to_before_a_prompt_also_by_a_resumed_session() {
     let (_api, ostler) = place().await;
     let mut talk = Talk::with(&ostler, ARGUMENTS);
     talk.asked(json!({"subtype": "initialize"}));
@@ -71,7 +71,7 @@ async fn files_are_put_back_to_before_a_prompt_also_by_a_session_that_goes_on() 
 
     let mut dry = rewind(SECOND);
     dry["dry_run"] = json!(true);
-    let told = talk.asked(dry);
+    let preview = talk.asked(dry);
     let folder = ostler.folder.path().canonicalize().unwrap();
     let path = |name: &str| folder.join(name).display().to_string();
     let expected = json!({
@@ -80,7 +80,7 @@ async fn files_are_put_back_to_before_a_prompt_also_by_a_session_that_goes_on() 
         "insertions": 2,
         "deletions": 2,
     });
-    assert_eq!(told, expected);
+    assert_eq!(preview, expected);
     assert_eq!(read(&ostler, "note.txt").unwrap(), "two\n", "a dry run changes nothing");
 
     assert_eq!(talk.asked(rewind(SECOND)), json!({"canRewind": true, "skippedLinks": 0}));
@@ -95,12 +95,12 @@ async fn files_are_put_back_to_before_a_prompt_also_by_a_session_that_goes_on() 
     let resume = format!("--resume={session}");
     let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume]].concat());
     talk.asked(rewind(FIRST));
-    assert_eq!(read(&ostler, "note.txt"), None, "it did not exist before the first prompt");
+    assert_eq!(read(&ostler, "note.txt"), None, "the file did not exist before the first prompt");
     assert_eq!(talk.end().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_kept_unless_it_is_asked_for() {
+async fn no_checkpoints_are_made_unless_enabled() {
     let (_api, ostler) = place().await;
     let ostler = ostler.env("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "");
     let mut talk = Talk::with(&ostler, ARGUMENTS);
@@ -112,7 +112,7 @@ async fn nothing_is_kept_unless_it_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_keeps_nothing_rewinds_too_and_leaves_nothing() {
+async fn a_session_without_persistence_can_rewind_and_leaves_no_files() {
     let (_api, ostler) = place().await;
     let mut talk = Talk::with(&ostler, &[ARGUMENTS, &["--no-session-persistence"]].concat());
     talk.say("write", Some(FIRST));
@@ -125,7 +125,7 @@ async fn a_session_that_keeps_nothing_rewinds_too_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fork_puts_files_back_with_backups_of_its_own() {
+async fn a_fork_rewinds_files_with_its_own_backups() {
     let (_api, ostler) = place().await;
     let mut talk = Talk::with(&ostler, ARGUMENTS);
     talk.say("write", Some(FIRST));
@@ -135,17 +135,17 @@ async fn a_fork_puts_files_back_with_backups_of_its_own() {
     talk.end();
     let resume = format!("--resume={session}");
     let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume, "--fork-session"]].concat());
-    talk.say("go on", None);
+    talk.say("continue", None);
     let fork = talk.result()["session_id"].as_str().unwrap().to_owned();
     assert_ne!(fork, session);
-    // The backups of the original are not needed any more.
+    // The original's backups are not needed any more.
     let backups = ostler.path("no-home/.claude/file-history");
     fs::remove_dir_all(backups.join(&session)).unwrap();
     talk.asked(rewind(SECOND));
     assert_eq!(read(&ostler, "note.txt").unwrap(), "one\n");
     assert_eq!(read(&ostler, "README.md").unwrap(), "# A readme\n");
     talk.end();
-    // Whoever goes on with the fork finds them in its file.
+    // A session that resumes the fork finds them in the fork's file.
     let resume = format!("--resume={fork}");
     let mut talk = Talk::with(&ostler, &[ARGUMENTS, &[&resume]].concat());
     talk.asked(rewind(FIRST));
@@ -164,7 +164,7 @@ fn vendor() -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs npm packages; run by cargo xtask test"]
-async fn either_program_puts_back_what_the_other_has_changed() {
+async fn either_program_rewinds_changes_of_the_other() {
     let ours = Ostler::new().program;
     for (changing, rewinding) in [(ours.clone(), vendor()), (vendor(), ours)] {
         let (_api, mut ostler) = place().await;

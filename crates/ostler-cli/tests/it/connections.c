@@ -19,7 +19,7 @@ static void note(const struct sockaddr *to) {
         inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof host);
         port = ntohs(v6->sin6_port);
     } else {
-        return; /* a socket of this machine, which is no network */
+        return; /* a socket of this machine, which is not a network */
     }
     FILE *file = fopen(getenv("CONNECTIONS"), "a");
     if (file == NULL) abort();

@@ -32,7 +32,7 @@ fn it_writes_and_edits_once_allowed() {
 }
 
 #[test]
-fn a_no_an_odd_word_and_the_end_of_the_input_all_mean_no() {
+fn only_a_clear_yes_allows_a_call() {
     for answers in [&["n"][..], &["perhaps"], &[""], &[]] {
         let ostler = Ostler::new();
         let ran = ostler.type_lines(&[&["write \"x\" to new.txt"][..], answers].concat());
@@ -42,14 +42,14 @@ fn a_no_an_odd_word_and_the_end_of_the_input_all_mean_no() {
 }
 
 #[test]
-fn it_runs_a_command_once_allowed_and_a_harmless_one_at_once() {
+fn it_runs_a_command_after_approval_and_a_harmless_one_without() {
     let ostler = Ostler::new();
     ostler.type_lines(&["run `touch made.txt`", "y"]).shows(&["Allow Bash touch made.txt?"]);
     assert!(ostler.path("made.txt").exists());
     let ran = ostler.type_lines(&["run `echo one two | wc -w`"]);
     ran.shows(&["2"]);
     assert!(!ran.stdout.contains("Allow"), "{}", ran.stdout);
-    // One part that is not harmless makes the whole a question.
+    // One part that is not harmless makes the whole command require approval.
     let ran = ostler.type_lines(&["run `echo $(rm made.txt)`", "n"]);
     ran.shows(&["Allow Bash"]);
     assert!(ostler.path("made.txt").exists());
@@ -73,13 +73,13 @@ fn it_delegates_to_a_subagent_that_asks_as_well() {
 }
 
 #[test]
-fn one_prompt_on_the_command_line_is_answered_and_nobody_is_asked() {
+fn one_prompt_on_the_command_line_is_answered_without_asking() {
     let ran = Ostler::new().args(&["read README.md"]).type_lines(&[]);
     ran.shows(&["# A readme"]);
     assert_eq!(ran.code, Some(0));
 
     let ostler = Ostler::new().args(&["write \"x\" to new.txt"]);
-    ostler.type_lines(&[]).shows(&["Nobody can be asked here", "--permission-mode"]);
+    ostler.type_lines(&[]).shows(&["No user can be asked here", "--permission-mode"]);
     assert!(!ostler.path("new.txt").exists());
 
     let ostler =

@@ -1,4 +1,4 @@
-//! `ostler doctor`: what is wrong, and what to do about it.
+//! `ostler doctor`: finds problems and says how to fix them.
 
 use std::fs;
 
@@ -7,15 +7,15 @@ use ostler_testkit::{Script, ScriptedApi, Status, reply, when};
 use crate::run::Ostler;
 
 #[test]
-fn a_fresh_machine_is_well_and_told_about_the_demo() {
+fn on_a_fresh_machine_everything_works_and_the_demo_is_mentioned() {
     let ran = Ostler::new().run(&["doctor"]);
     ran.shows(&[
-        "! key: none is set",
+        "! key: no key is set",
         "offline demo",
         "→ export ANTHROPIC_API_KEY=",
         "✓ settings: no files",
     ]);
-    ran.shows(&["✓ disk: conversations are kept in", "✓ shell: ", "All that is needed works."]);
+    ran.shows(&["✓ disk: sessions are saved in", "✓ shell: ", "Everything that is needed works."]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }
 
@@ -40,7 +40,7 @@ async fn the_model_is_asked_for_one_token_and_the_key_is_not_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_does_not_answer_is_broken_and_the_way_out_is_told() {
+async fn a_model_that_does_not_answer_is_a_problem_with_a_fix() {
     for (status, fix) in
         [(401, "check the value of the key"), (404, "choose another model"), (529, "try again")]
     {
@@ -55,7 +55,7 @@ async fn a_model_that_does_not_answer_is_broken_and_the_way_out_is_told() {
             "✗ model: ",
             "→ ",
             fix,
-            "One thing is broken.",
+            "1 problem found.",
         ]);
         assert_eq!((ran.code, api.requests().len()), (Some(1), 1), "{}", ran.stdout);
     }
@@ -90,11 +90,11 @@ fn broken_settings_are_named_with_file_and_line() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told() {
+fn a_folder_that_cannot_be_written_is_reported() {
     let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
     let ran = ostler.run(&["doctor"]);
     ran.shows(&[
-        "✗ disk: conversations cannot be kept in /dev/null/nowhere",
+        "✗ disk: sessions cannot be saved in /dev/null/nowhere",
         "→ ",
         "CLAUDE_CONFIG_DIR",
     ]);
@@ -102,7 +102,7 @@ fn a_place_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_variable_that_makes_no_sense_is_told() {
+fn an_invalid_variable_is_reported() {
     let ostler =
         Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", "ftp://somewhere");
     let ran = ostler.run(&["doctor"]);

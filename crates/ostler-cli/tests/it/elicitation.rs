@@ -1,4 +1,4 @@
-//! What MCP servers ask the user, at the terminal: a form, an address, and every answer.
+//! Questions of MCP servers to the user at the terminal: a form, a URL, and every answer.
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::run::Ostler;
 use crate::tmux::{Window, eventually};
 
-/// A server in the shell. Its tools ask for a form and for a visit, and give back the answer as it came.
+/// A server in shell code. Its tools ask for a form and for a visit, and return the answer unchanged.
 const SERVER: &str = r#"
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$1" "$2"; }
 ask() {
@@ -53,13 +53,13 @@ async fn asked(tool: &str, arguments: &[&str]) -> (ScriptedApi, Ostler, Window) 
     (api, ostler, window)
 }
 
-/// What the server was answered, as it told the model.
+/// The answer that the server received, as it reported it to the model.
 fn heard(api: &ScriptedApi) -> String {
     let messages = api.requests().last().unwrap().body["messages"].clone();
     messages.as_array().unwrap().last().unwrap().to_string().replace('\\', "")
 }
 
-/// Types an answer to the field that is asked for.
+/// Types an answer into the current field.
 fn fill(window: &Window, mark: &str, typed: &str) {
     window.shows(mark);
     window.type_text(typed);
@@ -102,36 +102,36 @@ async fn a_form_is_shown_filled_in_and_sent() {
     window.press("y");
     window.shows("→ accepted");
     window.shows("Heard: ");
-    let told = heard(&api);
+    let answer = heard(&api);
     let sent = r#"{"name":"Ada","count":3,"gift":true,"colour":"g","sizes":["S","L"]}"#;
-    assert!(told.contains(r#""action":"accept""#) && told.contains(sent), "{told}");
+    assert!(answer.contains(r#""action":"accept""#) && answer.contains(sent), "{answer}");
 }
 
 // Mutants: `by_key` takes n for Esc; the address left out of `visit`.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_shown_whole_and_every_answer_reaches_the_server() {
+async fn the_whole_url_is_shown_and_every_answer_reaches_the_server() {
     for (key, action) in [("y", "accept"), ("n", "decline"), ("Escape", "cancel")] {
         let (api, _ostler, window) = asked("pay", &[]).await;
         window.shows("Please pay");
         window.shows("https://pay.example/bill?id=7&to=a%20shop");
-        window.shows("cancel: neither yes nor no");
+        window.shows("cancel: do not answer");
         window.press(key);
         window.shows("Heard: ");
-        let told = heard(&api);
-        assert!(told.contains(&format!(r#""action":"{action}""#)), "{key}: {told}");
-        assert!(!told.contains(r#""content":{"#), "{key}: {told}");
+        let answer = heard(&api);
+        assert!(answer.contains(&format!(r#""action":"{action}""#)), "{key}: {answer}");
+        assert!(!answer.contains(r#""content":{"#), "{key}: {answer}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_can_be_declined_left_or_filled_in_again() {
+async fn a_form_can_be_declined_cancelled_or_filled_in_again() {
     for (key, action) in [("n", "decline"), ("Escape", "cancel")] {
         let (api, _ostler, window) = asked("order", &[]).await;
-        window.shows("cancel: neither yes nor no");
+        window.shows("cancel: do not answer");
         window.press(key);
         window.shows("Heard: ");
-        let told = heard(&api);
-        assert!(told.contains(&format!(r#""action":"{action}""#)), "{key}: {told}");
+        let answer = heard(&api);
+        assert!(answer.contains(&format!(r#""action":"{action}""#)), "{key}: {answer}");
     }
     let (api, _ostler, window) = asked("sign", &[]).await;
     window.shows("fill in the form");
@@ -147,12 +147,12 @@ async fn a_form_can_be_declined_left_or_filled_in_again() {
     window.shows("Heard: ");
     assert!(heard(&api).contains(r#"{"signer":"Ada"}"#), "{}", heard(&api));
 
-    // What cannot be filled in can be declined only.
+    // A form that cannot be filled in can only be declined.
     let (api, _ostler, window) = asked("odd", &[]).await;
     window.shows("cannot be filled in at a terminal: deep: it is of type object");
-    window.shows("cancel: neither yes nor no");
+    window.shows("cancel: do not answer");
     assert!(!window.text().contains("fill in the form"), "{}", window.text());
-    // Pressed too early, it counts as pasted with the key before.
+    // A key pressed too early counts as pasted together with the key before.
     window.press("y");
     let is_declined = || {
         window.press("n");
@@ -164,18 +164,18 @@ async fn a_form_can_be_declined_left_or_filled_in_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_anybody_to_ask_the_answer_is_no() {
+async fn without_a_user_to_ask_the_question_is_declined() {
     let (api, ostler, window) = asked("pay", &[]).await;
     window.shows("Please pay");
     window.press("C-c");
     window.shows("The turn was interrupted");
-    // An option between the list of tools and the prompt, which would be taken for a tool.
+    // An option between the list of tools and the prompt; otherwise the prompt would count as a tool.
     for arguments in [&["-p", "go"][..], &["--max-turns", "5", "go"]] {
         let before = api.requests().len();
         let ran = ostler.run(arguments);
         assert_eq!((ran.code, api.requests().len()), (Some(0), before + 2), "{ran:?}");
         assert!(!ran.stdout.contains("Please pay"), "{ran:?}");
-        let told = heard(&api);
-        assert!(told.contains(r#"{"action":"decline"}"#), "{arguments:?}: {told}");
+        let answer = heard(&api);
+        assert!(answer.contains(r#"{"action":"decline"}"#), "{arguments:?}: {answer}");
     }
 }

@@ -1,7 +1,7 @@
-//! However a program that uses the SDK ends, nothing that its agent started is left running: neither the engine, nor its
-//! commands, nor what a command took out of its session with `setsid`.
+//! However a program that uses the SDK ends, nothing that its agent started keeps running: neither the engine, nor its
+//! commands, nor a process that a command moved out of its session with `setsid`.
 //!
-//! Each case runs a program of its own: this test binary again, with a role.
+//! Each case runs a separate program: this test binary again, with a role.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -16,17 +16,17 @@ use crate::abandoned::started;
 use crate::backends::vendor_paths;
 use crate::run::PROGRAM;
 
-/// What the program that uses the SDK is to do, as `ENDING ENGINE`.
+/// The role of the program that uses the SDK: `ENDING ENGINE`.
 const ROLE: &str = "OSTLER_TEST_ENDING";
-/// In the environment of everything that the engine starts.
+/// In the environment of every process that the engine starts.
 const MARK: &str = crate::abandoned::MARK;
-/// Far more than anything here takes.
+/// Far longer than any step takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Ways to end, while a command of the agent runs.
 const ENDINGS: &[&str] = &["drop", "exit", "panic", "runtime", "task", "kill"];
 
-/// A command that does not end, and has taken something out of its session.
+/// A command that does not end, and has moved a process out of its session.
 const COMMAND: &str =
     "setsid tail -f /dev/null > /dev/null 2>&1 & echo there > there; tail -f /dev/null";
 
@@ -48,7 +48,7 @@ fn options(engine: &str) -> Options {
     options
 }
 
-/// Has the agent run the command, and comes back while it does.
+/// Has the agent run the command, and returns while it runs.
 async fn busy_client(engine: &str) -> Client {
     let client = Client::connect(options(engine)).await.unwrap();
     client.send("go").await.unwrap();
@@ -71,12 +71,12 @@ fn host() {
             std::process::exit(0);
         }
         "exit" => std::process::exit(0),
-        "panic" => panic!("as it was told"),
+        "panic" => panic!("this program panics on purpose"),
         "runtime" => {
             drop(runtime);
             drop(client);
         }
-        // The client lives in a task that nobody waits for.
+        // The client lives in a task that is not awaited.
         "task" => {
             runtime.spawn(async move {
                 let mut client = client;
@@ -113,7 +113,7 @@ fn begin(ending: &'static str, engine: &str, api: &ScriptedApi) -> Case {
     Case { ending, mark, host: host.spawn().unwrap(), folder }
 }
 
-/// Waits until something holds; what is wrong if it never does.
+/// Waits until nothing is wrong; returns what is wrong if that takes too long.
 fn until(mut wrong: impl FnMut() -> Option<String>) -> Result<(), String> {
     let begun = std::time::Instant::now();
     while let Some(text) = wrong() {
@@ -126,24 +126,24 @@ fn until(mut wrong: impl FnMut() -> Option<String>) -> Result<(), String> {
 }
 
 impl Case {
-    /// What is wrong when the program has ended.
+    /// Checks that nothing is wrong after the program has ended.
     fn judge(mut self) -> Result<(), String> {
         let path = |name: &str| self.folder.path().join(name);
         if self.ending == "kill" {
-            until(|| (!path("busy").exists()).then(|| "it is never busy".to_owned()))?;
+            until(|| (!path("busy").exists()).then(|| "the client is never busy".to_owned()))?;
             self.host.kill().map_err(|error| error.to_string())?;
         }
         until(|| match self.host.try_wait() {
             Ok(Some(_)) => None,
             other => Some(format!("the program does not end: {other:?}")),
         })?;
-        let told = std::fs::read_to_string(path("errors")).unwrap_or_default();
+        let errors = std::fs::read_to_string(path("errors")).unwrap_or_default();
         if !path("there").exists() {
-            return Err(format!("the command never ran: {told}"));
+            return Err(format!("the command never ran: {errors}"));
         }
         until(|| {
             let left = started(self.folder.path(), &self.mark);
-            (!left.is_empty()).then(|| format!("left running: {left:?} {told}"))
+            (!left.is_empty()).then(|| format!("left running: {left:?} {errors}"))
         })
     }
 }
@@ -153,7 +153,7 @@ async fn nothing_is_left(engine: &str, at_once: usize) {
     let script = Script::new()
         .rule(when().model("claude-haiku*"), reply().text("none"))
         .rule(when().turn(0), reply().tool_use("Bash", bash))
-        // An engine whose command was ended first may ask once more before it ends itself.
+        // An engine whose command was ended first may ask the model once more before it ends.
         .rule(when().has_tool_result(true), reply().text("done"));
     let api = ScriptedApi::start(script).await;
     let mut problems = Vec::new();

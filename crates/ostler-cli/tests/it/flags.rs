@@ -1,6 +1,6 @@
-//! Options of a session, each with what changes because of it: seen with the option, and not seen without.
+//! The effects of session options: visible with the option, and not visible without it.
 //!
-//! `tests/flags.txt` says for every option of every command where its effect is tested; most of a session's are here.
+//! `tests/flags.txt` names the test of every option of every command; most tests of session options are here.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::run::{Ostler, Ran};
 
-/// What one run showed.
+/// The observable effects of one run.
 struct Seen {
     ran: Ran,
     requests: Vec<RecordedRequest>,
@@ -43,7 +43,7 @@ impl Seen {
     }
 }
 
-/// An option, the prompt it is tried with, and what shows that it works.
+/// An option, its prompt, and a check that the option works.
 struct Probe {
     arguments: &'static [&'static str],
     prompt: &'static str,
@@ -140,7 +140,8 @@ async fn an_option_of_a_session_has_its_effect() {
         let seen = run(arguments, prompt).await;
         let Ran { stdout, stderr, .. } = &seen.ran;
         if seen.requests.is_empty() {
-            problems.push(format!("{arguments:?} asks no model: {stdout}\n{stderr}"));
+            problems
+                .push(format!("{arguments:?} sends no request to the model: {stdout}\n{stderr}"));
         } else if !shows(&seen) {
             let body = seen.body();
             problems.push(format!("{arguments:?} changes nothing: {stdout}\n{stderr}\n{body}"));
@@ -169,7 +170,7 @@ async fn options_about_frames_are_refused_where_no_frames_are_written() {
 #[test]
 fn options_of_doctor_have_their_effect() {
     let ostler = Ostler::new();
-    let offline = |ran: &Ran| ran.stdout.contains("as you asked");
+    let offline = |ran: &Ran| ran.stdout.contains("as requested");
     assert!(offline(&ostler.run(&["--model", "offline-demo", "doctor"])));
     assert!(!offline(&ostler.run(&["doctor"])));
     let broken = ostler.run(&["doctor", "--settings", "{broken"]);
@@ -215,7 +216,7 @@ fn options_of_explain_have_their_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_takes_the_time_of_its_recording_if_that_is_asked_for() {
+async fn a_replay_can_take_the_time_of_its_recording() {
     let slow = reply().text("Fine.").delay_before_first_byte_ms(400);
     let api = ScriptedApi::start(Script::new().rule(when(), slow)).await;
     let ostler =
@@ -224,13 +225,13 @@ async fn a_replay_takes_the_time_of_its_recording_if_that_is_asked_for() {
     let begun = std::time::Instant::now();
     let ran = ostler.run(&["-p", "--replay", "tape", "--replay-timing", "recorded", "hello"]);
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "Fine."), "{}", ran.stderr);
-    assert!(begun.elapsed().as_millis() >= 400, "it came at once");
+    assert!(begun.elapsed().as_millis() >= 400, "the answer came at once");
     let ran = ostler.run(&["-p", "--replay", "tape", "--replay-timing", "sometimes", "hello"]);
     assert!(ran.stderr.contains("--replay-timing"), "{}", ran.stderr);
 }
 
 #[test]
-fn sessions_of_all_folders_are_listed_if_that_is_asked_for() {
+fn sessions_of_all_folders_can_be_listed() {
     let ostler = Ostler::new();
     fs::create_dir(ostler.path("elsewhere")).unwrap();
     ostler.run(&["-p", "--cwd", "elsewhere", "list the files"]);
@@ -241,7 +242,7 @@ fn sessions_of_all_folders_are_listed_if_that_is_asked_for() {
 }
 
 #[test]
-fn so_many_sessions_are_listed_as_are_asked_for() {
+fn the_number_of_listed_sessions_can_be_limited() {
     let ostler = Ostler::new();
     for name in ["one", "two", "three"] {
         ostler.run(&["-p", &format!("list the files of {name}")]);

@@ -1,4 +1,4 @@
-//! Hooks of settings files, seen from outside.
+//! Hooks of settings files, with the program as a process.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -15,7 +15,7 @@ const SETTINGS: &str = r#"{"hooks": {
 }}"#;
 
 #[test]
-fn a_session_has_its_first_and_its_last_hook_whichever_way_it_is_run() {
+fn start_and_end_hooks_run_in_every_kind_of_session() {
     let typed = Ostler::new().args(&["--settings", SETTINGS]);
     typed.type_lines(&["hello"]);
     let one_prompt = Ostler::new().args(&["--settings", SETTINGS]);
@@ -28,26 +28,26 @@ fn a_session_has_its_first_and_its_last_hook_whichever_way_it_is_run() {
 }
 
 #[test]
-fn the_last_hook_learns_whether_a_person_left_at_the_prompt() {
+fn the_end_hook_receives_whether_the_user_quit_at_the_prompt() {
     let settings = r#"{"hooks": {"SessionEnd": [{"hooks": [{"type": "command", "command": "cat >> events"}]}]}}"#;
-    let told = |ostler: &Ostler| {
-        let told: Value =
+    let reason = |ostler: &Ostler| {
+        let event: Value =
             serde_json::from_str(&fs::read_to_string(ostler.path("events")).unwrap()).unwrap();
-        told["reason"].as_str().unwrap().to_owned()
+        event["reason"].as_str().unwrap().to_owned()
     };
     let typed = Ostler::new().args(&["--settings", settings]);
     typed.type_lines(&["hello"]);
-    assert_eq!(told(&typed), "prompt_input_exit");
+    assert_eq!(reason(&typed), "prompt_input_exit");
     let printed = Ostler::new().args(&["--settings", settings]);
     printed.run(&["-p", "hello"]);
-    assert_eq!(told(&printed), "other");
+    assert_eq!(reason(&printed), "other");
     let one_prompt = Ostler::new().args(&["--settings", settings]);
     one_prompt.run(&["hello"]);
-    assert_eq!(told(&one_prompt), "other");
+    assert_eq!(reason(&one_prompt), "other");
 }
 
 #[test]
-fn setup_hooks_run_first_and_alone_if_that_is_all() {
+fn setup_hooks_run_first_or_alone() {
     let settings = r#"{"hooks": {
         "Setup": [{"matcher": "init", "hooks": [{"type": "command", "command": "echo init >> events"}]},
             {"matcher": "maintenance", "hooks": [{"type": "command", "command": "echo tend >> events"}]}],
@@ -67,7 +67,7 @@ fn setup_hooks_run_first_and_alone_if_that_is_all() {
 }
 
 #[test]
-fn hooks_are_shown_to_programs_that_ask() {
+fn hook_events_are_sent_to_programs_that_request_them() {
     let settings = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}"#;
     let ostler =
         Ostler::new().args(&["--settings", settings, "-p", "--output-format", "stream-json"]);
@@ -77,7 +77,7 @@ fn hooks_are_shown_to_programs_that_ask() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hooks_hear_where_the_shell_goes_and_what_becomes_of_tasks() {
+async fn hooks_receive_changes_of_the_shells_folder_and_of_tasks() {
     let settings = r#"{"hooks": {
         "CwdChanged": [{"hooks": [{"type": "command", "command": "cat >> \"$CLAUDE_PROJECT_DIR\"/events"}]}],
         "TaskCreated": [{"hooks": [{"type": "command", "command": "cat >> \"$CLAUDE_PROJECT_DIR\"/events"}]}],
@@ -126,12 +126,12 @@ fn the_reason_why_a_hook_stops_a_turn_is_shown() {
         let hook = json!({"hooks": [{"type": "command", "command": format!("echo '{says}'")}]});
         let settings = json!({"hooks": {event: [hook]}}).to_string();
         let ostler = Ostler::new().args(&["--settings", &settings]);
-        let told = "stopped by a hook: enough for today";
+        let text = "stopped by a hook: enough for today";
         let printed = ostler.run(&["-p", "list the files"]);
         assert_eq!(printed.code, Some(0), "{event}: {printed:?}");
-        assert!(printed.stderr.contains(told), "{event}: {printed:?}");
-        assert!(!printed.stdout.contains(told), "{event}: {printed:?}");
-        ostler.type_lines(&["list the files"]).shows(&[told]);
+        assert!(printed.stderr.contains(text), "{event}: {printed:?}");
+        assert!(!printed.stdout.contains(text), "{event}: {printed:?}");
+        ostler.type_lines(&["list the files"]).shows(&[text]);
         let ran = ostler.run(&["-p", "--output-format", "json", "list the files"]);
         let result: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!(result["hook_stop_reason"], "enough for today", "{event}: {result}");
@@ -142,7 +142,7 @@ fn the_reason_why_a_hook_stops_a_turn_is_shown() {
 
 // Mutant: `is_for_user` of chat.rs is never true.
 #[test]
-fn what_a_hook_says_while_the_prompt_waits_is_shown() {
+fn a_message_of_a_hook_is_shown_while_the_terminal_waits_for_a_prompt() {
     let hook = r#"while [ ! -e go ]; do sleep 0.02; done; echo '{"systemMessage": "late news"}'"#;
     let hook = json!({"hooks": [{"type": "command", "command": hook, "async": true}]});
     let settings = json!({"hooks": {"Stop": [hook]}}).to_string();
@@ -166,7 +166,7 @@ fn what_a_hook_says_while_the_prompt_waits_is_shown() {
         shown.clear();
     };
     writeln!(stdin, "hello").unwrap();
-    // The line with what the turn took, and the next prompt.
+    // The line with the usage of the turn, and the next prompt.
     until("1 turn");
     fs::write(ostler.path("go"), "").unwrap();
     until("late news");

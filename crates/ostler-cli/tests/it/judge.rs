@@ -1,4 +1,4 @@
-//! Commands that once ran code without a question, really run through `ostler -p`: none may leave its mark.
+//! Commands that once ran code without approval, run through `ostler -p`: none may leave its mark.
 
 use ostler_testkit::hostile;
 
@@ -7,7 +7,7 @@ use crate::run::Ostler;
 // Mutant: the judge of commit 345b17e, with which fifteen of these left the mark. Seen to fail with an engine that allows
 // commands that require approval.
 #[test]
-fn no_command_that_ran_code_unasked_does_so_again() {
+fn commands_that_once_ran_code_without_approval_now_require_it() {
     let outside = tempfile::tempdir().unwrap();
     let mark = outside.path().join("pwned");
     for mode in ["default", "acceptEdits"] {
@@ -18,7 +18,7 @@ fn no_command_that_ran_code_unasked_does_so_again() {
             let ran = ostler.run(&["--trust-project", "--permission-mode", mode, "-p", &prompt]);
             assert!(!mark.exists(), "{mode}: {command} ran: {}", ran.stdout);
         }
-        // The same project is not unusable.
+        // The project still works.
         let ran = ostler.run(&["-p", "$ cat README.md | head -5"]);
         assert!(ran.stdout.contains("A readme"), "{}{}", ran.stdout, ran.stderr);
     }
@@ -39,5 +39,5 @@ fn no_spelling_of_a_denied_command_runs_in_bypass_mode() {
     }
     let allowed = format!("$ mkdir {}", mark.display());
     let ran = ostler.run(&[&bypass[..], &["-p", &allowed]].concat());
-    assert!(mark.exists(), "what is not denied runs: {}{}", ran.stdout, ran.stderr);
+    assert!(mark.exists(), "a command that is not denied runs: {}{}", ran.stdout, ran.stderr);
 }

@@ -1,4 +1,4 @@
-//! `ostler serve` with a key: what the commands of an agent find when they look for it.
+//! `ostler serve` with a key: an agent's commands look for the key.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,12 +15,12 @@ use tempfile::TempDir;
 use crate::run::PROGRAM;
 
 const KEY: &str = "canary-real-key-0123456789";
-/// Somebody with no rights, where tests run as root: root may look into everything.
+/// A user without rights, for tests that run as root: root can read everything.
 const NOBODY: u32 = 65_534;
-/// Far more than anything takes.
+/// Far longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A server in a process of its own, with folders that its user can use.
+/// A server in a separate process, with folders that its user can use.
 struct Served {
     child: Child,
     base: String,
@@ -30,11 +30,11 @@ struct Served {
     _folder: TempDir,
 }
 
-/// With which rights a server runs.
+/// The user that runs the server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum As {
-    Nobody,
-    Whoever,
+    Unprivileged,
+    Current,
 }
 
 impl Served {
@@ -42,10 +42,11 @@ impl Served {
         let api = ScriptedApi::start(script).await;
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("ostler");
-        // By another process: one that this process starts meanwhile would hold the copy open, which then cannot be run.
+        // Copied by another process: a process started meanwhile by this one would hold the copy open, and it could not
+        // be run.
         assert!(Command::new("cp").arg(PROGRAM).arg(&program).status().unwrap().success());
         let (home, work) = (folder.path().join("home"), folder.path().join("work"));
-        let drops = user == As::Nobody && rustix::process::geteuid().is_root();
+        let drops = user == As::Unprivileged && rustix::process::geteuid().is_root();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for place in [&home, &work] {
             fs::create_dir(place).unwrap();
@@ -82,7 +83,7 @@ impl Served {
             line.unwrap_or_else(|| panic!("the server did not say {beginning}"))
         };
         let (base, token) = (said("listening on "), said("token: "));
-        // Somebody has to choose how TLS is done; another test may have done so already.
+        // A TLS provider must be installed once; another test may have done so already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { child, base, token, api, http, _folder: folder }
@@ -117,7 +118,7 @@ impl Served {
         }
     }
 
-    /// Has the agent run its command, which somebody approves; what the command printed, and the session.
+    /// Has the agent run its command, and approves it; returns the command's output, and the session.
     async fn run(&self) -> (String, String) {
         let session = self.ask("/sessions", Some(json!({}))).await;
         let runs = format!("/sessions/{}/runs", session["id"].as_str().unwrap());
@@ -148,8 +149,8 @@ fn looks(command: &str) -> Script {
         .rule(when(), reply().tool_use("Bash", json!({"command": command, "description": "look"})))
 }
 
-/// Looks at its own environment, and at that and the arguments of every process from itself up to the server. Not further:
-/// what else runs on this machine is nobody's business here.
+/// Prints its own environment, and the environment and arguments of every process from itself up to the server. Not
+/// further: other processes of this machine do not matter.
 fn up_to(server: u32) -> String {
     format!(
         "env; at=$$; while :; do \
@@ -163,36 +164,36 @@ fn up_to(server: u32) -> String {
 async fn check(engine: Option<&Path>, user: As) {
     let served = Served::start(Script::new(), engine, user).await;
     let command = match user {
-        As::Nobody => up_to(served.child.id()),
-        // Root may look into everything, so there is nothing to be seen from that.
-        As::Whoever => "env; echo reached; echo end".to_owned(),
+        As::Unprivileged => up_to(served.child.id()),
+        // Root can read everything, so this test would prove nothing.
+        As::Current => "env; echo reached; echo end".to_owned(),
     };
     served.api.append(looks(&command));
     let (seen, session) = served.run().await;
     assert!(seen.contains("ANTHROPIC_BASE_URL=http://127.0.0.1:"), "{seen}");
     assert!(seen.contains("\nreached\nend"), "{seen}");
     assert!(!seen.contains(KEY), "the key was found: {seen}");
-    assert!(!seen.contains(&served.api.base_url()), "only the server goes there: {seen}");
-    // A conversation of a program stays where the program will look for it.
+    assert!(!seen.contains(&served.api.base_url()), "only the server may connect to it: {seen}");
+    // The program's session file stays where the program will look for it.
     let url = format!("{}/api/sessions/{session}", served.base);
     let moved = served.http.patch(url).bearer_auth(&served.token).json(&json!({"cwd": "."}));
     let expected = if engine.is_some() { 409 } else { 200 };
     assert_eq!(moved.send().await.unwrap().status(), expected);
 }
 
-// Seen to fail with a server that others can look into (without `shut_the_blinds`).
+// Seen to fail with a server that other processes can read (without `shut_the_blinds`).
 #[tokio::test]
-async fn a_command_does_not_find_the_key_whose_engine_is_in_the_server() {
-    check(None, As::Nobody).await;
+async fn a_command_of_an_embedded_engine_does_not_find_the_key() {
+    check(None, As::Unprivileged).await;
 }
 
-// Seen to fail likewise, and with a server that hands on its environment as it is.
+// Seen to fail likewise, and with a server that passes its environment on.
 #[tokio::test]
-async fn a_command_does_not_find_the_key_whose_engine_is_a_program() {
-    check(Some(Path::new(PROGRAM)), As::Nobody).await;
+async fn a_command_of_an_engine_process_does_not_find_the_key() {
+    check(Some(Path::new(PROGRAM)), As::Unprivileged).await;
 }
 
-/// A program of the vendor's, in a folder that `cargo xtask test` names.
+/// A vendor program, in a folder that `cargo xtask test` names.
 fn vendors() -> PathBuf {
     let folder =
         std::env::var_os("OSTLER_NATIVE_PEERS").expect("it names a folder with npm packages");
@@ -203,6 +204,6 @@ fn vendors() -> PathBuf {
 
 #[tokio::test]
 #[ignore = "needs npm packages; run by cargo xtask test"]
-async fn a_command_does_not_find_the_key_whose_engine_is_the_vendors() {
-    check(Some(&vendors()), As::Whoever).await;
+async fn a_command_of_the_vendors_engine_does_not_find_the_key() {
+    check(Some(&vendors()), As::Current).await;
 }

@@ -1,4 +1,4 @@
-//! What ends a run that would not end by itself, and what is left of it: nothing.
+//! Limits end a run that would not end by itself, and it leaves nothing behind.
 
 use std::fs;
 use std::process::Child;
@@ -21,7 +21,7 @@ while IFS= read -r line; do
 done
 "#;
 
-/// How long the sleeps of these tests are. A run that takes as long has waited for one.
+/// How long the sleeps of these tests are. A run that takes this long has waited for one.
 const LONG: Duration = Duration::from_secs(100);
 
 async fn place(script: Script) -> (ScriptedApi, Ostler) {
@@ -33,7 +33,7 @@ async fn place(script: Script) -> (ScriptedApi, Ostler) {
     (api, ostler)
 }
 
-/// Runs it and fails if it takes as long as what it must not wait for.
+/// Runs the program and fails if it takes as long as something it must not wait for.
 fn timely(ostler: &Ostler, arguments: &[&str]) -> Ran {
     timed(ostler.spawn(arguments), Ran::of)
 }
@@ -71,11 +71,11 @@ async fn a_background_command_that_does_not_end_is_ended_after_the_answer() {
     }
 }
 
-/// A server that never lists its tools is given up after MCP_TIMEOUT, and holds no run up beyond its time.
+/// A server that never lists its tools is given up after MCP_TIMEOUT, and does not delay a run beyond its time limit.
 ///
 /// Mutants: `list` without its timeout; `with_server_tools` without the deadline.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_never_lists_its_tools_holds_nothing_up() {
+async fn a_server_that_never_lists_its_tools_does_not_delay_a_run() {
     let config = json!({"mcpServers": {"silent": {"command": "/bin/sh", "args": ["-c", SILENT]}}});
     let config = config.to_string();
     for (milliseconds, limit, expected) in
@@ -94,7 +94,7 @@ async fn a_server_that_never_lists_its_tools_holds_nothing_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_end_with_the_time_of_the_prompt() {
-    // A prompt whose guard has not answered is not sent, whatever the reason.
+    // A prompt whose hook has not answered is not sent, whatever the reason.
     for (event, code, expected) in [
         ("Setup", 0, "Hello."),
         ("SessionStart", 1, "time"),
@@ -125,11 +125,11 @@ async fn a_compaction_ends_with_the_time_of_the_prompt() {
     assert!(ran.stdout.contains("time"), "{}", ran.stdout);
 }
 
-/// Whatever hides is ended with the run: at its end, when the command takes too long, on a signal, and when the
-/// program is killed.
+/// Hidden processes end with the run: at its end, when the command takes too long, on a signal, and when the program is
+/// killed.
 ///
 /// Mutants: `members::end` does nothing; the watchdog does not sweep. Without `adopt_orphans` in `main`, the third one
-/// stays: it has no marker, a session of its own and no parent.
+/// stays: it has no marker, its own session and no parent.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_command_started_outlives_the_program() {
     let hide = "setsid sh -c 'echo $$ > pid; exec sleep 600' >/dev/null 2>&1 & \
@@ -143,7 +143,7 @@ async fn nothing_that_a_command_started_outlives_the_program() {
         ("sleep 600", 600_000, Some("KILL")),
     ] {
         let wait = "until [ -s pid ] && [ -s other ]; do sleep 0.02; done";
-        // The watchdog of a killed program ends such a process if there was time to notice it.
+        // The watchdog of a killed program ends such a process if it had time to notice it.
         let noticed = if name == Some("KILL") { "sleep 3" } else { "true" };
         let command = format!("{hide}; {wait}; {noticed}; echo > ready; {rest}");
         let input = json!({"command": command, "timeout": timeout, "description": "hide"});
@@ -170,7 +170,7 @@ async fn nothing_that_a_command_started_outlives_the_program() {
     }
 }
 
-/// In the background, too.
+/// The same for a background command.
 ///
 /// Mutant: `adopt_orphans` left out of `main`.
 #[tokio::test(flavor = "multi_thread")]
@@ -199,19 +199,19 @@ async fn the_temporary_folder_of_a_killed_program_is_removed_at_the_next_start()
     drop(killed.stdin.take());
     api.gate("never").reached().await;
     assert_eq!(folders(), 1);
-    // A second one that lives must not lose its own.
+    // A second, running program must keep its own folder.
     timely(&ostler, &["-p", "hello"]);
-    assert_eq!(folders(), 1, "the folder of a program that runs is left alone");
+    assert_eq!(folders(), 1, "the folder of a running program stays");
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert_eq!(folders(), 1, "nobody was there to remove it");
+    assert_eq!(folders(), 1, "the killed program could not remove it");
     timely(&ostler, &["-p", "hello"]);
     eventually(|| folders() == 0, || "the folder to go".to_owned());
 }
 
-/// The result of a run that was cut off tells the limit.
+/// The result of a run that was ended by a limit names the limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn time_that_is_up_while_servers_start_is_told_in_the_result() {
+async fn a_time_limit_reached_while_servers_start_is_in_the_result() {
     let config = json!({"mcpServers": {"silent": {"command": "/bin/sh", "args": ["-c", SILENT]}}});
     let (_api, ostler) = place(Script::new().rule(when(), reply().text("Hello."))).await;
     let ran = timely(

@@ -1,5 +1,5 @@
-//! Options of `ostler serve` that say how much users and agents may have and whose word counts, and those of
-//! `ostler task approve` that say how far a rule goes: each is seen at a real server, with the option and without it.
+//! Options of `ostler serve` that limit users and agents or decide whom to trust, and options of `ostler task approve`
+//! that widen a rule: each is tested at a real server, with and without the option.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::run::Ran;
 use crate::serve_options::Served;
 use crate::tmux::eventually;
 
-/// The model runs one command or searches once, never answers, or says something that costs 2000 tokens.
+/// The model runs one command or searches once, never answers, or sends a text that costs 2000 tokens.
 fn script() -> Script {
     let touch = json!({"command": "touch made.txt", "description": "Make it"});
     Script::new()
@@ -27,7 +27,7 @@ async fn serve(arguments: &[&str]) -> Served {
     Served::scripted(script(), arguments).await
 }
 
-/// The status of an answer, and what it says.
+/// The status and the body of an answer.
 async fn post(served: &Served, path: &str, body: Value) -> (u16, Value) {
     let request = served.http.post(format!("{}/api{path}", served.base)).json(&body);
     let answer = request.bearer_auth(&served.token).send().await.unwrap();
@@ -46,7 +46,7 @@ async fn session(served: &Served, setup: Value) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// A run in this session, once it is over or waits for somebody.
+/// A run in this session, once it is over or waits for approval.
 async fn prompt(served: &Served, session: &str, prompt: &str) -> Value {
     let (_, run) =
         post(served, &format!("/sessions/{session}/runs"), json!({"prompt": prompt})).await;
@@ -55,7 +55,7 @@ async fn prompt(served: &Served, session: &str, prompt: &str) -> Value {
     served.ask(&path, None).await
 }
 
-/// Fails unless a run failed and said this.
+/// Fails unless a run failed with this text.
 fn failed_with(run: &Value, said: &str) {
     let message = run["outcome"]["error"]["message"].as_str().unwrap_or_default();
     assert!(run["state"] == "failed" && message.contains(said), "{run}");
@@ -63,7 +63,7 @@ fn failed_with(run: &Value, said: &str) {
 
 // Mutant: `config.models` is not set.
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_ask_only_models_that_serve_allows() {
+async fn agents_use_only_models_that_serve_allows() {
     let (one, other) =
         (json!({"model": "claude-sonnet-4-5"}), json!({"model": "claude-haiku-4-5"}));
     let served = serve(&["--allow-model", "claude-sonnet-4-5"]).await;
@@ -79,7 +79,7 @@ async fn agents_ask_only_models_that_serve_allows() {
 
 // Mutants: `limits.engine_tokens` or `limits.engine_usd` is not set.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_uses_no_more_than_serve_gives_it() {
+async fn an_agent_uses_no_more_than_the_limits_of_serve() {
     for limit in [&["--engine-tokens", "1500"][..], &["--engine-usd", "0.001"], &[]] {
         let served = serve(&[&["--model", "claude-sonnet-4-5"], limit].concat()).await;
         let session = session(&served, json!({})).await;
@@ -103,7 +103,7 @@ async fn a_run_whose_model_never_answers_ends_as_stale() {
 
 // Mutants: `limits.sessions_per_user` or `limits.engines_per_user` is not set.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_has_no_more_sessions_and_agents_than_serve_allows() {
+async fn sessions_and_agents_of_a_user_are_limited_by_serve() {
     let served = serve(&["--max-sessions-per-user", "1"]).await;
     session(&served, json!({})).await;
     let (status, refused) = post(&served, "/sessions", json!({})).await;
@@ -112,7 +112,7 @@ async fn a_user_has_no_more_sessions_and_agents_than_serve_allows() {
     let served = serve(&["--max-engines-per-user", "1"]).await;
     let (first, second) = (session(&served, json!({})).await, session(&served, json!({})).await);
     assert_eq!(prompt(&served, &first, "hello").await["state"], "completed");
-    // The agent of the first session is idle and makes way; those that only look do not make it.
+    // The idle agent of the first session ends to make room for a prompt, but not for listing files.
     let files = |session: &str| format!("/sessions/{session}/files");
     assert_eq!(get(&served, &files(&second)).await, 429);
     assert_eq!(prompt(&served, &second, "hello").await["state"], "completed");
@@ -130,7 +130,7 @@ async fn users_are_added_only_where_serve_trusts_members() {
     assert_eq!(status, 201, "{added}");
 }
 
-/// Comes in with a code as the page at this address does.
+/// Signs in with a code, as the page at this address does.
 async fn enter(served: &Served, host: &str, code: &str) -> reqwest::Response {
     let request = served.http.post(format!("{}/api/auth/session", served.base));
     let request = request.header("host", host).header("origin", format!("https://{host}"));
@@ -139,7 +139,7 @@ async fn enter(served: &Served, host: &str, code: &str) -> reqwest::Response {
 
 // Mutant: `config.public_url` is not set.
 #[tokio::test(flavor = "multi_thread")]
-async fn browsers_come_in_at_the_public_url() {
+async fn browsers_sign_in_at_the_public_url() {
     const HOST: &str = "agents.example.org";
     let url = format!("https://{HOST}");
     let mut served = serve(&["--show-code", "--public-url", &url]).await;
@@ -158,7 +158,7 @@ async fn browsers_come_in_at_the_public_url() {
     assert!(!enter(&served, HOST, &code).await.status().is_success(), "without the option");
 }
 
-/// What somebody with a wrong token is told whom a proxy saw at this address.
+/// The status for a caller with a wrong token whom a proxy saw at this address.
 async fn with_wrong_token(served: &Served, address: &str) -> u16 {
     let request = served.http.get(format!("{}/api/sessions", served.base)).bearer_auth("wrong");
     request.header("x-forwarded-for", address).send().await.unwrap().status().as_u16()
@@ -166,21 +166,21 @@ async fn with_wrong_token(served: &Served, address: &str) -> u16 {
 
 // Mutant: `config.trust_forwarded_for` is not set, or always true.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_word_of_a_proxy_counts_only_if_serve_trusts_it() {
+async fn the_forwarded_address_counts_only_if_serve_trusts_the_proxy() {
     for (arguments, elsewhere) in [(&["--trust-forwarded-for"][..], 401), (&[], 429)] {
         let served = serve(arguments).await;
-        let mut told = Vec::new();
+        let mut statuses = Vec::new();
         for _ in 0..20 {
-            told.push(with_wrong_token(&served, "192.0.2.1").await);
+            statuses.push(with_wrong_token(&served, "192.0.2.1").await);
         }
-        assert_eq!((told[0], told[19]), (401, 429), "{arguments:?}: {told:?}");
+        assert_eq!((statuses[0], statuses[19]), (401, 429), "{arguments:?}: {statuses:?}");
         assert_eq!(with_wrong_token(&served, "192.0.2.2").await, elsewhere, "{arguments:?}");
     }
 }
 
 // Mutant: `config.trust_cms` is not set, or always true.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_skill_of_the_cms_approves_counts_only_if_serve_trusts_it() {
+async fn the_allowed_tools_of_a_cms_skill_count_only_if_serve_trusts_the_cms() {
     let record = json!({"data": {"documentId": "keeper", "name": "keeper", "content": "Keep.",
         "allowedTools": "Bash(touch:*)"}});
     let answer = RawReply::json(vec![RawPart::once(record.to_string())]);
@@ -198,13 +198,13 @@ async fn what_a_skill_of_the_cms_approves_counts_only_if_serve_trusts_it() {
     }
 }
 
-/// Runs a command of a client that finds the token of the server where it is.
+/// Runs a client command that finds the server's token in its folder.
 fn client(served: &Served, arguments: &[&str]) -> Ran {
     served.ostler.run(&[arguments, &["--server", &served.base]].concat())
 }
 
-/// How a run ended, or the id of what it waits for. Its state alone says `waiting` a little too early: before the request
-/// is there, and also while a rule answers it.
+/// The end of a run, or the id of its pending approval. The state `waiting` alone comes a little too early: before the
+/// approval is stored, and also while a rule answers it.
 async fn ended_or_asks(served: &Served, run: &Value) -> Result<String, String> {
     let path = format!("/runs/{}", run.as_str().unwrap());
     let looking = async {
@@ -224,7 +224,7 @@ async fn ended_or_asks(served: &Served, run: &Value) -> Result<String, String> {
     tokio::time::timeout(WAIT_LIMIT, looking).await.expect("it ends or asks")
 }
 
-/// Runs a prompt that asks somebody; the run, and the id of what it asks.
+/// Runs a prompt that needs approval; returns the run, and the id of the approval.
 async fn asks(served: &Served, text: &str) -> (Value, String) {
     let session = session(served, json!({})).await;
     let run = prompt(served, &session, text).await["id"].clone();
@@ -234,14 +234,18 @@ async fn asks(served: &Served, text: &str) -> (Value, String) {
 
 // Mutant: `wholeTool` left out of the answer of `task approve`, or always true.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_for_a_whole_tool_is_granted_only_with_the_word_for_it() {
+async fn a_rule_for_a_whole_tool_is_granted_only_with_its_option() {
     let served = serve(&[]).await;
     let (run, id) = asks(&served, "search").await;
     let approve = ["task", "approve", &id, "--scope", "session"];
     let refused = client(&served, &approve);
     assert_eq!(refused.code, Some(2), "{}", refused.stdout);
     assert!(refused.stderr.contains("every use of the tool"), "{}", refused.stderr);
-    assert_eq!(ended_or_asks(&served, &run).await, Err(id.clone()), "it still waits");
+    assert_eq!(
+        ended_or_asks(&served, &run).await,
+        Err(id.clone()),
+        "the approval is still pending"
+    );
     let granted = client(&served, &[&approve[..], &["--whole-tool"]].concat());
     assert_eq!(granted.code, Some(0), "{}", granted.stderr);
     let rules = served.ask("/rules", None).await;
@@ -250,7 +254,7 @@ async fn a_rule_for_a_whole_tool_is_granted_only_with_the_word_for_it() {
 
 // Mutant: `unattended` left out of the answer of `task approve`, or always true.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rule_answers_planned_runs_only_if_it_was_granted_for_them() {
+async fn a_rule_answers_scheduled_runs_only_if_it_was_granted_for_them() {
     for (more, is_for_them) in [(&["--unattended"][..], true), (&[], false)] {
         let served = serve(&[]).await;
         let (_, id) = asks(&served, "touch it").await;
@@ -259,7 +263,7 @@ async fn a_rule_answers_planned_runs_only_if_it_was_granted_for_them() {
         assert_eq!(granted.code, Some(0), "{}", granted.stderr);
         let rules = served.ask("/rules", None).await;
         assert_eq!(rules["items"][0]["unattended"], is_for_them, "{rules}");
-        // A schedule starts one with nobody there.
+        // A schedule starts a run without a user.
         let plan = ["schedule", "add", "n", "touch it", "--every", "1d", "--json"];
         let made = client(&served, &plan);
         let made: Value = serde_json::from_str(&made.stdout).expect(&made.stderr);

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::run::Ostler;
 use crate::talk::Talk;
 
-/// A server in the shell: greets with a variable, asks the user, permits, and has a resource and a prompt. It stands in a
-/// configuration, so `${…}` in it would be filled in.
+/// A server in shell code: greets with a variable, asks the user, permits, and has a resource and a prompt. It is part
+/// of a configuration, so `${…}` in it would be expanded.
 pub(crate) const SERVER: &str = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -48,7 +48,7 @@ async fn place(script: Script) -> (ScriptedApi, Ostler) {
     (api, ostler)
 }
 
-/// The model calls a tool once, and passes on what it says.
+/// The model calls a tool once, and repeats its result.
 fn calling(tool: &str, input: Value) -> Script {
     Script::new()
         .rule(when().turn(0), reply().tool_use(tool, input))
@@ -87,7 +87,7 @@ fn sum(talk: &mut Talk, call: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_calls_of_a_server_in_the_host_go_on_at_once() {
+async fn fifty_calls_of_a_server_in_the_host_run_at_once() {
     let mut calls = reply();
     for n in 0..50 {
         calls = calls.tool_use("mcp__calc__add", json!({"n": n}));
@@ -98,7 +98,7 @@ async fn fifty_calls_of_a_server_in_the_host_go_on_at_once() {
     talk.asked(json!({"subtype": "initialize", "sdkMcpServers": ["calc"]}));
     talk.say("add", None);
     let mut open = Vec::new();
-    // Nobody gets an answer before everybody has asked.
+    // No call is answered before all have arrived.
     while open.len() < 50 {
         let frame = talk.until(is_message);
         if !handshake(&mut talk, &frame) {
@@ -119,7 +119,7 @@ async fn fifty_calls_of_a_server_in_the_host_go_on_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_itself() {
+async fn a_server_with_declared_tools_needs_no_handshake_and_may_send_notifications() {
     let (api, ostler) = place(calling("mcp__calc__add", json!({"n": 1}))).await;
     let mut talk = Talk::with(&ostler, &["--permission-prompt-tool=stdio"]);
     let said = json!({
@@ -143,7 +143,7 @@ async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_i
     assert_eq!(first["request"]["message"]["method"], "tools/call", "{first}");
     let meta = &first["request"]["message"]["params"]["_meta"];
     assert!(meta["claudecode/toolUseId"].is_string(), "{meta}");
-    // News of its own: progress, and other tools.
+    // Notifications of the server: progress, and changed tools.
     let news = |method: &str, params: Value| {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
         json!({"subtype": "mcp_message", "server_name": "calc", "message": message})
@@ -155,7 +155,7 @@ async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_i
     assert_eq!(talk.refused(unknown), "Server not found: nobody");
     sum(&mut talk, &first);
     assert_eq!(talk.result()["result"], "sum 1");
-    // The next turn asks for them.
+    // The next turn lists the tools again.
     talk.say("again", None);
     let list = talk.until(is_message);
     assert_eq!(list["request"]["message"]["method"], "tools/list");
@@ -168,7 +168,7 @@ async fn a_server_that_says_what_it_can_do_needs_no_handshake_and_may_speak_by_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn programs_come_from_files_and_the_command_line_with_variables_filled_in() {
+async fn servers_from_files_and_the_command_line_get_their_variables_expanded() {
     let (_api, ostler) = place(calling("mcp__shell__greet", json!({}))).await;
     let ostler = ostler.env("WHOM", "world");
     let file = json!({"mcpServers": {"shell": shell_server("${WHOM} ${ELSE:-and all}")}});
@@ -211,7 +211,7 @@ async fn servers_of_a_project_wait_for_approval() {
         let (_api, ostler) = place(script()).await;
         let file = json!({"mcpServers": {"shell": shell_server("project")}});
         fs::write(ostler.path(".mcp.json"), file.to_string()).unwrap();
-        // What comes with the project cannot approve itself.
+        // Files of the project cannot approve its servers.
         fs::create_dir(ostler.path(".claude")).unwrap();
         let own = json!({"enableAllProjectMcpServers": true}).to_string();
         fs::write(ostler.path(".claude/settings.json"), own).unwrap();
@@ -258,8 +258,8 @@ async fn servers_are_switched_replaced_and_reconnected_while_the_session_runs() 
     assert_eq!(status(&mut talk), "shell connected");
     talk.asked(json!({"subtype": "mcp_reconnect", "serverName": "shell"}));
     assert_eq!(status(&mut talk), "shell connected");
-    let nobody = json!({"subtype": "mcp_reconnect", "serverName": "nobody"});
-    assert_eq!(talk.refused(nobody), "Server not found: nobody");
+    let unknown = json!({"subtype": "mcp_reconnect", "serverName": "nobody"});
+    assert_eq!(talk.refused(unknown), "Server not found: nobody");
     let servers = json!({
         "more": shell_server("b"), "bad": {"command": "/no/such/server"},
         "inside": {"type": "sdk", "name": "inside"},
@@ -275,7 +275,7 @@ async fn servers_are_switched_replaced_and_reconnected_while_the_session_runs() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_server_wants_to_know_is_asked_of_the_host() {
+async fn a_question_of_a_server_is_sent_to_the_host() {
     let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
     let arguments = ["--mcp-config", &config, "--allowedTools=mcp__shell"];
     for (answer, expected) in [
@@ -306,7 +306,7 @@ async fn what_a_server_wants_to_know_is_asked_of_the_host() {
         assert!(talk.story().contains("state requires_action"), "{}", talk.story());
         assert_eq!(talk.end().code, Some(0));
     }
-    // Without frames coming in there is nobody to ask.
+    // Without input frames there is no host to ask.
     let (_api, ostler) = place(calling("mcp__shell__wonder", json!({}))).await;
     let ran = ostler.run(&[&arguments[..], &["-p", "wonder"]].concat());
     assert_eq!(ran.stdout.trim(), "you are nobody", "{}", ran.stderr);
@@ -332,7 +332,7 @@ async fn a_tool_of_a_server_can_answer_permission_questions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resources_are_tools_while_there_are_some_and_hosts_read_them_too() {
+async fn resources_are_available_as_tools_and_hosts_can_read_them() {
     let input = json!({"server": "shell", "uri": "ui://note"});
     let (api, ostler) = place(calling("ReadMcpResourceTool", input)).await;
     let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
@@ -353,15 +353,15 @@ async fn resources_are_tools_while_there_are_some_and_hosts_read_them_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_is_too_long_is_cut_and_kept() {
+async fn a_result_that_is_too_long_is_cut_and_saved_in_a_file() {
     let (_api, ostler) = place(calling("mcp__shell__flood", json!({}))).await;
     let ostler = ostler.env("MAX_MCP_OUTPUT_TOKENS", "1000");
     let config = json!({"mcpServers": {"shell": shell_server("a")}}).to_string();
     let mut talk = Talk::with(&ostler, &["--mcp-config", &config, "--allowedTools=mcp__shell"]);
     talk.say("flood", None);
-    let told = talk.result()["result"].as_str().unwrap().to_owned();
-    assert!(told.contains("cut after 4000 of 9000 bytes"), "{told}");
-    let path = told.rsplit_once("all of it is in ").unwrap().1.trim_end_matches(']');
+    let result = talk.result()["result"].as_str().unwrap().to_owned();
+    assert!(result.contains("cut after 4000 of 9000 bytes"), "{result}");
+    let path = result.rsplit_once("all of it is in ").unwrap().1.trim_end_matches(']');
     assert_eq!(fs::read_to_string(path).unwrap().len(), 9000);
     talk.end();
 }
@@ -386,12 +386,12 @@ async fn a_prompt_of_a_server_is_a_command() {
     talk.say("/mcp__shell__review", None);
     let result = talk.result();
     assert!(result["result"].as_str().unwrap().contains("what"), "{result}");
-    assert_eq!(api.requests().len(), 1, "without its arguments it is not asked");
+    assert_eq!(api.requests().len(), 1, "without its arguments the command is not sent");
     talk.end();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_calls_a_tool_itself_unless_a_rule_forbids_it() {
+async fn a_host_can_call_a_tool_unless_a_rule_forbids_it() {
     let (api, ostler) = place(Script::new().rule(when(), reply().text("Fine."))).await;
     let call = |tool: &str| json!({"subtype": "mcp_call", "tool": tool, "arguments": {}});
     let mut talk = with_shell(&ostler, &["--disallowedTools=mcp__shell__flood"]);
@@ -409,16 +409,16 @@ async fn a_host_calls_a_tool_itself_unless_a_rule_forbids_it() {
     let mut late = call("mcp__shell__greet");
     late["expires_at"] = json!("2020-01-01T00:00:00Z");
     assert_eq!(talk.asked(late)["staging"]["error_code"], "expired");
-    // With the permissions of the session nobody is there to be asked.
+    // With the permissions of the session there is no user to ask.
     let mut checked = call("mcp__shell__greet");
     checked["check_permissions"] = json!(true);
     assert!(talk.refused(checked).contains("No user is available"));
-    assert_eq!(api.requests().len(), 0, "the model hears nothing of it");
+    assert_eq!(api.requests().len(), 0, "the model receives nothing of it");
     talk.end();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_can_be_asked_about_although_the_mode_asks_nothing() {
+async fn a_host_can_require_approval_for_a_server_although_the_mode_does_not() {
     let (_api, ostler) = place(calling("mcp__shell__greet", json!({}))).await;
     let arguments = ["--permission-mode=bypassPermissions", "--permission-prompt-tool=stdio"];
     let mut talk = with_shell(&ostler, &arguments);

@@ -1,4 +1,4 @@
-//! With a key, the program talks to the Messages API: here the scripted one.
+//! With a key, the program uses the Messages API: here the scripted one.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ async fn a_model_works_with_the_real_tools() {
         )
         .rule(when().turn(2), reply().text("Written."));
     let (api, ostler) = scripted(script).await;
-    let ran = ostler.type_lines(&["go on", "y"]);
+    let ran = ostler.type_lines(&["continue", "y"]);
     ran.shows(&["claude-", "It is a readme.", "Allow Write a/b.txt?", "Written."]);
     assert_eq!(fs::read_to_string(ostler.path("a/b.txt")).unwrap(), "from a model");
     let first = &api.requests()[0];
@@ -37,7 +37,7 @@ async fn a_model_works_with_the_real_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_of_the_api_is_told_and_is_the_exit_code() {
+async fn an_error_of_the_api_is_shown_and_sets_the_exit_code() {
     let script =
         Script::new().rule(when(), reply().status(Status::new(401).message("invalid x-api-key")));
     let (_api, ostler) = scripted(script).await;
@@ -46,27 +46,27 @@ async fn a_failure_of_the_api_is_told_and_is_the_exit_code() {
     assert_eq!(ran.code, Some(1));
 }
 
-// Seen to fail when text is written as it comes.
+// Seen to fail when text is written without cleaning.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_a_model_says_can_drive_the_terminal() {
+async fn text_of_a_model_cannot_control_the_terminal() {
     let script = Script::new().rule(when(), reply().text("a\u{1b}[2J\u{7}b"));
     let (_api, ostler) = scripted(script).await;
-    // Colours are forced: where they are not, nothing of the kind reaches a pipe anyway.
+    // Colours are forced, because otherwise no codes reach a pipe anyway.
     let ran = ostler.args(&["hello"]).env("CLICOLOR_FORCE", "1").type_lines(&[]);
     assert!(!ran.stdout.contains("\u{1b}[2J") && !ran.stdout.contains('\u{7}'), "{:?}", ran.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_cannot_answer_its_own_questions() {
-    let question = json!({"question": "Go on?", "header": "Go", "multiSelect": false, "options":
+    let question = json!({"question": "Continue?", "header": "Go", "multiSelect": false, "options":
         [{"label": "Yes", "description": "y"}, {"label": "No", "description": "n"}]});
-    let input = json!({"questions": [question], "answers": {"Go on?": "Yes"}});
+    let input = json!({"questions": [question], "answers": {"Continue?": "Yes"}});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("AskUserQuestion", input))
         .rule(when().turn(1), reply().text("Heard: {{tool_result}}"));
     let (_api, ostler) = scripted(script).await;
     let ran = ostler.type_lines(&["ask", "2"]);
-    ran.shows(&["Go on?", "2. No", "Heard:", "No"]);
+    ran.shows(&["Continue?", "2. No", "Heard:", "No"]);
     assert!(!ran.stdout.contains("answers: Yes"), "{}", ran.stdout);
 }
 
@@ -80,7 +80,7 @@ async fn the_projects_instructions_reach_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_retry_is_told_while_the_user_waits() {
+async fn a_retry_is_shown_while_the_user_waits() {
     let overloaded = reply().status(Status::new(529).retry_after(0));
     let (_api, ostler) =
         scripted(Script::new().rule(when(), [overloaded, reply().text("Here.")])).await;
@@ -88,7 +88,7 @@ async fn a_retry_is_told_while_the_user_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_is_used_except_where_it_must_not() {
+async fn a_proxy_is_used_except_for_excluded_hosts() {
     let api =
         ScriptedApi::start(Script::new().rule(when(), reply().text("Through the proxy."))).await;
     let ostler = || {
@@ -109,7 +109,7 @@ async fn a_proxy_is_used_except_where_it_must_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_from_a_command_is_asked_for_again_when_it_is_refused() {
+async fn a_key_from_a_command_is_requested_again_when_it_is_refused() {
     let refused = reply().status(Status::new(401).message("expired"));
     let api =
         ScriptedApi::start(Script::new().rule(when(), [refused, reply().text("Welcome.")])).await;

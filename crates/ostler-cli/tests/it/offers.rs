@@ -1,4 +1,4 @@
-//! What is read again, listed and put into the background because a host asks for it.
+//! Requests of a host to reload, list and move to the background.
 
 use std::fs;
 use std::process::Command;
@@ -35,7 +35,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn skills_and_styles_are_read_anew() {
+async fn skills_and_styles_can_be_reloaded() {
     let (_api, ostler) = fine().await;
     let mut talk = Talk::with(&ostler, &[]);
     assert_eq!(talk.asked(ask("reload_skills")), json!({"skills": []}));
@@ -55,7 +55,7 @@ async fn skills_and_styles_are_read_anew() {
     talk.end();
 }
 
-/// A plugin with a command, and with a hook that lets no Bash command run.
+/// A plugin with a command, and with a hook that denies every Bash command.
 fn plugin(ostler: &Ostler, hooks: &str) -> Value {
     write(ostler, "kit/.claude-plugin/plugin.json", r#"{"name": "kit", "version": "1.2"}"#);
     write(ostler, "kit/commands/tidy.md", "Tidy up.");
@@ -67,7 +67,7 @@ const GUARD: &str = r#"{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [
     {"type": "command", "command": "echo not this >&2; exit 2"}]}]}}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_is_added_brings_its_commands_and_its_guards() {
+async fn an_added_plugin_brings_its_commands_and_hooks() {
     let call = json!({"command": "touch made.txt", "description": "Make it"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", call))
@@ -78,7 +78,11 @@ async fn a_plugin_that_is_added_brings_its_commands_and_its_guards() {
     let odd = plugin(&ostler, r#"{"hooks": {"PreTooluse": []}}"#);
     let error = talk.refused(reload(&odd));
     assert!(error.contains("kit") && error.contains("PreTooluse"), "{error}");
-    assert_eq!(talk.asked(ask("reload_plugins"))["plugins"], json!([]), "it is not half there");
+    assert_eq!(
+        talk.asked(ask("reload_plugins"))["plugins"],
+        json!([]),
+        "the plugin is not half loaded"
+    );
 
     let answer = talk.asked(reload(&plugin(&ostler, GUARD)));
     assert_eq!(names(&answer["plugins"]), ["kit"]);
@@ -95,7 +99,7 @@ async fn a_plugin_that_is_added_brings_its_commands_and_its_guards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn plugins_of_an_introduction_guard_too() {
+async fn hooks_of_plugins_in_the_initialize_request_run_too() {
     let call = json!({"command": "touch made.txt", "description": "Make it"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", call))
@@ -111,7 +115,7 @@ async fn plugins_of_an_introduction_guard_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reload_can_wait_for_a_quiet_moment_and_for_the_cache() {
+async fn a_reload_can_be_refused_during_a_turn_and_held_to_keep_the_cache() {
     let call = json!({"command": "touch made.txt", "description": "Make it"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", call))
@@ -141,7 +145,7 @@ async fn a_reload_can_wait_for_a_quiet_moment_and_for_the_cache() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_suggested_while_somebody_types() {
+async fn files_are_suggested_for_typed_text() {
     let (_api, ostler) = fine().await;
     write(&ostler, "src/main.rs", "");
     write(&ostler, "secret-main", "");
@@ -157,7 +161,7 @@ fn make_pipe(ostler: &Ostler, name: &str) {
     assert!(Command::new("mkfifo").arg(ostler.path(name)).status().unwrap().success());
 }
 
-/// A frame that came beside an answer, before or after it.
+/// A frame that arrived before or after an answer.
 fn came(talk: &mut Talk, fits: impl Fn(&Value) -> bool) -> Value {
     match talk.heard.iter().find(|frame| fits(frame)) {
         Some(frame) => frame.clone(),
@@ -165,16 +169,16 @@ fn came(talk: &mut Talk, fits: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Says that it has begun, and goes on when it may.
+/// Reports that it has begun, and continues when the gate opens.
 const SLOW: &str = "echo before; echo up > up; cat gate; echo after";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_runs_is_put_into_the_background() {
+async fn a_running_command_can_be_moved_to_the_background() {
     let call = json!({"command": SLOW, "description": "Slow"});
     let script = Script::new()
         .rule(when().prompt_contains("Background task"), reply().text("It has ended."))
         .rule(when().turn(0), reply().tool_use("Bash", call))
-        .rule(when(), reply().text("I go on."));
+        .rule(when(), reply().text("I continue."));
     let (api, ostler) = place(script).await;
     make_pipe(&ostler, "up");
     make_pipe(&ostler, "gate");
@@ -184,10 +188,10 @@ async fn a_command_that_runs_is_put_into_the_background() {
     let background = |call: &str| json!({"subtype": "background_tasks", "tool_use_id": call});
     assert_eq!(talk.asked(background("toolu_unknown")), json!({"backgrounded": false}));
     assert_eq!(talk.asked(ask("background_tasks")), json!({}));
-    let told = came(&mut talk, |frame| frame["type"] == "user");
-    let output = &told["tool_use_result"];
-    assert_eq!(output["backgroundedByUser"], true, "{told}");
-    assert_eq!(talk.result()["result"], "I go on.");
+    let frame = came(&mut talk, |frame| frame["type"] == "user");
+    let output = &frame["tool_use_result"];
+    assert_eq!(output["backgroundedByUser"], true, "{frame}");
+    assert_eq!(talk.result()["result"], "I continue.");
     fs::write(ostler.path("gate"), "through\n").unwrap();
     let ended = talk.until(|frame| frame["subtype"] == "task_notification");
     assert_eq!(
@@ -202,7 +206,7 @@ async fn a_command_that_runs_is_put_into_the_background() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subagent_that_is_waited_for_is_put_into_the_background() {
+async fn a_running_subagent_can_be_moved_to_the_background() {
     let agent = json!({
         "description": "Sub", "prompt": "SUBWORK", "subagent_type": "general-purpose",
         "run_in_background": false,
@@ -213,7 +217,7 @@ async fn a_subagent_that_is_waited_for_is_put_into_the_background() {
         .rule(when().prompt_contains("SUBWORK").turn(0), reply().tool_use("Bash", call))
         .rule(when().prompt_contains("SUBWORK"), reply().text("The report."))
         .rule(when().turn(0), reply().tool_use("Agent", agent))
-        .rule(when(), reply().text("I go on."));
+        .rule(when(), reply().text("I continue."));
     let (_api, ostler) = place(script).await;
     make_pipe(&ostler, "up");
     make_pipe(&ostler, "gate");
@@ -225,10 +229,10 @@ async fn a_subagent_that_is_waited_for_is_put_into_the_background() {
     let background = json!({"subtype": "background_tasks", "tool_use_id": started["tool_use_id"]});
     assert_eq!(talk.asked(background), json!({"backgrounded": true}));
     let is_launched = |frame: &Value| frame["tool_use_result"]["status"] == "async_launched";
-    let told = came(&mut talk, is_launched);
-    assert_eq!(told["tool_use_result"]["agentId"], started["task_id"]);
-    assert_eq!(talk.result()["result"], "I go on.");
-    // The turn is over; what it left behind is not interrupted with the next one.
+    let frame = came(&mut talk, is_launched);
+    assert_eq!(frame["tool_use_result"]["agentId"], started["task_id"]);
+    assert_eq!(talk.result()["result"], "I continue.");
+    // The turn is over; an interrupt does not stop its background work.
     talk.asked(ask("interrupt"));
     fs::write(ostler.path("gate"), "").unwrap();
     let ended = talk.until(|frame| frame["subtype"] == "task_notification");

@@ -1,4 +1,4 @@
-//! Options that name a file take a pipe that the shell passes by its descriptor, as in `--settings <(command)`.
+//! Options that name a file accept a pipe that the shell passes by its descriptor, as in `--settings <(command)`.
 
 use std::io::{PipeWriter, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -11,12 +11,12 @@ use serde_json::json;
 use crate::record;
 use crate::run::{Ostler, Ran};
 
-/// The options, in front of the path.
+/// The options that come before the path.
 const OPTIONS: [&str; 4] = ["--settings", "--mcp-config", "--system-prompt-file", "--replay"];
-/// Far more than the time that a pipe has.
+/// Far longer than the time limit of a pipe.
 const LIMIT: Duration = Duration::from_secs(50);
 
-/// Starts it with a pipe as descriptor 3. The writing end is ours.
+/// Starts the program with a pipe as descriptor 3. The test has the writing end.
 fn spawn(ostler: &Ostler, arguments: &[&str]) -> (Child, PipeWriter) {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut command = Command::new("/bin/sh");
@@ -36,7 +36,7 @@ fn run(ostler: &Ostler, text: &str, arguments: &[&str]) -> Ran {
 
 // Mutants: `read_pipes` does nothing; the reader of recordings does without `read_passed_pipe`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_that_the_shell_passes_is_read_in_place_of_a_file() {
+async fn a_pipe_that_the_shell_passes_is_read_like_a_file() {
     for path in ["/dev/fd/3", "/proc/self/fd/3"] {
         let allows = r#"{"permissions": {"allow": ["Bash(touch:*)"]}}"#;
         let ostler = Ostler::new();
@@ -64,7 +64,7 @@ async fn a_pipe_that_the_shell_passes_is_read_in_place_of_a_file() {
         let ran = run(&record::offline(), &recorded, &["--replay", path, "-p", "hello"]);
         assert_eq!((ran.stdout.trim(), ran.code), ("Hello.", Some(0)), "{path}: {ran:?}");
 
-        // The server has read the settings if it knows what is wrong in them.
+        // The server has read the settings if it reports the error in them.
         let wrong = json!({"permissions": {"allow": "Bash"}}).to_string();
         let ran = run(&Ostler::new(), &wrong, &["serve", "--settings", path]);
         assert!(ran.code == Some(1) && ran.stderr.contains("allow"), "{path}: {ran:?}");
@@ -87,7 +87,7 @@ fn a_process_substitution_of_bash_names_mcp_servers() {
 
 // Mutant: the check of the time left out of `passed_pipe::read`.
 #[test]
-fn a_pipe_that_is_not_closed_is_refused_after_its_time() {
+fn a_pipe_that_is_not_closed_is_refused_after_a_time_limit() {
     let check = |option: &'static str| {
         let begun = Instant::now();
         let ostler = Ostler::new();
@@ -108,8 +108,8 @@ fn a_pipe_that_is_not_closed_is_refused_after_its_time() {
 
 // Mutants: `take_json` takes whatever it reads; the check of the length left out of `passed_pipe::read`.
 #[test]
-fn what_is_too_long_or_not_json_is_refused_with_a_reason() {
-    // A recording may be very long, so that its bound is left to the engine's own test.
+fn input_that_is_too_long_or_not_json_is_refused_with_a_reason() {
+    // A recording may be very long; a test of the engine checks its bound.
     for option in &OPTIONS[..3] {
         let long = " ".repeat(4 * 1024 * 1024 + 1);
         let ran = run(&Ostler::new(), &long, &[option, "/dev/fd/3", "-p", "hello"]);

@@ -1,4 +1,4 @@
-//! The program without a person: `--print` and its formats, and frames in both directions.
+//! The program without a user: `--print` and its formats, and frames in both directions.
 
 use ostler_proto::frame::{Frame, ToHost};
 use ostler_testkit::{Script, ScriptedApi, reply, when};
@@ -35,7 +35,8 @@ fn json_gives_the_result_as_one_object() {
     let result: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&result["type"], &result["subtype"]), (&json!("result"), &json!("success")));
     assert_eq!(result["num_turns"], 2);
-    // The caller has not named its prompt, so the result tells no name either, nor what goes with names.
+    // The caller has not given its prompt an id, so the result contains neither an id nor the fields that come with
+    // ids.
     for of_names in ["user_message_uuid", "user_message_uuids", "first_request_input_tokens"] {
         assert_eq!(result.get(of_names), None, "{result}");
     }
@@ -61,7 +62,7 @@ fn stream_json_gives_every_frame() {
 }
 
 #[test]
-fn frames_go_in_and_out() {
+fn frames_are_read_and_written() {
     let ostler = Ostler::new().args(&[
         "--input-format",
         "stream-json",
@@ -83,7 +84,7 @@ fn frames_go_in_and_out() {
 }
 
 #[test]
-fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
+fn without_a_host_to_ask_calls_are_denied() {
     let ostler = Ostler::new().args(&["-p", "write \"x\" to new.txt"]);
     let ran = ostler.type_lines(&[]);
     assert!(ran.stdout.contains("No user is available"), "{}", ran.stdout);
@@ -96,7 +97,7 @@ fn nobody_is_asked_and_a_host_that_closes_its_end_denies() {
     let ran = ostler.type_lines(&[&prompt.to_string()]);
     assert!(ran.stdout.contains("No user is available"), "{}", ran.stdout);
     assert!(!ostler.path("new.txt").exists());
-    // One that wanted to answer, and is gone.
+    // A host that wanted to answer, and has closed the input.
     let ostler = ostler.args(&["--permission-prompt-tool", "stdio"]);
     let ran = ostler.type_lines(&[&prompt.to_string()]);
     assert!(ran.stdout.contains("Stream closed"), "{}", ran.stdout);
@@ -128,7 +129,7 @@ fn a_malformed_line_ends_the_program_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_background_command_is_told_from_start_to_end_before_the_program_ends() {
+async fn a_background_command_is_reported_from_start_to_end_before_the_program_ends() {
     let input = json!({"command": "echo hi", "run_in_background": true, "description": "greet"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", input))

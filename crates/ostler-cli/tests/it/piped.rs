@@ -1,4 +1,4 @@
-//! Standard input as part of the prompt, and programs that never write there.
+//! Standard input as part of the prompt, and callers that never write to it.
 
 use std::io::Write as _;
 
@@ -17,7 +17,7 @@ async fn place() -> (ScriptedApi, Ostler) {
 
 /// Mutant: `join` leaves the piped text out.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_piped_is_appended_to_the_prompt() {
+async fn piped_text_is_appended_to_the_prompt() {
     for arguments in [&["-p", "explain this"][..], &["explain this"]] {
         let (api, ostler) = place().await;
         let ostler = ostler.args(arguments);
@@ -35,7 +35,7 @@ async fn too_much_input_is_refused_with_a_reason() {
     let mut child = ostler.spawn(&["-p", "explain this"]);
     let mut stdin = child.stdin.take().unwrap();
     let megabyte = vec![b'x'; 1024 * 1024];
-    // The program stops reading, and that is how this ends.
+    // The program stops reading, which ends the loop.
     while stdin.write_all(&megabyte).is_ok() {}
     let ran = Ran::of(child);
     assert_eq!(ran.code, Some(1));
@@ -45,7 +45,7 @@ async fn too_much_input_is_refused_with_a_reason() {
 
 /// Mutant: the wait for the first byte without its limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipe_that_stays_silent_does_not_keep_the_prompt_waiting() {
+async fn a_silent_pipe_does_not_delay_the_prompt() {
     let (_api, ostler) = place().await;
     let mut child = ostler.spawn(&["-p", "hello"]);
     let stdin = child.stdin.take().unwrap();
@@ -63,7 +63,7 @@ async fn a_program_that_waits_for_its_prompt_obeys_signals() {
             let mut child = ostler.spawn(&["-p"]);
             let mut stdin = child.stdin.take().unwrap();
             stdin.write_all(begun.as_bytes()).unwrap();
-            // It reads once its signals are caught: before that the default action ends it, too, without a code.
+            // It reads once it catches signals: before that, the default action also ends it, but without an exit code.
             let status = format!("/proc/{}/status", child.id());
             let catches = || {
                 let status = std::fs::read_to_string(&status).unwrap_or_default();

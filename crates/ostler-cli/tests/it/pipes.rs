@@ -1,4 +1,4 @@
-//! A pipe or a device in place of a file blocks nothing and fills no memory.
+//! A pipe or a device in place of a file does not block the program or fill its memory.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
@@ -10,11 +10,11 @@ use serde_json::json;
 
 use crate::run::{Ostler, Ran};
 
-/// Far more than any of it takes.
+/// Far longer than any step takes.
 const LIMIT: Duration = Duration::from_secs(60);
 const SESSION: &str = "11111111-1111-4111-8111-111111111111";
 
-/// A pipe nobody writes to, and a device that never ends.
+/// A pipe without a writer, and an endless device.
 fn places(ostler: &Ostler) -> [String; 2] {
     let path = |name: &str| ostler.path(name).display().to_string();
     assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
@@ -22,7 +22,7 @@ fn places(ostler: &Ostler) -> [String; 2] {
     [path("pipe"), path("zero")]
 }
 
-/// Runs it, with 2 GiB of memory at most; ends it if it does not end by itself.
+/// Runs the program with at most 2 GiB of memory; kills it if it does not end by itself.
 fn run(ostler: &Ostler, arguments: &[&str]) -> Ran {
     let mut limited = Command::new("/bin/sh");
     ostler.furnish(&mut limited);
@@ -63,7 +63,7 @@ fn every_option_that_names_a_file_refuses_a_pipe_and_a_device() {
         let ostler = Ostler::new();
         for place in places(&ostler) {
             let ran = run(&ostler, &["-p", option, &place, "hello"]);
-            // Writing to a device that takes everything is no mistake.
+            // Writing to a device that accepts everything is not an error.
             let is_fine = option == "--debug-file" && place.ends_with("zero");
             assert_eq!(ran.code, Some(if is_fine { 0 } else { 1 }), "{option} {place}: {ran:?}");
             assert!(is_fine || ran.stderr.contains(&place), "{option} {place}: {ran:?}");
@@ -78,7 +78,7 @@ fn every_option_that_names_a_file_refuses_a_pipe_and_a_device() {
 
 // Mutant: `regular::open` opens whatever it is.
 #[test]
-fn a_pipe_or_a_device_among_the_sessions_blocks_nothing() {
+fn a_pipe_or_a_device_among_the_session_files_does_not_block() {
     let ostler = Ostler::new();
     assert_eq!(run(&ostler, &["-p", "list the files"]).code, Some(0));
     let projects = ostler.path("no-home/.claude/projects");

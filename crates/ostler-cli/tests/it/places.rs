@@ -1,5 +1,5 @@
-//! Places where not everything works: a folder that cannot be written, one that goes away, a home that is none, a disk
-//! that is full. The conversation goes on, and what is lost is told.
+//! Restricted folders: one that cannot be written, one that is deleted, an invalid home, a full disk. The session
+//! continues, and losses are reported.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use crate::run::{Ostler, PROGRAM, Ran};
 
 const BYPASS: &str = "bypassPermissions";
 
-/// The frames that were printed.
+/// The printed frames.
 fn frames(ran: &Ran) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -20,7 +20,7 @@ fn lost(frames: &[Value]) -> Vec<&Value> {
     frames.iter().filter(|frame| frame["subtype"] == "session_writes_lost").collect()
 }
 
-/// Runs it from a shell that does something first.
+/// Runs the program from a shell that runs a command first.
 fn after(ostler: &Ostler, first: &str, arguments: &[&str]) -> Ran {
     let mut command = Command::new("sh");
     ostler.furnish(&mut command);
@@ -32,9 +32,9 @@ fn after(ostler: &Ostler, first: &str, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn where_nothing_can_be_written_the_rest_works_and_the_reason_is_told() {
+fn in_a_folder_that_cannot_be_written_the_rest_works_and_the_reason_is_reported() {
     let ostler = Ostler::new();
-    // Nobody can make a file there, not even root.
+    // No user can create a file there, not even root.
     let ran = ostler.run(&[
         "--cwd",
         "/sys",
@@ -50,7 +50,7 @@ fn where_nothing_can_be_written_the_rest_works_and_the_reason_is_told() {
 }
 
 #[test]
-fn a_folder_that_goes_away_is_told_and_the_conversation_goes_on() {
+fn a_folder_deleted_during_a_session_is_reported_and_the_session_continues() {
     let ostler = Ostler::new();
     let work = ostler.path("work");
     fs::create_dir(&work).unwrap();
@@ -73,11 +73,11 @@ fn a_folder_that_goes_away_is_told_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn a_folder_that_is_gone_at_the_start_is_told() {
+fn a_folder_that_is_missing_at_the_start_is_reported() {
     let ostler = Ostler::new();
     let ran = after(&ostler, "mkdir gone && cd gone && rmdir ../gone", &["-p", "hello"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
-    assert!(ran.stderr.contains("the current folder is gone"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the current folder does not exist any more"), "{}", ran.stderr);
     let ran = after(&ostler, ":", &["--cwd", "nowhere", "-p", "hello"]);
     assert!(ran.stderr.contains("cannot work in nowhere"), "{}", ran.stderr);
 }
@@ -87,7 +87,7 @@ fn without_a_home_or_with_one_that_cannot_be_written_sessions_work() {
     let arguments = ["-p", "--output-format", "stream-json", "run `echo here`"];
     let arguments = [&["--permission-mode", BYPASS][..], &arguments].concat();
     let ostler = Ostler::new();
-    // Nobody can make a folder in the second, and the third is no folder.
+    // No user can create a folder in the second, and the third is not a folder.
     for first in [
         "unset HOME",
         "HOME=/proc/ostler; export HOME",
@@ -121,19 +121,19 @@ fn without_a_home_or_with_one_that_cannot_be_written_sessions_work() {
 }
 
 #[test]
-fn a_full_disk_costs_the_end_of_the_file_and_nothing_else() {
+fn a_full_disk_loses_only_the_end_of_the_session_file() {
     let ostler = Ostler::new().args(&["--permission-mode", BYPASS]);
-    // A limit on the size of files is what a test can have of a full disk: writes are cut and then fail.
+    // A limit on the size of files replaces a full disk: writes are cut and then fail.
     let full = "trap '' XFSZ; ulimit -f 8";
     let long = "run `seq 1000`";
     let ran = after(&ostler, full, &["-p", "--output-format", "stream-json", long]);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
     let seen = frames(&ran);
     let lost = lost(&seen);
-    assert_eq!(lost.len(), 1, "told once: {}", ran.stdout);
+    assert_eq!(lost.len(), 1, "reported once: {}", ran.stdout);
     assert_eq!(lost[0]["error_code"], "EFBIG");
     assert_eq!(seen.last().unwrap()["is_error"], false);
-    // What was written can be gone on with.
+    // The saved part can be resumed.
     let ran = ostler.run(&["--continue", "-p", "--output-format", "stream-json", "hello"]);
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.stdout, ran.stderr);
     let again = frames(&ran);
@@ -142,7 +142,7 @@ fn a_full_disk_costs_the_end_of_the_file_and_nothing_else() {
 }
 
 #[test]
-fn a_limit_on_time_or_tokens_ends_the_prompt_and_says_which() {
+fn a_limit_on_time_or_tokens_ends_the_prompt_and_is_named() {
     let ostler =
         Ostler::new().args(&["--permission-mode", BYPASS, "-p", "--output-format", "json"]);
     let ran = ostler.run(&["--max-time", "1s", "run `sleep 100`"]);
@@ -154,13 +154,13 @@ fn a_limit_on_time_or_tokens_ends_the_prompt_and_says_which() {
 }
 
 #[test]
-fn a_mode_that_asks_nothing_is_warned_about_unless_a_sandbox_is_around() {
+fn bypass_mode_without_a_sandbox_prints_a_warning() {
     let ostler = Ostler::new();
     let is_root = ostler.folder.path().metadata().unwrap().uid() == 0;
     let warned = |sandbox: &str, arguments: &[&str]| {
         let ostler = Ostler::new().env("IS_SANDBOX", sandbox);
         let ran = ostler.run(&[arguments, &["-p", "list the files"]].concat());
-        // To root it is not even given.
+        // Root cannot even use it.
         let is_refused = is_root && ran.code == Some(1) && ran.stderr.contains("as root");
         assert!(is_refused || ran.code == Some(0), "{}", ran.stderr);
         is_refused || ran.stderr.contains("there is no sandbox around it")
@@ -170,7 +170,7 @@ fn a_mode_that_asks_nothing_is_warned_about_unless_a_sandbox_is_around() {
     assert!(warned("", &["--dangerously-skip-permissions"]));
     assert!(!warned("1", &bypass));
     assert!(!warned("", &[]));
-    // Programs may want to choose it later.
+    // Programs may want to choose the mode later.
     assert_eq!(warned("", &["--allow-dangerously-skip-permissions"]), is_root);
     assert!(!warned("1", &["--allow-dangerously-skip-permissions"]));
 }

@@ -1,4 +1,4 @@
-//! Prices that the user gives for models that are not in the list: limits in dollars and costs go by them.
+//! Prices that the user sets for models that are not in the list; dollar limits and costs use them.
 
 use std::fs;
 
@@ -37,7 +37,7 @@ fn result(ran: &Ran) -> Value {
 
 // Mutants: `pick::prices` leaves out the command line; `Spent::new` forgets the prices.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_in_dollars_holds_for_a_model_with_a_price_that_was_given() {
+async fn a_dollar_limit_works_for_a_model_with_a_given_price() {
     let api = api().await;
     let ostler = ostler(&api);
     let run = |arguments: &[&str]| {
@@ -54,7 +54,7 @@ async fn a_limit_in_dollars_holds_for_a_model_with_a_price_that_was_given() {
     let beyond = result(&run(&["--max-budget-usd", "17", price]));
     assert_eq!(beyond["subtype"], "error_max_budget_usd");
     assert_eq!(beyond["errors"], json!(["Reached maximum budget ($17)"]));
-    // Without a limit the price is there for the cost.
+    // Without a limit the price still gives the cost.
     assert_eq!(result(&run(&[price]))["total_cost_usd"], 18);
     let odd = run(&["--model-price", "mine=cheap"]);
     assert!(odd.code == Some(2) && odd.stderr.contains("MODEL=IN/OUT"), "{odd:?}");
@@ -62,7 +62,7 @@ async fn a_limit_in_dollars_holds_for_a_model_with_a_price_that_was_given() {
 
 // Mutants: `load` takes prices of projects; `load` takes negative prices.
 #[tokio::test(flavor = "multi_thread")]
-async fn prices_stand_in_settings_of_the_user_and_not_of_the_project() {
+async fn prices_are_read_from_settings_of_the_user_and_not_of_the_project() {
     let api = api().await;
     let ostler = ostler(&api);
     let prices = r#"{"modelPrices": {"mi*": {"input": 3, "output": 15}}}"#;
@@ -86,7 +86,7 @@ async fn prices_stand_in_settings_of_the_user_and_not_of_the_project() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_models_of_subagents_and_the_one_that_takes_over_have_their_prices_too() {
+async fn models_of_subagents_and_the_fallback_model_need_prices_too() {
     let api = api().await;
     let ostler = ostler(&api);
     let agents = r#"{"cheap": {"description": "d", "prompt": "p", "model": "small"}}"#;
@@ -108,7 +108,7 @@ async fn the_models_of_subagents_and_the_one_that_takes_over_have_their_prices_t
 
 // Mutants: `Launch::to_args` leaves out the prices; `Options::launch` does.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sdk_gives_prices_to_both_of_our_engines() {
+async fn the_sdk_passes_prices_to_both_of_our_engines() {
     let api = api().await;
     for base in [Options::new().transport(Embedded), Options::new().executable(PROGRAM)] {
         let home = tempfile::tempdir().unwrap();

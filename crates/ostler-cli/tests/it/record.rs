@@ -1,4 +1,4 @@
-//! Record and replay: a run over the scripted API is recorded, the API goes away, and the run comes again.
+//! Record and replay: a run with the scripted API is recorded, the API ends, and the run is replayed.
 
 mod asides;
 mod faults;
@@ -26,13 +26,13 @@ pub(super) fn online(api: &ScriptedApi) -> Ostler {
         .env("ANTHROPIC_BASE_URL", &api.base_url())
 }
 
-/// A run without either, in a folder of its own.
+/// A run without either, in a new folder.
 pub(super) fn offline() -> Ostler {
-    // Whatever tries to reach an API finds that nobody listens there.
+    // An attempt to reach an API fails, because nothing listens there.
     Ostler::new().env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9")
 }
 
-/// Records a run over this script in a folder of its own; the API is gone afterwards.
+/// Records a run of this script in a new folder; the API has ended afterwards.
 pub(super) async fn record(script: Script, tape: &Path, args: &[&str]) -> Ran {
     let api = ScriptedApi::start(script).await;
     let ran = online(&api).args(&["--record", text(tape)]).args(args).type_lines(&[]);
@@ -54,10 +54,10 @@ pub(super) fn lines(tape: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What was said, frame by frame: without ids, times and folders, which are each run's own.
+/// The conversation, frame by frame, without ids, times and folders, which differ in each run.
 pub(super) fn story(ran: &Ran) -> Vec<String> {
     assert!(!ran.stdout.is_empty(), "{}", ran.stderr);
-    let told = |line: &str| {
+    let rendered = |line: &str| {
         let frame = ToHost::from_line(line).unwrap();
         let value: Value = serde_json::from_str(line).unwrap();
         let said = match value["type"].as_str().unwrap() {
@@ -74,10 +74,10 @@ pub(super) fn story(ran: &Ran) -> Vec<String> {
         };
         format!("{} {said}", frame.summary())
     };
-    ran.stdout.lines().map(told).collect()
+    ran.stdout.lines().map(rendered).collect()
 }
 
-/// The same in two parts: a tool that starts while the answer still streams may end before it does, or after.
+/// The same in two parts: a tool that starts while the answer still streams may end before or after it.
 pub(super) fn parts(lines: Vec<String>) -> (Vec<String>, Vec<String>) {
     lines
         .into_iter()
@@ -96,7 +96,7 @@ fn two_turns() -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_comes_again_with_the_server_gone() {
+async fn a_run_is_replayed_without_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("made/for/it.jsonl");
     let recorded = record(two_turns(), &tape, &FRAMES).await;
@@ -110,7 +110,7 @@ async fn a_run_comes_again_with_the_server_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_environment_says_it_too_but_arguments_come_first() {
+async fn variables_can_set_it_too_but_arguments_take_precedence() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Hello."))).await;
@@ -128,13 +128,13 @@ async fn the_environment_says_it_too_but_arguments_come_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_prompt_is_a_mismatch_that_says_where_and_what_to_do() {
+async fn another_prompt_is_a_mismatch_error_with_place_and_advice() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     record(two_turns(), &tape, &["-p", "what is here?"]).await;
     let ran = replay(&tape, &["-p", "what is there?"]);
     assert_eq!(ran.code, Some(1));
-    let told = format!("{}{}", ran.stdout, ran.stderr);
+    let output = format!("{}{}", ran.stdout, ran.stderr);
     for part in [
         "a.jsonl",
         "request 1 of this run",
@@ -145,14 +145,14 @@ async fn another_prompt_is_a_mismatch_that_says_where_and_what_to_do() {
         "Record again",
         "--replay-match loose",
     ] {
-        assert!(told.contains(part), "{part} is missing in {told}");
+        assert!(output.contains(part), "{part} is missing in {output}");
     }
     let loose = replay(&tape, &["--replay-match", "loose", "-p", "what is there?"]);
     assert_eq!((loose.code, loose.stdout.contains("It is a readme")), (Some(0), true));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_goes_on_over_its_recording() {
+async fn a_resumed_session_can_be_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let api = ScriptedApi::start(
@@ -173,7 +173,7 @@ async fn a_conversation_goes_on_over_its_recording() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn subagents_are_replayed_whoever_asks_first() {
+async fn subagents_are_replayed_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let task = |what: &str| json!({"description": what, "prompt": format!("do {what}")});
@@ -218,7 +218,7 @@ async fn the_demo_can_be_recorded_as_well() {
 }
 
 #[test]
-fn what_is_no_recording_is_left_alone() {
+fn a_file_that_is_not_a_recording_is_not_changed() {
     let ostler = Ostler::new();
     let notes = ostler.path("README.md");
     let before = fs::read_to_string(&notes).unwrap();

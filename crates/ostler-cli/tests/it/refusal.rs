@@ -1,4 +1,4 @@
-//! A start that fails reaches a program that speaks in frames: as a result and as the answer to its introduction.
+//! A failed start is reported to a program that sends frames: as a result and as the answer to `initialize`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 
@@ -9,8 +9,8 @@ use crate::run::Ostler;
 const FRAMES: &[&str] =
     &["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"];
 
-/// What a host reads that introduces itself only after a while, and closes the input once it was answered.
-fn told(ostler: &Ostler, arguments: &[&str]) -> (Value, Value, Option<i32>) {
+/// What a host reads that sends `initialize` only after a while, and closes the input after the answer.
+fn read_by_host(ostler: &Ostler, arguments: &[&str]) -> (Value, Value, Option<i32>) {
     let mut child = ostler.spawn(&[FRAMES, arguments].concat());
     let mut stdin = child.stdin.take().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -18,7 +18,7 @@ fn told(ostler: &Ostler, arguments: &[&str]) -> (Value, Value, Option<i32>) {
     let result = next();
     let introduction =
         json!({"type": "control_request", "request_id": "7", "request": {"subtype": "initialize"}});
-    // A program that has gone would make this a broken pipe.
+    // If the program had ended, this would be a broken pipe.
     writeln!(stdin, "{introduction}").unwrap();
     let answer = next();
     writeln!(stdin, "{}", json!({"type": "user", "message": {"role": "user", "content": "hi"}}))
@@ -28,7 +28,7 @@ fn told(ostler: &Ostler, arguments: &[&str]) -> (Value, Value, Option<i32>) {
 }
 
 #[test]
-fn a_start_that_fails_is_told_by_a_result_and_by_the_answer_to_the_introduction() {
+fn a_failed_start_is_reported_by_a_result_and_by_the_answer_to_initialize() {
     let missing = "99999999-9999-4999-8999-999999999999";
     let cases = [
         (&["--resume", missing][..], "No conversation found with session ID: 99999999"),
@@ -36,7 +36,7 @@ fn a_start_that_fails_is_told_by_a_result_and_by_the_answer_to_the_introduction(
         (&["--permission-mode", "sometimes"], "sometimes"),
     ];
     for (arguments, reason) in cases {
-        let (result, answer, code) = told(&Ostler::new(), arguments);
+        let (result, answer, code) = read_by_host(&Ostler::new(), arguments);
         assert_eq!((&result["type"], &result["is_error"]), (&json!("result"), &json!(true)));
         let error = result["errors"][0].as_str().unwrap();
         assert!(error.contains(reason), "{arguments:?}: {result}");
@@ -47,7 +47,7 @@ fn a_start_that_fails_is_told_by_a_result_and_by_the_answer_to_the_introduction(
     }
 }
 
-/// A host that never closes the input does not keep the program.
+/// A host that never closes the input does not keep the program running.
 #[test]
 fn a_refused_start_ends_although_the_input_stays_open() {
     let mut child =

@@ -1,4 +1,4 @@
-//! What hosts may ask while a session runs.
+//! Requests of a host during a session.
 
 use std::fs;
 
@@ -24,7 +24,7 @@ fn ask(subtype: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_introduction_is_answered_with_models_account_and_mode() {
+async fn initialize_is_answered_with_models_account_and_mode() {
     let (_api, ostler) = fine().await;
     let mut talk = Talk::with(&ostler, &["--permission-mode=plan", "--model=claude-opus-5-5"]);
     let answer = talk.asked(ask("initialize"));
@@ -43,7 +43,7 @@ async fn an_introduction_is_answered_with_models_account_and_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_comes_anew_hears_what_is_still_asked() {
+async fn a_host_that_connects_again_receives_the_pending_questions() {
     let call = json!({"command": "touch made.txt", "description": "Make it"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", call))
@@ -62,7 +62,7 @@ async fn a_host_that_comes_anew_hears_what_is_still_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_spent_and_what_fills_the_window_is_told() {
+async fn usage_and_the_content_of_the_context_window_are_reported() {
     let ostler = Ostler::new();
     let file = ostler.path("new.txt").display().to_string();
     let write = json!({"file_path": file, "content": "one\ntwo\n"});
@@ -160,15 +160,15 @@ async fn settings_are_shown_changed_and_written() {
     talk.asked(json!({"subtype": "apply_flag_settings", "settings": change}));
     let rules = talk.asked(ask("list_permission_rules"))["state"]["rules"].clone();
     let deny = |rule: &str| json!({"behavior": "deny", "source": "flagSettings", "rule": rule, "editability": "readonly"});
-    assert_eq!(rules, json!([deny("WebFetch"), deny("Bash")]), "a no stays a no");
+    assert_eq!(rules, json!([deny("WebFetch"), deny("Bash")]), "deny rules stay");
     let change = json!({"permissions": {"allow": ["Read"]}});
     talk.asked(json!({"subtype": "apply_flag_settings", "settings": change}));
     let rules = talk.asked(ask("list_permission_rules"))["state"]["rules"].clone();
-    assert_eq!(rules.as_array().unwrap().len(), 3, "what was applied before adds up: {rules}");
+    assert_eq!(rules.as_array().unwrap().len(), 3, "the changes applied so far add up: {rules}");
     let taken_back = json!({"permissions": null});
     talk.asked(json!({"subtype": "apply_flag_settings", "settings": taken_back}));
     let rules = talk.asked(ask("list_permission_rules"))["state"]["rules"].clone();
-    assert_eq!(rules, json!([deny("WebFetch")]), "only what was applied can be taken back");
+    assert_eq!(rules, json!([deny("WebFetch")]), "only applied changes can be undone");
     let warning = talk.heard.iter().find(|frame| frame["tag"] == "settings_without_effect");
     assert!(warning.unwrap()["content"].as_str().unwrap().contains("somethingElse"));
     talk.say("hello", None);
@@ -205,7 +205,7 @@ async fn a_session_gets_a_title_more_folders_and_an_end() {
     let error = talk.refused(root("/etc"));
     assert!(error.contains("/etc"), "{error}");
     talk.asked(ask("end_session"));
-    // Standard input is still open: the session ends all the same.
+    // Standard input is still open; the session ends anyway.
     while talk.next().is_some() {}
     assert_eq!(talk.end().code, Some(0));
 }

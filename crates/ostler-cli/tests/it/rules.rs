@@ -11,7 +11,7 @@ fn with_settings(settings: &str) -> Ostler {
     ostler
 }
 
-// Seen to fail when a project that is not trusted is read to its end.
+// Seen to fail when an untrusted project's settings are read completely.
 #[test]
 fn a_project_can_forbid_and_only_a_trusted_one_can_allow() {
     let ostler = with_settings(
@@ -20,7 +20,7 @@ fn a_project_can_forbid_and_only_a_trusted_one_can_allow() {
     ostler.run(&["-p", "run `touch a.txt`"]);
     assert!(!ostler.path("a.txt").exists());
     ostler.run(&["--permission-mode", "bypassPermissions", "-p", "run `touch a.txt`"]);
-    assert!(!ostler.path("a.txt").exists(), "a deny rule holds in every mode");
+    assert!(!ostler.path("a.txt").exists(), "a deny rule applies in every mode");
     ostler.run(&["-p", "run `mkdir made`"]);
     assert!(!ostler.path("made").exists(), "not trusted");
     ostler.run(&["--trust-project", "-p", "run `mkdir made`"]);
@@ -29,7 +29,7 @@ fn a_project_can_forbid_and_only_a_trusted_one_can_allow() {
 
 // Mutant: the sandbox is a caution; a search is judged by its arguments.
 #[test]
-fn a_requested_sandbox_and_the_effect_of_a_search_are_not_passed_over() {
+fn a_requested_sandbox_and_the_effect_of_a_search_are_not_ignored() {
     let sandbox = r#"{"sandbox": {"enabled": true}}"#;
     let ran = Ostler::new().run(&["--settings", sandbox, "-p", "run `touch a.txt`"]);
     assert_ne!(ran.code, Some(0));
@@ -45,7 +45,7 @@ fn a_requested_sandbox_and_the_effect_of_a_search_are_not_passed_over() {
 }
 
 #[test]
-fn explain_tells_the_outcome_and_every_step_and_runs_nothing() {
+fn explain_prints_the_decision_and_every_step_and_runs_nothing() {
     let ostler = with_settings(r#"{"permissions": {"deny": ["Bash(rm:*)"]}}"#);
     let ran = ostler.run(&["explain", "Bash", "git status && rm -rf README.md"]);
     assert!(
@@ -59,7 +59,7 @@ fn explain_tells_the_outcome_and_every_step_and_runs_nothing() {
 }
 
 #[test]
-fn explain_takes_options_on_both_sides_and_knows_its_tools() {
+fn explain_accepts_options_before_and_after_and_knows_its_tools() {
     let ostler = Ostler::new();
     for arguments in [
         &["--permission-mode", "plan", "explain", "Write", "x"][..],
@@ -79,19 +79,24 @@ fn explain_takes_options_on_both_sides_and_knows_its_tools() {
         "{}",
         ran.stdout
     );
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["explain", "bash", "ls"][..], "did you mean Bash?"),
         (&["explain", "Nope", "x"], "there are AskUserQuestion, Bash,"),
         (&["explain", "Bash"], "which command?"),
         (&["hello", "doctor"], "write `ostler doctor`"),
     ] {
         let ran = ostler.run(arguments);
-        assert!(ran.stderr.contains(told) && ran.code != Some(0), "{}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stderr.contains(expected) && ran.code != Some(0),
+            "{}{}",
+            ran.stdout,
+            ran.stderr
+        );
     }
 }
 
 #[test]
-fn settings_that_cannot_be_understood_start_nothing() {
+fn no_session_starts_with_invalid_settings() {
     for settings in
         ["{broken", r#"{"permissions": {"deny": ["Bash("]}}"#, r#"{"permissions": {"deny": 7}}"#]
     {
@@ -114,7 +119,7 @@ fn a_private_file_that_comes_with_a_project_allows_nothing() {
     let ostler = with_settings("{}");
     let settings = r#"{"permissions": {"allow": ["Bash(mkdir:*)"], "defaultMode": "acceptEdits"}}"#;
     fs::write(ostler.path(".claude/settings.local.json"), settings).unwrap();
-    // What the user said elsewhere says nothing about here.
+    // Rules that the user granted in another folder do not count here.
     let elsewhere = ostler.path("no-home/.claude/ostler/always/elsewhere/.claude");
     fs::create_dir_all(&elsewhere).unwrap();
     fs::write(elsewhere.join("settings.local.json"), settings).unwrap();
@@ -122,7 +127,7 @@ fn a_private_file_that_comes_with_a_project_allows_nothing() {
     ostler.run(&["-p", "write \"x\" to new.txt"]);
     assert!(!ostler.path("made").exists() && !ostler.path("new.txt").exists());
 
-    // What the user said here counts, and nothing else of the file.
+    // Rules that the user granted here count, and nothing else of the file.
     let here = ostler.folder.path().canonicalize().unwrap();
     let here = here.strip_prefix("/").unwrap();
     let memory = ostler.path("no-home/.claude/ostler/always").join(here).join(".claude");

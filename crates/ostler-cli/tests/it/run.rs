@@ -1,4 +1,4 @@
-//! Runs the program in a folder of its own, without any key of the machine.
+//! Runs the program in a new folder, without the machine's keys.
 
 use std::fs;
 use std::io::Write;
@@ -6,7 +6,6 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-/// The program.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ostler");
 
 /// How a run ended.
@@ -18,7 +17,7 @@ pub(crate) struct Ran {
 }
 
 pub(crate) struct Ostler {
-    /// Usually the one that is tested.
+    /// Usually the tested program.
     pub(crate) program: std::path::PathBuf,
     pub(crate) folder: TempDir,
     pub(crate) arguments: Vec<String>,
@@ -29,7 +28,7 @@ impl Ostler {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("README.md"), "# A readme\n").unwrap();
-        // Tests may run as root, in a container of their own.
+        // Tests may run as root, in a container.
         let variables = vec![("IS_SANDBOX".to_owned(), "1".to_owned())];
         Self { program: PROGRAM.into(), folder, arguments: Vec::new(), variables }
     }
@@ -48,7 +47,7 @@ impl Ostler {
         self.folder.path().join(name)
     }
 
-    /// Runs it with further arguments and without input.
+    /// Runs the program with additional arguments and without input.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         self.start(arguments, &[])
     }
@@ -62,14 +61,14 @@ impl Ostler {
         let mut child = self.spawn(arguments);
         let mut stdin = child.stdin.take().unwrap();
         for line in lines {
-            // A program that ended early has closed its end; its output tells why.
+            // A program that ended early has closed its end; its output says why.
             let _ = writeln!(stdin, "{line}");
         }
         drop(stdin);
         Ran::of(child)
     }
 
-    /// Starts it with pipes on all sides.
+    /// Starts the program with pipes for input and output.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Child {
         let mut command = Command::new(&self.program);
         self.furnish(&mut command);
@@ -83,7 +82,7 @@ impl Ostler {
             .unwrap()
     }
 
-    /// Gives a command our folder, and an environment without any key of the machine.
+    /// Gives a command the folder, and an environment without the machine's keys.
     pub(crate) fn furnish(&self, command: &mut Command) {
         command
             .current_dir(self.folder.path())

@@ -1,4 +1,4 @@
-//! Options of `ostler serve` that decide what sessions may do: each is seen in a session of a real server.
+//! Options of `ostler serve` that decide what sessions may do: each is tested in a session of a real server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::run::{Ostler, Ran};
 
-/// Far more than anything takes.
+/// Far longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Served {
@@ -24,7 +24,7 @@ pub(crate) struct Served {
     pub(crate) http: reqwest::Client,
 }
 
-/// The model runs one command, or writes one file, and then says what came of it.
+/// The model runs one command, or writes one file, and then reports the result.
 fn script() -> Script {
     let touch = json!({"command": "touch made.txt", "description": "Make it"});
     Script::new()
@@ -45,7 +45,7 @@ impl Served {
         Self::furnished(script(), arguments, furnish).await
     }
 
-    /// With a model that does as this script says.
+    /// With a model that follows this script.
     pub(crate) async fn scripted(script: Script, arguments: &[&str]) -> Self {
         Self::furnished(script, arguments, |ostler| ostler.env("ANTHROPIC_API_KEY", "key")).await
     }
@@ -60,7 +60,7 @@ impl Served {
         Self::on(api, ostler, arguments)
     }
 
-    /// Starts it where a server has worked before.
+    /// Starts a server on the data of an earlier one.
     pub(crate) async fn again(script: Script, ostler: Ostler) -> Self {
         let api = ScriptedApi::start(script).await;
         let ostler = ostler.env("ANTHROPIC_BASE_URL", &api.base_url());
@@ -73,25 +73,25 @@ impl Served {
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let base = said(&mut stdout, "listening on ");
         let token = said(&mut stdout, "token: ");
-        // Somebody has to choose how TLS is done; another test may have done so already.
+        // A TLS provider must be installed once; another test may have done so already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
         Self { api, ostler, process, stdout, base, token, http }
     }
 
-    /// Its process.
+    /// The id of its process.
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// Ends it as an operator does; where it has worked.
+    /// Ends the server as an operator does; returns its folder.
     pub(crate) fn end(mut self) -> Ostler {
         crate::signals::signal(&self.process, "TERM");
-        assert!(self.process.wait().unwrap().success(), "it ends well");
+        assert!(self.process.wait().unwrap().success(), "the server exits successfully");
         std::mem::replace(&mut self.ostler, Ostler::new())
     }
 
-    /// Ends it at once; what it wrote to standard error.
+    /// Kills the server; returns its standard error.
     pub(crate) fn errors(&mut self) -> String {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -100,7 +100,7 @@ impl Served {
         text
     }
 
-    /// The rest of the next line that it says, which begins like this.
+    /// The rest of the next line of output that begins with this.
     pub(crate) fn said(&mut self, beginning: &str) -> String {
         said(&mut self.stdout, beginning)
     }
@@ -115,7 +115,7 @@ impl Served {
         answer.json().await.unwrap()
     }
 
-    /// Runs a prompt in a new session; how the run ended, or `waiting` when somebody is asked.
+    /// Runs a prompt in a new session; returns the end of the run, or `waiting` if it needs approval.
     pub(crate) async fn run(&self, session: Value, prompt: &str) -> String {
         let session = self.ask("/sessions", Some(session)).await;
         let runs = format!("/sessions/{}/runs", session["id"].as_str().expect("a session"));
@@ -123,7 +123,7 @@ impl Served {
         self.settled(&format!("/runs/{}", run["id"].as_str().expect("a run")), "state").await
     }
 
-    /// Where a run stands once it is over or waits for somebody.
+    /// The state of a run once it is over or waits for approval.
     pub(crate) async fn settled(&self, path: &str, field: &str) -> String {
         let looking = async {
             loop {
@@ -162,7 +162,7 @@ const DENY: &str = r#"{"permissions": {"deny": ["Bash(touch:*)"]}}"#;
 
 // Mutant: `config.settings` is not passed on, as it was.
 #[tokio::test(flavor = "multi_thread")]
-async fn deny_rules_of_serve_settings_hold_in_every_session_in_every_mode() {
+async fn deny_rules_of_serve_settings_apply_in_every_session_and_mode() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), DENY).unwrap();
     for settings in [DENY, file.path().to_str().unwrap()] {
@@ -189,7 +189,7 @@ async fn deny_rules_of_serve_settings_hold_in_every_session_in_every_mode() {
 
 // Mutant: `config.permission_mode` is not passed on, as it was.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_mode_of_serve_is_that_of_sessions_that_name_none() {
+async fn sessions_without_a_mode_use_the_mode_of_serve() {
     for (mode, prompt, state, file) in [
         ("acceptEdits", "write it", "completed", true),
         ("plan", "write it", "completed", false),
@@ -199,7 +199,7 @@ async fn the_mode_of_serve_is_that_of_sessions_that_name_none() {
         let served = Served::start(&["--permission-mode", mode]).await;
         assert_eq!(served.run(json!({}), prompt).await, state, "{mode}");
         assert_eq!(served.exists("new.txt") || served.exists("made.txt"), file, "{mode}");
-        // A session that names another mode has that.
+        // A session that names another mode uses that one.
         let named = json!({"permissionMode": "default"});
         assert_eq!(served.run(named, "touch it").await, "waiting", "{mode}");
     }
@@ -209,8 +209,8 @@ async fn the_mode_of_serve_is_that_of_sessions_that_name_none() {
 }
 
 #[test]
-fn serve_says_at_the_start_what_is_wrong_with_its_options() {
-    for (arguments, told) in [
+fn serve_reports_errors_in_its_options_at_the_start() {
+    for (arguments, expected) in [
         (&["--permission-mode", "bypassPermissions"][..], "add --allow-bypass"),
         (&["--settings", "{broken"], "--settings"),
         (&["--settings", r#"{"permissions": {"deny": ["Bash("]}}"#], "permissions.deny[0]"),
@@ -220,7 +220,7 @@ fn serve_says_at_the_start_what_is_wrong_with_its_options() {
         let listen = ["serve", "--listen", "127.0.0.1:0"];
         let Ran { code, stderr, .. } = Ostler::new().run(&[&listen, arguments].concat());
         assert_ne!(code, Some(0), "{arguments:?}");
-        assert!(stderr.contains(told), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
     }
 }
 
@@ -238,7 +238,7 @@ async fn a_key_file_alone_is_enough_for_the_real_model() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_takes_the_model_and_the_limits_on_both_sides_of_its_name() {
+async fn serve_accepts_the_model_and_the_limits_before_and_after_the_command() {
     let served = Served::start(&["--model", "claude-test-model", "--max-turns", "1"]).await;
     assert_eq!(served.run(json!({}), "hello").await, "completed");
     assert_eq!(served.api.requests()[0].model(), "claude-test-model");
@@ -246,7 +246,7 @@ async fn serve_takes_the_model_and_the_limits_on_both_sides_of_its_name() {
     assert_eq!(state, "failed", "one call of the model is not enough for a tool");
 }
 
-/// What a server writes to its log for a task in a folder with this `.mcp.json`.
+/// The server's log for a task in a folder with this `.mcp.json`.
 async fn log(arguments: &[&str], servers: Option<&str>) -> String {
     let mut served = Served::start(&[&["--trust-project"], arguments].concat()).await;
     if let Some(servers) = servers {
@@ -264,7 +264,7 @@ async fn log(arguments: &[&str], servers: Option<&str>) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn serve_prints_its_token_its_code_and_its_log_as_it_is_told() {
+async fn serve_prints_its_token_code_and_log_as_configured() {
     let text = log(&[], Some("{broken")).await;
     assert!(text.contains("WARN") && !text.starts_with('{'), "{text}");
     let text = log(&["--log", "json"], Some("{broken")).await;
@@ -272,7 +272,7 @@ async fn serve_prints_its_token_its_code_and_its_log_as_it_is_told() {
     assert!(!log(&[], None).await.contains("DEBUG"));
     let text = log(&["--verbose-log"], None).await;
     assert!(text.contains("DEBUG"), "{text}");
-    // `--show-token` is what all of these tests live on.
+    // All of these tests use `--show-token`.
     let ostler = Ostler::new();
     let mut process = ostler.spawn(&["serve", "--listen", "127.0.0.1:0", "--show-code"]);
     let mut stdout = BufReader::new(process.stdout.take().unwrap());
@@ -285,7 +285,7 @@ async fn serve_prints_its_token_its_code_and_its_log_as_it_is_told() {
     process.wait().unwrap();
 }
 
-/// A workspace written by a stranger: sessions of a server read none of its instructions and commands.
+/// A hostile workspace: sessions of a server read none of its instructions and commands.
 // Mutant: `setting_sources` of all kinds in `runs/options.rs`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hostile_workspace_shows_a_session_nothing_from_outside() {
@@ -323,9 +323,10 @@ async fn arguments_cannot_be_changed_where_another_program_is_the_engine() {
     let session = &asked["session"];
     let input = json!({"threadId": session, "runId": "r", "messages": [], "tools": [], "context": [], "resume": answer});
     let url = format!("{}/agui", served.base);
-    let told = served.http.post(url).bearer_auth(&served.token).json(&input).send().await.unwrap();
-    let told = told.text().await.unwrap();
-    assert!(!told.contains("RUN_FINISHED") || told.contains("interrupt"), "{told}");
+    let answer =
+        served.http.post(url).bearer_auth(&served.token).json(&input).send().await.unwrap();
+    let answer = answer.text().await.unwrap();
+    assert!(!answer.contains("RUN_FINISHED") || answer.contains("interrupt"), "{answer}");
     assert_eq!(served.ask(&format!("/approvals/{id}"), None).await["state"], "pending");
     assert!(!served.exists("b") && !served.exists("made.txt"));
     served.ask(&decision, Some(json!({"approved": true}))).await;
@@ -336,5 +337,5 @@ async fn arguments_cannot_be_changed_where_another_program_is_the_engine() {
         }
     };
     tokio::time::timeout(PATIENCE, looking).await.expect("it ends");
-    assert!(served.exists("made.txt") && !served.exists("b"), "what was asked about runs");
+    assert!(served.exists("made.txt") && !served.exists("b"), "the approved command runs");
 }

@@ -1,4 +1,4 @@
-//! Conversations that outlive the program.
+//! Sessions that are resumed.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::run::Ostler;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_goes_on_where_it_ended() {
+async fn a_session_is_resumed_where_it_ended() {
     let script =
         Script::new().rule(when().prompt_contains("my name"), reply().text("Hello Ada.")).rule(
             when().prompt_contains("who am I").any_text_contains("my name is Ada"),
@@ -34,14 +34,14 @@ async fn a_conversation_goes_on_where_it_ended() {
 }
 
 #[test]
-fn nothing_is_kept_when_that_is_asked_for() {
+fn a_session_without_persistence_is_not_saved() {
     let ostler = Ostler::new();
     ostler.run(&["--no-session-persistence", "list the files"]);
-    ostler.run(&["sessions"]).shows(&["no conversations yet"]);
+    ostler.run(&["sessions"]).shows(&["no sessions yet"]);
 }
 
 #[test]
-fn a_conversation_that_is_not_there_is_an_error() {
+fn a_missing_session_is_an_error() {
     let ostler = Ostler::new();
     for arguments in
         [&["--continue", "hi"][..], &["--resume", "00000000-0000-4000-8000-000000000000", "hi"]]
@@ -58,12 +58,12 @@ fn a_conversation_that_is_not_there_is_an_error() {
 }
 
 #[test]
-fn a_conversation_that_cannot_be_saved_says_so_and_goes_on() {
+fn a_session_that_cannot_be_saved_is_reported_and_continues() {
     let ostler = Ostler::new().env("CLAUDE_CONFIG_DIR", "/dev/null/nowhere");
-    ostler.run(&["list the files"]).shows(&["this conversation is not being saved", "README.md"]);
+    ostler.run(&["list the files"]).shows(&["this session is not being saved", "README.md"]);
 }
 
-/// The lines of the one session file.
+/// The lines of the only session file.
 fn transcript(ostler: &Ostler) -> Vec<Value> {
     let projects = fs::read_dir(ostler.path("no-home/.claude/projects")).unwrap();
     let files: Vec<_> = projects
@@ -85,7 +85,7 @@ fn uuid_of(lines: &[Value], text: &str) -> String {
 }
 
 #[test]
-fn a_new_conversation_can_be_given_its_id_once() {
+fn a_new_session_can_be_given_an_unused_id() {
     let ostler = Ostler::new();
     let id = "11111111-1111-4111-8111-111111111111";
     let json = ["--output-format", "json", "--session-id", id, "-p", "list the files"];
@@ -101,11 +101,11 @@ fn a_new_conversation_can_be_given_its_id_once() {
 
     let unkept = [&["--no-session-persistence"], &json[..]].concat();
     let result: Value = serde_json::from_str(&ostler.run(&unkept).stdout).unwrap();
-    assert_eq!(result["session_id"], id, "also one that is not kept has it");
+    assert_eq!(result["session_id"], id, "a session that is not saved has the id, too");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_goes_on_from_an_earlier_message() {
+async fn a_session_is_resumed_from_an_earlier_message() {
     let script = Script::new()
         .rule(when().prompt_contains("first"), reply().text("Answer one."))
         .rule(when().prompt_contains("second"), reply().text("Answer two."))
@@ -120,7 +120,7 @@ async fn a_conversation_goes_on_from_an_earlier_message() {
     let [first, second] = ["first", "second"].map(|prompt| uuid_of(&lines, prompt));
     let answer = uuid_of(&lines, "Answer one.");
 
-    // The guard: only the named turn may be dropped, and it tells before anything is asked.
+    // The guard: only the named turn may be dropped, which is checked before the model is asked.
     let arguments = ["--resume", id, "--resume-session-at", &answer, "--resume-drops-turn"];
     let format = ["--output-format", "stream-json", "-p", "third"];
     let refused = ostler.run(&[&arguments[..], &[&first], &format].concat());
@@ -136,7 +136,7 @@ async fn a_conversation_goes_on_from_an_earlier_message() {
 }
 
 #[test]
-fn a_program_is_told_by_a_result_that_its_conversation_is_not_there() {
+fn a_missing_session_is_reported_to_a_program_by_a_result() {
     let missing = "99999999-9999-4999-8999-999999999999";
     for (format, key) in
         [("json", missing), ("stream-json", missing), ("stream-json", "no such title")]
@@ -157,7 +157,7 @@ fn a_program_is_told_by_a_result_that_its_conversation_is_not_there() {
             assert_eq!(result["session_id"], missing);
         }
     }
-    // In frames from standard input too: the host's first frame is not waited for.
+    // Also with frames on standard input: it does not wait for the host's first frame.
     let ran = Ostler::new()
         .args(&[
             "--resume",
@@ -173,7 +173,7 @@ fn a_program_is_told_by_a_result_that_its_conversation_is_not_there() {
 }
 
 #[test]
-fn what_only_an_earlier_conversation_can_do_needs_one() {
+fn options_for_resumed_sessions_need_a_session() {
     for arguments in [
         &["--resume-session-at", "99999999-9999-4999-8999-999999999999", "hi"][..],
         &["--continue", "--resume-drops-turn", "99999999-9999-4999-8999-999999999999", "hi"],

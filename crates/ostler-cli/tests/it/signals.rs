@@ -1,4 +1,4 @@
-//! Ctrl-C and the request to end, with nobody at the terminal.
+//! Ctrl-C and requests to end, without a user at the terminal.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -14,13 +14,13 @@ pub(crate) fn signal(child: &Child, name: &str) {
     kill(&child.id().to_string(), name);
 }
 
-/// Sends a signal, with what every shell has.
+/// Sends a signal with the shell's `kill`.
 pub(crate) fn kill(pid: &str, name: &str) {
     let command = format!("kill -s {name} {}", pid.trim());
     assert!(Command::new("sh").args(["-c", &command]).status().unwrap().success(), "{command}");
 }
 
-/// Waits until a process has gone, or is only waited for.
+/// Waits until a process has ended, or is a zombie.
 pub(crate) fn is_gone(pid: &str) {
     let stat = format!("/proc/{}/stat", pid.trim());
     let is_gone = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z"));
@@ -35,7 +35,7 @@ async fn hanging() -> (ScriptedApi, Ostler) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_gives_the_result_of_what_was_stopped() {
+async fn after_ctrl_c_the_result_of_the_stopped_turn_is_printed() {
     for format in ["text", "json", "stream-json"] {
         let (api, ostler) = hanging().await;
         let child = ostler.spawn(&["-p", "--output-format", format, "hello"]);
@@ -55,10 +55,10 @@ async fn ctrl_c_gives_the_result_of_what_was_stopped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_ends_a_host_that_keeps_its_end_open() {
+async fn ctrl_c_ends_the_program_although_the_host_keeps_the_input_open() {
     let (api, ostler) = hanging().await;
     let format = ["--input-format", "stream-json", "--output-format", "stream-json"];
-    // Idle: nothing to stop, so it ends.
+    // Idle: there is nothing to stop, so it ends.
     let mut child = ostler.spawn(&format);
     let mut stdin = child.stdin.take().unwrap();
     let hello = r#"{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}"#;
@@ -69,7 +69,7 @@ async fn ctrl_c_ends_a_host_that_keeps_its_end_open() {
     assert_eq!(child.wait().unwrap().code(), Some(0), "programs read the result");
     drop(stdin);
 
-    // Busy: it says what became of the turn first.
+    // Busy: it prints the result of the turn first.
     let mut child = ostler.spawn(&format);
     let mut stdin = child.stdin.take().unwrap();
     let prompt = json!({"type": "user", "message": {"role": "user", "content": "hello"}});
@@ -83,7 +83,7 @@ async fn ctrl_c_ends_a_host_that_keeps_its_end_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_told_to_end_leaves_nothing_running() {
+async fn a_program_that_is_asked_to_end_leaves_nothing_running() {
     for (arguments, name, code) in [
         (&["-p", "go"][..], "TERM", 143),
         (&["go"], "TERM", 143),
@@ -109,7 +109,7 @@ async fn what_is_told_to_end_leaves_nothing_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hook_goes_with_the_engine_however_that_ends() {
+async fn a_hook_ends_with_the_engine_however_the_engine_ends() {
     let (_api, ostler) = hanging().await;
     let command = "sleep 1000 & echo $! > pid; wait";
     let hook = json!([{"hooks": [{"type": "command", "command": command}]}]);
@@ -123,7 +123,7 @@ async fn a_hook_goes_with_the_engine_however_that_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_again_and_again_ends_whatever_does_not_stop() {
+async fn repeated_ctrl_c_ends_a_program_that_does_not_stop() {
     let (_api, ostler) = hanging().await;
     let hook =
         json!([{"hooks": [{"type": "command", "command": "echo $$ > pid; exec sleep 1000"}]}]);

@@ -31,7 +31,7 @@ fn claim(folder: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_spare_begins_where_and_as_it_is_claimed() {
+async fn a_spare_begins_with_the_folder_and_options_of_the_claim() {
     let (api, ostler) = place().await;
     let mut talk = Talk::with(&ostler, &["--await-claim", "--allowedTools", "Bash"]);
     let hooks = json!({"Stop": [{"hookCallbackIds": ["hook_0"]}]});
@@ -49,7 +49,7 @@ async fn a_spare_begins_where_and_as_it_is_claimed() {
     talk.say("go", None);
     let init = talk.until(|frame| frame["subtype"] == "init");
     assert_eq!((&init["cwd"], &init["session_id"]), (&json!(folder), &claimed["session_id"]));
-    // What the host registered before still holds.
+    // Hooks that the host registered before the claim still work.
     let hook = talk.until(|frame| frame["request"]["subtype"] == "hook_callback");
     talk.answer(&hook, json!({}));
     let result = talk.result();
@@ -61,7 +61,7 @@ async fn a_spare_begins_where_and_as_it_is_claimed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_spare_that_nobody_claims_ends_with_its_input() {
+async fn a_spare_that_no_host_claims_ends_with_its_input() {
     let (api, ostler) = place().await;
     let mut talk = Talk::with(&ostler, &["--await-claim"]);
     talk.asked(json!({"subtype": "initialize"}));

@@ -1,13 +1,13 @@
-//! What a start costs that no clock measures: tokens of the first request, and connections before it.
+//! Costs of a start other than time: tokens of the first request, and connections before it.
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 
 use crate::run::Ostler;
 
-/// The promise: everything a model reads before the first word of the user.
+/// The limit for everything that a model reads before the user's first prompt.
 const MAX_TOKENS: f64 = 8_000.0;
 
-/// More than any tokenizer makes of English and JSON.
+/// More tokens than any tokenizer makes of English and JSON.
 fn most_tokens(text: &str) -> f64 {
     let by_length = text.chars().count() as f64 / 3.2;
     let by_words = text.split_whitespace().count() as f64 * 1.4;
@@ -23,19 +23,19 @@ async fn system_prompt_and_tools_stay_within_8000_tokens() {
     let requests = api.requests();
     let body = &requests[0].body;
     let (system, tools) = (body["system"].to_string(), body["tools"].to_string());
-    // The real ones, and not an empty request.
+    // The real texts, not an empty request.
     assert!(system.len() > 200 && requests[0].tool_names().contains(&"Bash"), "{body}");
     let (system, tools) = (most_tokens(&system), most_tokens(&tools));
     assert!(system + tools <= MAX_TOKENS, "{system} of the system prompt, {tools} of the tools");
 }
 
-/// The program, telling in a file whom it connects to.
+/// The program, with a library that logs its connections in a file.
 #[cfg(target_os = "linux")]
 fn overheard(api: &ScriptedApi) -> Ostler {
     let ostler = Ostler::new();
     let library = ostler.path("connections.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/connections.c");
-    // Rust links with a C compiler, so there is one.
+    // Rust links with a C compiler, so one is installed.
     let mut compiler = std::process::Command::new("cc");
     compiler.args(["-shared", "-fPIC", "-o"]).arg(&library).args([source, "-ldl"]);
     assert!(compiler.status().unwrap().success());
@@ -47,7 +47,7 @@ fn overheard(api: &ScriptedApi) -> Ostler {
         .env("ANTHROPIC_BASE_URL", &api.base_url())
 }
 
-/// Whom it connected to so far.
+/// The connections so far.
 #[cfg(target_os = "linux")]
 fn connections(ostler: &Ostler) -> Vec<String> {
     let text = std::fs::read_to_string(ostler.path("connections.log")).unwrap_or_default();
@@ -56,7 +56,7 @@ fn connections(ostler: &Ostler) -> Vec<String> {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_connected_to_before_the_first_prompt_and_then_only_the_model() {
+async fn there_are_no_connections_before_the_first_prompt_and_then_only_to_the_model() {
     let call = serde_json::json!({"command": "echo hello"});
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", call))
@@ -68,7 +68,7 @@ async fn nobody_is_connected_to_before_the_first_prompt_and_then_only_the_model(
         &["--version"],
         &["sessions"],
         &["explain", "Bash", "ls"],
-        // Two sessions that start and hear no prompt.
+        // Two sessions that start and receive no prompt.
         &[],
         &["-p", "--input-format", "stream-json", "--output-format", "stream-json"],
     ] {

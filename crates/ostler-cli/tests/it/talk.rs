@@ -1,4 +1,4 @@
-//! A host at the other end of the program's pipes: sends lines, waits for frames.
+//! A host at the other end of the program's pipes: sends lines and waits for frames.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::run::{Ostler, Ran};
 
-/// Nothing takes this long unless it is broken.
+/// Only a broken program takes this long.
 const LIMIT: Duration = Duration::from_secs(60);
 
 pub(crate) struct Talk {
     child: Child,
     stdin: Option<ChildStdin>,
     frames: Receiver<Value>,
-    /// Everything that came so far.
+    /// All frames so far.
     pub(crate) heard: Vec<Value>,
 }
 
@@ -66,14 +66,14 @@ impl Talk {
         }
     }
 
-    /// Asks, and waits for the answer: `response` of it.
+    /// Sends a request and waits for the answer; returns its `response`.
     pub(crate) fn ask(&mut self, id: &str, request: Value) -> Value {
         let frame = json!({"type": "control_request", "request_id": id, "request": request});
         self.send(&frame.to_string());
         self.until(|frame| frame["response"]["request_id"] == id)["response"].clone()
     }
 
-    /// What a request is answered with.
+    /// The answer to a request.
     pub(crate) fn asked(&mut self, request: Value) -> Value {
         let id = format!("request-{}", self.heard.len());
         let answer = self.ask(&id, request.clone());
@@ -81,7 +81,7 @@ impl Talk {
         answer["response"].clone()
     }
 
-    /// Why a request is not.
+    /// The error of a refused request.
     pub(crate) fn refused(&mut self, request: Value) -> String {
         let id = format!("request-{}", self.heard.len());
         let answer = self.ask(&id, request.clone());
@@ -89,7 +89,7 @@ impl Talk {
         answer["error"].as_str().unwrap().to_owned()
     }
 
-    /// Gives a prompt, and does not wait.
+    /// Sends a prompt, without waiting.
     pub(crate) fn say(&mut self, text: &str, uuid: Option<&str>) {
         let mut prompt = json!({"type": "user", "message": {"role": "user", "content": text}});
         if let Some(uuid) = uuid {
@@ -120,13 +120,13 @@ impl Talk {
         ran
     }
 
-    /// What came, a line each.
+    /// The frames so far, a line each.
     pub(crate) fn story(&self) -> String {
         self.heard.iter().map(|frame| kind(frame) + "\n").collect()
     }
 }
 
-/// A frame in a few words.
+/// A short name for a frame.
 pub(crate) fn kind(frame: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let kind = word(&frame["type"]);

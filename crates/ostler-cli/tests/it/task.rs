@@ -12,15 +12,15 @@ use crate::tmux::{Window, eventually};
 
 const SKILL: &str = "---\nname: scribe\ndescription: Writes things down.\ninputs:\n  - name: count\n    type: number\n---\nDo as you are told.\n";
 
-/// Where the server keeps its token, in the folder of the client.
+/// The server's token file, in the folder of the client.
 const TOKEN: &str = "no-home/.local/share/ostler/token";
 
-/// A server in the folder of a client, which finds it as a user would: by its address and the token in its place.
+/// A server in the folder of a client, which finds it as a user would: by its address and the token file.
 struct Served {
     client: Ostler,
     address: String,
     process: Child,
-    /// Held open, so that it can say what it has to say.
+    /// Held open, so that the server can write to it.
     _said: BufReader<ChildStdout>,
 }
 
@@ -32,7 +32,7 @@ impl Served {
         Self::with(client)
     }
 
-    /// Kills the server, as a machine that fails would, and starts another one.
+    /// Kills the server, as a crash of the machine would, and starts another one.
     fn kill_and_start(mut self) -> Self {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
@@ -66,11 +66,11 @@ impl Served {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What the server says when it is asked directly.
+    /// A list from the server's API.
     fn get(&self, path: &str) -> Vec<Value> {
         let token = fs::read_to_string(self.client.path(TOKEN)).unwrap();
         let url = format!("{}{path}", self.address);
-        // Somebody has to choose how TLS is done, also where there is none.
+        // A TLS provider must be installed, even if it is not used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let asking = async {
             let client = reqwest::Client::builder().no_proxy().build().unwrap();
@@ -81,7 +81,7 @@ impl Served {
         runtime.block_on(asking)["items"].as_array().unwrap().clone()
     }
 
-    /// The id of what waits for an answer, once something does.
+    /// The id of the first pending approval, once there is one.
     fn pending(&self) -> String {
         let pending = || self.json(&["task", "pending"])["items"].as_array().unwrap().clone();
         eventually(|| !pending().is_empty(), || "a request".to_owned());
@@ -98,7 +98,7 @@ impl Drop for Served {
 }
 
 #[test]
-fn a_skill_is_run_and_what_happens_is_shown() {
+fn a_skill_is_run_and_its_events_are_shown() {
     let served = Served::start();
     let ran = served.run(&["task", "run", "scribe", "read README.md", "--follow"]);
     ran.shows(&["task_", "• Read README.md", "# A readme", "completed"]);
@@ -118,7 +118,7 @@ fn a_skill_is_run_and_what_happens_is_shown() {
 }
 
 #[test]
-fn what_waits_is_answered_from_another_terminal() {
+fn an_approval_is_answered_from_another_terminal() {
     let served = Served::start();
     let start = |prompt: &str| served.client.spawn(&["task", "run", "scribe", prompt, "--follow"]);
     let follower = start("write \"hello\" to notes.txt");
@@ -132,14 +132,14 @@ fn what_waits_is_answered_from_another_terminal() {
     ran.shows(&["allow Write", &format!("task approve {id}"), "→ allowed", "completed"]);
     assert_eq!(ran.code, Some(0));
     assert_eq!(fs::read_to_string(served.client.path("notes.txt")).unwrap().trim_end(), "hello");
-    // The first answer counts.
+    // The first answer wins.
     let late = served.run(&["task", "deny", &id]);
     assert_eq!(late.code, Some(2));
     assert!(late.stderr.contains("answered already, by owner"), "{}", late.stderr);
 }
 
 #[test]
-fn a_run_that_fails_is_told_by_the_exit_code() {
+fn a_failed_run_sets_the_exit_code() {
     let served = Served::start();
     let follower =
         served.client.spawn(&["task", "run", "scribe", "write \"x\" to no.txt", "--follow"]);
@@ -151,7 +151,7 @@ fn a_run_that_fails_is_told_by_the_exit_code() {
 }
 
 #[test]
-fn questions_are_answered_by_number_or_in_words() {
+fn questions_are_answered_by_number_or_text() {
     let served = Served::start();
     let prompt = "ask me which colour I like: red, green or blue";
     let follower = served.client.spawn(&["task", "run", "scribe", prompt, "--follow"]);
@@ -159,7 +159,7 @@ fn questions_are_answered_by_number_or_in_words() {
     let refused = served.run(&["task", "approve", &id]);
     assert!(refused.stderr.contains("task answer"), "{}", refused.stderr);
     let refused = served.run(&["task", "answer", &id, "1", "2"]);
-    assert!(refused.stderr.contains("1 answers are wanted"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("1 answers are needed"), "{}", refused.stderr);
     let said = served.ok(&["task", "answer", &id, "2"]);
     assert!(said.contains("answered, by owner (cli)"), "{said}");
     let ran = Ran::of(follower);
@@ -168,19 +168,19 @@ fn questions_are_answered_by_number_or_in_words() {
 }
 
 #[test]
-fn at_a_terminal_it_is_asked_there() {
+fn at_a_terminal_the_follower_is_asked_for_approval() {
     let served = Served::start();
     let arguments = ["task", "run", "scribe", "write \"hello\" to notes.txt", "--follow"];
     let window = Window::open(&served.client, 100, &arguments);
-    window.shows("n no, or no and why:");
+    window.shows("n no, or n and a reason:");
     assert!(!served.client.path("notes.txt").exists(), "not before it is allowed");
     window.type_line("y");
     window.shows("[exit 0]");
     assert!(served.client.path("notes.txt").exists());
     let arguments = ["task", "run", "scribe", "write \"hello\" to other.txt", "--follow"];
     let window = Window::open(&served.client, 100, &arguments);
-    window.shows("n no, or no and why:");
-    // Somebody else may be faster.
+    window.shows("n no, or n and a reason:");
+    // Another client may answer first.
     served.ok(&["task", "deny", &served.pending()]);
     window.shows("→ denied, by owner (cli)");
     window.shows("[exit 0]");
@@ -188,7 +188,7 @@ fn at_a_terminal_it_is_asked_there() {
 }
 
 #[test]
-fn parameters_are_checked_by_the_server_and_its_words_are_shown() {
+fn parameters_are_checked_by_the_server_and_its_errors_are_shown() {
     let served = Served::start();
     let ran = served.run(&["task", "run", "scribe", "hello", "--param", "count=seven"]);
     assert_eq!(ran.code, Some(2));
@@ -201,7 +201,7 @@ fn parameters_are_checked_by_the_server_and_its_words_are_shown() {
 }
 
 #[test]
-fn schedules_are_made_followed_and_forgotten() {
+fn schedules_are_added_run_and_deleted() {
     let served = Served::start();
     let made = served.ok(&[
         "schedule",
@@ -231,7 +231,7 @@ fn schedules_are_made_followed_and_forgotten() {
     assert!(made.contains("task_") && made.contains("every 1h"), "{made}");
     served.ok(&["schedule", "remove", id]);
     assert_eq!(served.json(&["schedule", "list"])["items"].as_array().unwrap().len(), 1);
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["schedule", "add", "x", "y", "--cron", "0 9 * *"][..], "such as `0 9 * * 1-5`"),
         (&["schedule", "add", "x", "y", "--every", "1s"], "shorter than"),
         (&["schedule", "add", "x", "y"], "--cron"),
@@ -240,11 +240,11 @@ fn schedules_are_made_followed_and_forgotten() {
     ] {
         let ran = served.run(arguments);
         assert_eq!(ran.code, Some(2), "{arguments:?}: {}", ran.stdout);
-        assert!(ran.stderr.contains(told), "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{arguments:?}: {}", ran.stderr);
     }
 }
 
-/// What has come of the first schedule, and the names of the runs that it has started.
+/// The log of the first schedule, and the ids of the runs that it has started.
 fn fired(served: &Served) -> (Vec<Value>, Vec<Value>) {
     let id = &served.json(&["schedule", "list"])["items"][0]["id"];
     let log = served.json(&["schedule", "log", id.as_str().unwrap()]);
@@ -255,7 +255,8 @@ fn fired(served: &Served) -> (Vec<Value>, Vec<Value>) {
 
 #[test]
 fn a_planned_time_has_one_run_whenever_the_server_is_killed() {
-    // Killed before its time; once it is written down; once it has a run; and as fast as it can be started, several times.
+    // Killed before the planned time; once it is stored; once it has a run; and several times as fast as it can be
+    // started.
     for stage in ["", "id", "run", "again"] {
         let mut served = Served::start();
         let soon = std::time::SystemTime::now() + std::time::Duration::from_millis(1_500);
@@ -274,7 +275,7 @@ fn a_planned_time_has_one_run_whenever_the_server_is_killed() {
         eventually(has_run, || format!("a run after {stage:?}"));
         let (entries, runs) = fired(&served);
         assert_eq!(entries.len(), 1, "{stage}: {entries:?}");
-        // Every run asks once; one that was cut off is not begun a second time.
+        // Every run asks once; an interrupted run does not begin a second time.
         let is_over = || fired(&served).0[0]["state"] != "due";
         eventually(is_over, || "a state".to_owned());
         served = served.kill_and_start();
@@ -286,28 +287,28 @@ fn a_planned_time_has_one_run_whenever_the_server_is_killed() {
     }
 }
 
-// Seen to fail without the look at the mode of the file, and with the token sent to any server.
+// Seen to fail without the check of the file's mode, and with the token sent to any server.
 #[test]
-fn what_keeps_it_from_the_server_is_told_with_the_way_out() {
+fn connection_errors_are_reported_with_a_fix() {
     let served = Served::start();
-    let check = |client: &Ostler, arguments: &[&str], told: &str| {
+    let check = |client: &Ostler, arguments: &[&str], expected: &str| {
         let ran = client.run(arguments);
-        assert_eq!(ran.code, Some(2), "{told}: {}", ran.stdout);
-        assert!(ran.stderr.contains(told), "{told}: {}", ran.stderr);
+        assert_eq!(ran.code, Some(2), "{expected}: {}", ran.stdout);
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
     };
     let list = ["task", "list"];
-    // Nobody listens there.
+    // Nothing listens there.
     let nowhere = [&list[..], &["--server", "http://127.0.0.1:9"]].concat();
     check(&served.client, &nowhere, "start one with `ostler serve`");
     check(&served.client, &[&list[..], &["--server", "here"]].concat(), "no address of a server");
     check(&served.client, &["task"], "ostler task --help");
-    // The token of this machine is nothing for another one.
+    // The token of this machine's server is not sent to another one.
     let elsewhere = [&list[..], &["--server", "http://ostler.invalid"]].concat();
     check(&served.client, &elsewhere, "needs a token: set OSTLER_TOKEN");
     let wrong = Ostler::new().env("OSTLER_TOKEN", "wrong").env("OSTLER_SERVER", &served.address);
     check(&wrong, &list, "not known");
-    let nobody = Ostler::new().env("OSTLER_SERVER", &served.address);
-    check(&nobody, &list, "there is no token in");
+    let tokenless = Ostler::new().env("OSTLER_SERVER", &served.address);
+    check(&tokenless, &list, "there is no token in");
     let token = served.client.path(TOKEN);
     fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
     check(&served.client, &list, "others may read or change it");
@@ -316,7 +317,7 @@ fn what_keeps_it_from_the_server_is_told_with_the_way_out() {
 }
 
 #[test]
-fn what_is_run_or_planned_may_belong_to_a_space() {
+fn tasks_and_schedules_may_belong_to_a_space() {
     let served = Served::start();
     let ran = served.run(&["task", "run", "scribe", "hello", "--space", "nowhere"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("nowhere"), "{}", ran.stderr);
@@ -371,7 +372,7 @@ fn options_of_tasks_and_schedules_reach_the_server() {
         add("in a session", &["hello", "--session", &session])["start"]["session"],
         session.as_str()
     );
-    // A task is set up already.
+    // A task is already set up.
     let odd =
         served.run(&["schedule", "add", "x", "--every", "1d", "--task", id, "--mode", "plan"]);
     assert!(odd.code != Some(0) && odd.stderr.contains("--mode"), "{}", odd.stderr);
@@ -380,7 +381,7 @@ fn options_of_tasks_and_schedules_reach_the_server() {
         served.client.spawn(&["task", "run", "scribe", "write \"hello\" to notes.txt", "--follow"]);
     let id = served.pending();
     let odd = served.run(&["task", "approve", &id, "--scope", "session", "--rule", "Nonsense"]);
-    assert_ne!(odd.code, Some(0), "a rule that is not offered");
+    assert_ne!(odd.code, Some(0), "a rule that is not offered is refused");
     served.ok(&["task", "deny", &id]);
     Ran::of(follower);
     let elsewhere = served.client.path("no-token");

@@ -1,4 +1,4 @@
-//! A person at the terminal: keys, colours, a narrow window.
+//! A user at the terminal: keys, colours, a narrow window.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::run::Ostler;
 use crate::signals::kill;
 use crate::tmux::{Window, eventually};
 
-/// The letters that move while something is going on.
+/// The characters of the spinner.
 const MOVING: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// A window with the offline demo, ready for a prompt.
@@ -41,7 +41,7 @@ fn one_key_allows_once_or_for_the_session_or_always() {
     window.shows("→ allowed once");
     window.shows_times(1, "2 turns");
     assert!(ostler.path("one.txt").exists());
-    assert!(!ostler.path(".claude").exists(), "once is not kept");
+    assert!(!ostler.path(".claude").exists(), "a single approval is not saved");
     assert!(!window.text().contains("this session:"), "the question is gone: {}", window.text());
 
     window.type_line("run `touch two.txt`");
@@ -57,16 +57,16 @@ fn one_key_allows_once_or_for_the_session_or_always() {
 
     window.type_line("run `touch three.txt`");
     window.shows_times(3, "2 turns");
-    assert!(ostler.path("three.txt").exists(), "nobody was asked: {}", window.text());
+    assert!(ostler.path("three.txt").exists(), "no approval was needed: {}", window.text());
 
-    // In the next session, too, although nobody trusts the project; until the rule is taken away.
+    // In the next session, too, although the project is not trusted; until the rule is removed.
     let settings = ostler.path(".claude/settings.local.json");
     let ran = ostler.run(&["-p", "run `touch four.txt`"]);
     assert!(ostler.path("four.txt").exists(), "{}", ran.stdout);
-    assert_eq!(ran.stderr, "", "and there is nothing to be told about it");
+    assert_eq!(ran.stderr, "", "and nothing is reported about it");
     fs::rename(&settings, ostler.path("aside")).unwrap();
     ostler.run(&["-p", "run `touch five.txt`"]);
-    assert!(!ostler.path("five.txt").exists(), "what is taken out of the file is forgotten");
+    assert!(!ostler.path("five.txt").exists(), "a rule removed from the file no longer applies");
     fs::rename(ostler.path("aside"), &settings).unwrap();
 
     window.type_line("run `mkdir made`");
@@ -76,7 +76,7 @@ fn one_key_allows_once_or_for_the_session_or_always() {
     window.shows_times(4, "2 turns");
     assert!(ostler.path("made").is_dir());
     let kept = fs::read_to_string(ostler.path(".claude/settings.local.json")).unwrap();
-    assert!(!kept.contains("mkdir"), "the session ends some day: {kept}");
+    assert!(!kept.contains("mkdir"), "a rule for the session is not saved: {kept}");
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn a_change_is_shown_in_colour_before_it_is_made() {
     for line in ["\u{1b}[31m- hello", "\u{1b}[32m+ good morning"] {
         assert!(screen.contains(line), "{line:?} in {screen}");
     }
-    // What is pasted, and what is not a choice, is no answer.
+    // Pasted text, and keys that are not a choice, are not an answer.
     window.type_text("yes please");
     window.press("x");
     window.press("Enter");
-    // Pressed too early, it counts as pasted with the rest.
+    // A key pressed too early counts as pasted together with the rest.
     let is_refused = || {
         window.press("n");
         window.text().contains("→ not allowed")
@@ -105,7 +105,7 @@ fn a_change_is_shown_in_colour_before_it_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_needs_no_question_is_shown_once_it_is_made() {
+async fn a_change_without_approval_is_shown_after_it_is_made() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": "README.md"})))
         .rule(
@@ -126,7 +126,7 @@ async fn a_change_that_needs_no_question_is_shown_once_it_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_no_can_say_what_to_do_instead() {
+async fn a_denial_can_say_what_to_do_instead() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", json!({"command": "rm README.md"})))
         .rule(when().tool_result_contains("move it away"), reply().text("As you like."));
@@ -141,8 +141,8 @@ async fn a_no_can_say_what_to_do_instead() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_stops_the_turn_and_the_conversation_goes_on() {
-    // What was not answered is said again, so the newest prompt contains those before.
+async fn ctrl_c_stops_the_turn_and_the_conversation_continues() {
+    // Unanswered prompts are sent again, so the newest prompt contains those before.
     let bash = reply().tool_use("Bash", json!({"command": "touch x"}));
     let script = Script::new()
         .rule(when().prompt_contains("now"), reply().text("Here I am."))
@@ -161,7 +161,7 @@ async fn ctrl_c_stops_the_turn_and_the_conversation_goes_on() {
     window.shows_times(2, "The turn was interrupted");
     assert!(!ostler.path("x").exists());
 
-    // What is typed is seen again, and one line is one prompt.
+    // Typed text is visible again, and one line is one prompt.
     window.type_text("and now");
     window.shows("> and now");
     window.press("Enter");
@@ -178,7 +178,7 @@ async fn ctrl_c_twice_ends_the_program() {
     window.type_line("slow");
     api.gate("never").reached().await;
     window.press("C-c");
-    // Whether the turn has ended by now or not.
+    // Whether or not the turn has ended by now.
     window.shows("stopping (Ctrl-C again to quit)");
     window.press("C-c");
     window.shows("[exit ");
@@ -198,14 +198,14 @@ async fn ctrl_c_ends_a_single_prompt_with_its_own_exit_code() {
 }
 
 #[test]
-fn a_terminal_is_left_as_it_was_found() {
+fn the_terminal_mode_is_restored_at_the_end() {
     let (ostler, window) = demo(80);
     window.type_line("run `touch x`");
     window.shows("Allow Bash?");
     let pid = fs::read_to_string(ostler.path("ostler.pid")).unwrap();
     kill(&pid, "TERM");
     window.shows("[exit 143]");
-    // `stty` puts a `-` before what is off.
+    // `stty` puts a `-` before settings that are off.
     window.shows(" icanon ");
     window
         .wait("an echoing terminal", |screen| screen.split_whitespace().any(|word| word == "echo"));
@@ -213,14 +213,14 @@ fn a_terminal_is_left_as_it_was_found() {
 }
 
 #[test]
-fn a_narrow_window_breaks_nothing() {
+fn a_narrow_window_works() {
     let (ostler, window) = demo(40);
     let long = "echo this is quite a long command line && touch a-file-with-a-rather-long-name.txt";
     window.type_line(&format!("run `{long}`"));
     window.shows("say what to do");
     let screen = window.text();
     let asked = &screen[screen.find("Allow Bash?").unwrap()..];
-    // Whole, and broken between words only.
+    // Complete, and broken only between words.
     let words: Vec<_> = asked.split_whitespace().collect();
     for word in long.split(' ') {
         assert!(words.contains(&word), "{word:?} in {asked}");
@@ -236,7 +236,7 @@ fn a_narrow_window_breaks_nothing() {
 }
 
 #[test]
-fn a_window_made_narrow_while_a_question_is_open_keeps_no_ghosts() {
+fn narrowing_the_window_while_a_question_is_open_leaves_no_remains() {
     let (_ostler, window) = demo(120);
     window.type_line("run `touch a-file-with-a-rather-long-name-so-that-lines-have-to-break.txt`");
     window.shows("offer Bash(touch:*) instead");
@@ -265,7 +265,7 @@ fn without_colours_there_are_no_codes_at_all() {
     window.press("y");
     window.shows("2 turns");
     window.type_line("ask me which colour I like: red, green or blue");
-    window.shows("your own words:");
+    window.shows("your own text:");
     window.type_line("2");
     window.shows("You chose green");
     window.shows_times(2, "2 turns");
@@ -331,7 +331,7 @@ async fn several_questions_are_asked_one_after_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_turn_ends_with_what_it_took() {
+async fn every_turn_ends_with_its_usage() {
     let usage = ostler_testkit::Usage {
         input_tokens: Some(200),
         output_tokens: Some(50),
@@ -346,7 +346,7 @@ async fn every_turn_ends_with_what_it_took() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_typed_ahead_is_the_next_prompt_and_no_answer() {
+async fn text_typed_ahead_is_the_next_prompt_and_not_an_answer() {
     let script = Script::new()
         .rule(when().turn(0), reply().hold("typed").tool_use("Bash", json!({"command": "touch x"})))
         .rule(when().turn(1), reply().text("Not then."))
@@ -367,13 +367,13 @@ async fn what_is_typed_ahead_is_the_next_prompt_and_no_answer() {
     window.shows("> y and more");
     window.shows("More of it.");
     assert!(!ostler.path("x").exists());
-    let told = api.requests()[1].body.to_string();
-    assert!(told.contains("and says: leave it"), "{told}");
+    let request = api.requests()[1].body.to_string();
+    assert!(request.contains("and says: leave it"), "{request}");
     assert!(!window.text().contains(MOVING), "{}", window.text());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_question_that_is_settled_elsewhere_goes_away() {
+async fn a_question_that_is_answered_elsewhere_disappears() {
     let hook = r#"while [ ! -e go ]; do sleep 0.05; done; echo '{"hookSpecificOutput":
         {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}'"#;
     let hooks = json!([{"hooks": [{"type": "command", "command": hook}]}]);
@@ -385,11 +385,11 @@ async fn a_question_that_is_settled_elsewhere_goes_away() {
     window.type_line("go");
     window.shows("say what to do instead");
     fs::write(ostler.path("go"), "").unwrap();
-    window.shows("settled elsewhere");
+    window.shows("answered elsewhere");
     window.shows("It is there.");
     assert!(ostler.path("x").exists());
     window.shows("2 turns");
-    // The keyboard is back to lines.
+    // The keyboard is in line mode again.
     window.type_text("exit");
     window.shows("> exit");
     window.press("Enter");
@@ -397,7 +397,7 @@ async fn a_question_that_is_settled_elsewhere_goes_away() {
 }
 
 #[test]
-fn a_subagents_calls_stand_under_its_own() {
+fn the_calls_of_a_subagent_are_shown_under_its_own_call() {
     let (ostler, window) = demo(80);
     window.type_line("ask a subagent to write \"sub\" to sub.txt");
     window.shows("(a subagent asks)");
@@ -413,7 +413,7 @@ fn a_subagents_calls_stand_under_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_change_is_shown_whole_on_demand() {
+async fn a_long_change_is_shown_completely_on_request() {
     let content: String = (1..=99).map(|number| format!("line {number}\n")).collect();
     let script = Script::new()
         .rule(
@@ -434,7 +434,7 @@ async fn a_long_change_is_shown_whole_on_demand() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_ends_in_the_background_is_told_while_nobody_asks() {
+async fn the_end_of_a_background_command_is_shown_while_the_prompt_is_empty() {
     let command = "while [ ! -e go ]; do sleep 0.05; done";
     let bash = json!({"command": command, "run_in_background": true});
     let script = Script::new()

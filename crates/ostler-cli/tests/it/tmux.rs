@@ -1,4 +1,4 @@
-//! A terminal for tests: the program in a window of tmux, driven by keys, read from the screen.
+//! A terminal for tests: the program in a tmux window, controlled by keys, read from the screen.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,18 +8,18 @@ use tempfile::TempDir;
 
 use crate::run::{Ostler, PROGRAM};
 
-/// A loaded machine is slow; a hang is longer.
+/// Enough for a loaded machine; a hang takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at the screen.
+/// The pause between two looks at the screen.
 const BLINK: Duration = Duration::from_millis(25);
-/// The program, then how it ended and what the terminal is like, then nothing more. The shell itself survives Ctrl-C.
+/// The program, then its exit code and the terminal's settings, then nothing more. The shell itself survives Ctrl-C.
 const SCRIPT: &str = r#"trap : INT
     sh -c 'echo $$ > ostler.pid; exec "$@"' sh "$@"; echo "[exit $?]"; stty -a; exec cat"#;
 
-/// A window with the program in it. The tmux server is its own, and ends with it.
+/// A window with the program in it. It has its own tmux server, which ends with it.
 pub(crate) struct Window {
     socket: String,
-    /// Where the socket lies.
+    /// The folder of the socket.
     folder: TempDir,
 }
 
@@ -29,7 +29,7 @@ impl Window {
         Self::open_with(ostler, columns, &[], arguments)
     }
 
-    /// The same, with the program started by another one, such as `env`.
+    /// The same, with the program started by another program, such as `env`.
     pub(crate) fn open_with(
         ostler: &Ostler,
         columns: u16,
@@ -79,7 +79,7 @@ impl Window {
         self.tmux(&["resize-window", "-x", &columns.to_string()]);
     }
 
-    /// Everything on the screen and what has scrolled away.
+    /// The text on the screen and in the scrollback.
     pub(crate) fn text(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-S", "-"])
     }
@@ -89,7 +89,7 @@ impl Window {
         self.tmux(&["capture-pane", "-p", "-e", "-S", "-"])
     }
 
-    /// Writes everything the program prints from now on into a file, byte by byte.
+    /// Writes all output of the program from now on into a file, byte by byte.
     pub(crate) fn record(&self, file: &std::path::Path) {
         self.tmux(&["pipe-pane", "-o", &format!("cat > '{}'", file.display())]);
     }
@@ -99,13 +99,13 @@ impl Window {
         self.wait(&format!("{text:?} on the screen"), |screen| screen.contains(text));
     }
 
-    /// Waits for a text to be there this many times.
+    /// Waits until a text is on the screen this many times.
     pub(crate) fn shows_times(&self, n: usize, text: &str) {
         let what = format!("{text:?} on the screen {n} times");
         self.wait(&what, |screen| screen.matches(text).count() >= n);
     }
 
-    /// Waits until the screen is as it should be.
+    /// Waits until the screen matches.
     pub(crate) fn wait(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         eventually(|| is_so(&self.text()), || format!("{what}, but it shows:\n{}", self.text()));
     }
@@ -133,12 +133,12 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The server may have ended already.
         let _ = self.command().arg("kill-server").output();
     }
 }
 
-/// Looks again and again until it is so, or patience ends.
+/// Checks again and again until the condition holds, or [`PATIENCE`] ends.
 pub(crate) fn eventually(is_so: impl Fn() -> bool, what: impl Fn() -> String) {
     let begun = Instant::now();
     while !is_so() {

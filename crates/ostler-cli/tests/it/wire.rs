@@ -1,4 +1,4 @@
-//! The protocol over real pipes: what hosts say, and what they are told.
+//! The protocol over real pipes: what hosts send, and what they receive.
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn touch() -> Script {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_with_a_name_is_told_of_from_the_queue_to_the_end() {
+async fn the_lifecycle_of_a_prompt_with_an_id_is_reported() {
     let (_api, ostler) = scripted(text()).await;
     let ostler = ostler.env("CLAUDE_CODE_SDK_READS_SESSION_STATE", "1");
     let mut talk = Talk::with(&ostler, &["--replay-user-messages"]);
@@ -43,7 +43,7 @@ async fn a_prompt_with_a_name_is_told_of_from_the_queue_to_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_that_waits_can_be_taken_back() {
+async fn a_queued_prompt_can_be_withdrawn() {
     let script = Script::new().rule(when(), reply().text("Fine.").hold("busy"));
     let (api, ostler) = scripted(script).await;
     let mut talk = Talk::with(&ostler, &[]);
@@ -62,7 +62,7 @@ async fn a_prompt_that_waits_can_be_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_permission_host_what_would_be_asked_is_denied() {
+async fn without_a_permission_host_calls_that_need_approval_are_denied() {
     for arguments in [&[][..], &["--permission-prompt-tool=stdio", "--permission-prompts=none"]] {
         let (_api, ostler) = scripted(touch()).await;
         let mut talk = Talk::with(&ostler, arguments);
@@ -71,14 +71,14 @@ async fn without_a_permission_host_what_would_be_asked_is_denied() {
         assert_eq!(result["permission_denials"].as_array().unwrap().len(), 1, "{result}");
         let story = talk.story();
         assert!(story.contains("system permission_denied"), "{story}");
-        assert!(!story.contains("control_request"), "nobody is asked: {story}");
+        assert!(!story.contains("control_request"), "no host is asked: {story}");
         assert!(!ostler.path("made.txt").exists());
         assert_eq!(talk.end().code, Some(0));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_answers_is_asked_with_all_that_is_known() {
+async fn a_permission_request_contains_everything_about_the_call() {
     let (_api, ostler) = scripted(touch()).await;
     let mut talk = Talk::with(&ostler, &["--permission-prompt-tool=stdio"]);
     talk.say("go", None);
@@ -97,7 +97,7 @@ async fn a_host_that_answers_is_asked_with_all_that_is_known() {
         assert!(!request[field].is_null(), "{field}: {request}");
     }
     assert_eq!(request["input"]["command"], "touch made.txt");
-    // Without `updatedInput`: the call runs as it is.
+    // Without `updatedInput` the call runs unchanged.
     talk.answer(&question, json!({"behavior": "allow"}));
     talk.result();
     assert!(ostler.path("made.txt").exists());
@@ -105,7 +105,7 @@ async fn a_host_that_answers_is_asked_with_all_that_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_to_the_session_is_mirrored_before_the_result() {
+async fn lines_of_the_session_file_are_mirrored_before_the_result() {
     let (_api, ostler) = scripted(touch()).await;
     let mut talk = Talk::with(&ostler, &["--session-mirror", "--allowedTools", "Bash"]);
     talk.say("go", Some(ONE));
@@ -127,7 +127,7 @@ async fn what_is_written_to_the_session_is_mirrored_before_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_make_no_sense_are_answered_and_the_session_goes_on() {
+async fn invalid_requests_are_answered_and_the_session_continues() {
     let (_api, ostler) = scripted(text()).await;
     let mut talk = Talk::with(&ostler, &[]);
     let unknown = talk.ask("1", json!({"subtype": "from_the_future", "x": 1}));
@@ -138,7 +138,7 @@ async fn requests_that_make_no_sense_are_answered_and_the_session_goes_on() {
     talk.send(r#"{"type":"control_request","request":{"subtype":"mcp_status"}}"#);
     let nameless = talk.until(|frame| frame["type"] == "control_response");
     assert!(nameless["response"].get("request_id").is_none(), "{nameless}");
-    // Before, after and twice: an introduction is always welcome.
+    // `initialize` is accepted before a prompt, after it, and twice.
     talk.say("hello", None);
     talk.result();
     talk.asked(json!({"subtype": "initialize"}));
@@ -154,7 +154,7 @@ async fn requests_that_make_no_sense_are_answered_and_the_session_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn flags_from_the_future_are_told_of_and_left_out() {
+async fn unknown_flags_are_reported_and_left_out() {
     let (_api, ostler) = scripted(text()).await;
     let mut talk = Talk::with(&ostler, &["--from-the-future", "value", "--and=more", "--model=m"]);
     talk.say("hello", None);
@@ -164,10 +164,10 @@ async fn flags_from_the_future_are_told_of_and_left_out() {
     let ran = talk.end();
     assert_eq!(ran.code, Some(0));
     assert!(ran.stderr.contains("--from-the-future, --and"), "{}", ran.stderr);
-    // A person is corrected.
+    // For a person it is an error.
     let ran = ostler.run(&["--from-the-future", "hello"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
-    // What a program says wrongly fails as programs expect it.
+    // A wrong value from a program fails in the way that programs expect.
     let mut talk = Talk::with(&ostler, &["--max-turns=many"]);
     let result = talk.next().expect("a result says why");
     assert!(result["errors"][0].as_str().unwrap().contains("--max-turns"), "{result}");
@@ -200,8 +200,8 @@ async fn the_environment_switches_background_tasks_off_and_names_the_client() {
         .env("CLAUDE_AGENT_SDK_CLIENT_APP", "my app/1.0\n");
     let mut talk = Talk::with(&ostler, &["--allowedTools", "Bash"]);
     talk.say("go", None);
-    let told = talk.result()["result"].as_str().unwrap().to_owned();
-    assert!(told.contains("background tasks are switched off"), "{told}");
+    let result = talk.result()["result"].as_str().unwrap().to_owned();
+    assert!(result.contains("background tasks are switched off"), "{result}");
     assert_eq!(talk.asked(json!({"subtype": "stop_task", "task_id": "nope"})), json!({}));
     talk.end();
     let agent = api.requests()[0].headers["user-agent"].clone();
@@ -220,7 +220,7 @@ async fn a_next_prompt_is_suggested_to_hosts_that_want_it_but_not_after_the_firs
         talk.say(prompt, None);
         talk.result();
     }
-    // Also when the host has nothing more to say.
+    // Also when the host sends nothing more.
     let ran = talk.end();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let last: Value = serde_json::from_str(ran.stdout.lines().last().unwrap()).unwrap();
@@ -228,7 +228,7 @@ async fn a_next_prompt_is_suggested_to_hosts_that_want_it_but_not_after_the_firs
     assert_eq!(last["suggestion"], "run the tests");
     let requests = api.requests();
     assert_eq!(requests.len(), 3);
-    // It begins as the request before it did, so that it is read from the cache.
+    // It begins like the request before, so that it is read from the cache.
     for part in ["system", "tools"] {
         assert_eq!(requests[1].body[part], requests[2].body[part]);
     }

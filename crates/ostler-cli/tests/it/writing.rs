@@ -1,4 +1,4 @@
-//! A prompt is written at the terminal: keys that move and change, what was said before, pastes, odd windows.
+//! Writing a prompt at the terminal: editing keys, history, pastes, unusual windows.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ async fn a_prompt_can_be_corrected_before_it_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn earlier_prompts_come_back() {
+async fn earlier_prompts_can_be_recalled() {
     let (_api, _ostler, window) = echo(80).await;
     window.type_line("first");
     window.shows("Heard [first].");
@@ -55,7 +55,7 @@ async fn earlier_prompts_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_lines_and_wide_letters_are_one_prompt() {
+async fn several_lines_and_wide_characters_are_one_prompt() {
     let (api, _ostler, window) = echo(40).await;
     window.type_text("日本語 one\\");
     window.press("Enter");
@@ -78,7 +78,7 @@ async fn several_lines_and_wide_letters_are_one_prompt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_paste_is_one_prompt_and_drives_nothing() {
+async fn a_paste_is_one_prompt_and_triggers_no_keys() {
     let (api, _ostler, window) = echo(80).await;
     let lines: Vec<String> = (1..=80).map(|number| format!("line {number}")).collect();
     window.paste(&format!("{}\nexit\n\u{7}", lines.join("\n")));
@@ -95,7 +95,7 @@ async fn a_paste_is_one_prompt_and_drives_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ctrl_c_forgets_what_is_written_and_then_ends() {
+async fn ctrl_c_clears_the_text_and_then_ends_the_program() {
     let (_api, _ostler, window) = echo(80).await;
     window.type_text("never mind");
     window.shows("> never mind");
@@ -112,7 +112,7 @@ async fn ctrl_c_forgets_what_is_written_and_then_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_made_narrow_breaks_the_line_that_is_being_written() {
+async fn narrowing_the_window_wraps_the_line_that_is_being_written() {
     let (_api, _ostler, window) = echo(80).await;
     let long = "words that are not very long but quite a few of them so that they need room";
     window.type_text(long);
@@ -128,7 +128,7 @@ async fn a_window_made_narrow_breaks_the_line_that_is_being_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_of_one_letter_breaks_nothing() {
+async fn a_window_of_one_character_works() {
     let (api, _ostler, window) = echo(80).await;
     window.resize_to(1, 1);
     window.type_line("hello");
@@ -143,7 +143,7 @@ async fn a_window_of_one_letter_breaks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_that_can_do_nothing_gets_plain_lines() {
+async fn a_dumb_terminal_gets_plain_lines() {
     let api =
         ScriptedApi::start(Script::new().rule(when(), reply().text("Heard [{{prompt}}]."))).await;
     let ostler =
@@ -161,7 +161,7 @@ async fn a_terminal_that_can_do_nothing_gets_plain_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminal_that_goes_away_while_a_prompt_is_written_ends_the_program() {
+async fn closing_the_terminal_while_a_prompt_is_written_ends_the_program() {
     let (_api, ostler, window) = echo(80).await;
     window.type_text("half a pro");
     window.shows("half a pro");
@@ -172,7 +172,7 @@ async fn a_terminal_that_goes_away_while_a_prompt_is_written_ends_the_program() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn help_tells_the_keys_and_asks_no_model() {
+async fn help_lists_the_keys_without_a_request_to_the_model() {
     let (api, _ostler, window) = echo(80).await;
     window.type_line("/help");
     window.shows("Alt-Enter");

@@ -1,4 +1,4 @@
-// Gives prompts to the SDK, each in a session of its own, and says no to whatever is asked.
+// Sends prompts to the SDK, each in a new session, and denies all permission requests.
 const { query } = await import(process.env.SDK_MODULE);
 const [program, given] = process.argv.slice(2);
 const { prompts, mode, extra } = JSON.parse(given);

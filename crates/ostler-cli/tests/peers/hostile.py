@@ -1,4 +1,4 @@
-"""Gives prompts to the SDK, each in a session of its own, and says no to whatever is asked."""
+"""Sends prompts to the SDK, each in a new session, and denies all permission requests."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-// One prompt through the official TypeScript SDK; prints what was said, a line of JSON per message.
+// One prompt through the official TypeScript SDK; prints its messages, one JSON object per line.
 // Usage: SDK_MODULE=<sdk.mjs> node replay.mjs <executable> <extra arguments as JSON>
 
 const { query } = await import(process.env.SDK_MODULE);

@@ -1,4 +1,4 @@
-"""One prompt through the official Python SDK; prints what was said, a line of JSON per message.
+"""One prompt through the official Python SDK; prints its messages, one JSON object per line.
 
 Usage: python replay.py <executable> <extra arguments as JSON>
 """

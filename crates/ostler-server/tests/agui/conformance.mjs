@@ -1,6 +1,6 @@
-// An official client of AG-UI examines the server: one check per number, one line per verdict.
+// An official AG-UI client examines the server: one numbered check and one line of output each.
 //
-// OSTLER_AGUI_PEERS names a folder with node_modules, OSTLER_AGUI_CLIENT is "new" (1.0) or "old" (from before 1.0), and
+// OSTLER_AGUI_PEERS names a folder with node_modules, OSTLER_AGUI_CLIENT is "new" (1.0) or "old" (before 1.0), and
 // OSTLER_AGUI_SERVERS is JSON: the address of the scripted model, and those of servers that differ in their settings.
 
 import assert from "node:assert/strict";
@@ -53,7 +53,7 @@ class Client {
     return this;
   }
 
-  // Runs, and gathers what the client made of it.
+  // Runs the agent, and collects the events and errors that the client reports.
   async run(parameters = {}, watch = () => {}) {
     const run = { events: [], arrivals: [], error: null };
     warnings = [];
@@ -73,7 +73,7 @@ class Client {
     return Object.assign(run, summary(run.events));
   }
 
-  // A run that must end without a fault of any kind.
+  // A run that must end without any error.
   async ran(parameters, watch) {
     const run = await this.run(parameters, watch);
     assert.equal(run.error, null, `${run.error?.stack}\n${story(run)}`);
@@ -151,7 +151,7 @@ const stop = (client, server = "plain") =>
   });
 const resume = (run, payload, status = "resolved") =>
   run.interrupts.map((it) => ({ interruptId: it.id, status, ...(payload === undefined ? {} : { payload }) }));
-// What a run that waits for the client's tools says of them, which old clients are not told.
+// Which of the client's tools a run waits for. Old clients do not receive this.
 const waits = (run, ids) => (isOld ? assert.equal(run.pending, undefined) : assert.deepEqual(run.pending, ids));
 
 // Waits for something that the client is about to see.
@@ -162,7 +162,7 @@ const until = async (seen) => {
 // --- the checks
 
 const checks = {
-  "1 one object per frame, LF only, comments tolerated": async () => {
+  "1 one JSON object per frame, LF only, comments tolerated": async () => {
     const response = await raw(input({ messages: [{ id: "u", role: "user", content: "nap" }] }), { server: "lively" });
     assert.match(response.headers.get("content-type"), /^text\/event-stream/);
     const text = await response.text();
@@ -191,7 +191,7 @@ const checks = {
     const events = frames(await (await raw(input({ brandNew: { a: 1 } }))).text());
     assert.equal(events.at(-1).type, "RUN_FINISHED");
   },
-  "5 what is optional may be absent or null": async () => {
+  "5 optional fields may be absent or null": async () => {
     for (const more of [{}, { forwardedProps: null }, { state: null, tools: null, context: null }]) {
       assert.equal(frames(await (await raw(input(more))).text()).at(-1).type, "RUN_FINISHED");
     }
@@ -204,20 +204,20 @@ const checks = {
     assert(run.error);
     assert.equal(run.error.status ?? 401, 401);
   },
-  "7 a known page may call": async () => {
+  "7 a page of an allowed origin may send requests": async () => {
     const headers = { origin: "https://app.example", "access-control-request-method": "POST", "access-control-request-headers": "content-type,authorization" };
     const response = await fetch(`${servers.plain}/agui`, { method: "OPTIONS", headers });
     assert(response.ok);
     assert.equal(response.headers.get("access-control-allow-origin"), "https://app.example");
   },
-  "8 a large picture is taken, or refused with 413": async () => {
+  "8 a large picture is accepted, or refused with 413": async () => {
     const picture = { type: "image", source: { type: "data", value: "iVBORw0KGgo" + "A".repeat(5_000_001), mimeType: "image/png" } };
     const messages = [{ id: "u", role: "user", content: [{ type: "text", text: "hello" }, picture] }];
     assert.equal(frames(await (await raw(input({ messages }))).text()).at(-1).type, "RUN_FINISHED");
     const long = [{ id: "u", role: "user", content: "x".repeat(2_000) }];
     assert.equal((await raw(input({ messages: long }), { server: "small" })).status, 413);
   },
-  "9 signs of life while a tool is silent": async () => {
+  "9 keep-alive comments while a tool sends nothing": async () => {
     const body = input({ messages: [{ id: "u", role: "user", content: "nap" }] });
     assert.match(await (await raw(body, { server: "lively" })).text(), /^: ?keep-alive$/m);
   },
@@ -226,17 +226,17 @@ const checks = {
     const run = await client.says("hello").ran({ runId: "run one ▶" });
     assert.equal(run.end.runId, "run one ▶");
   },
-  "11 events come one by one": async () => {
+  "11 events arrive one by one": async () => {
     const seen = [];
     const running = new Client().says("halves-a").run({}, (event) => seen.push(event.type));
     await model("reached", { gate: "halves-a" });
-    // The first half is there although the second is not even made.
+    // The first half arrives before the model sends the second.
     await until(() => seen.includes("TEXT_MESSAGE_CONTENT"));
     assert(!seen.includes("RUN_FINISHED"));
     await model("release", { gate: "halves-a" });
     assert.equal((await running).text, "first second");
   },
-  "12 one end, however it ends": async () => {
+  "12 a run has exactly one end event, however it ends": async () => {
     for (const prompt of ["hello", "fail", "failing", "paint", "write"]) {
       const run = await new Client().says(prompt).run({ tools: [paint] });
       assert.equal(run.ends.length, 1, story(run));
@@ -288,7 +288,7 @@ const checks = {
     assert.equal(broken.end.type, "RUN_ERROR", story(broken));
     assert(broken.text.startsWith("so far"), story(broken));
   },
-  "18 a user who stops": async () => {
+  "18 a user stops a run": async () => {
     const client = new Client();
     const run = await client.says("stall").run({}, (event) => {
       if (event.type === "TEXT_MESSAGE_CONTENT") stop(client);
@@ -299,7 +299,7 @@ const checks = {
     assert(run.of("TEXT_MESSAGE_END").length === 1, story(run));
     assert.equal((await client.says("hello again").ran()).outcome, "success");
   },
-  "19 a client that goes in the middle": async () => {
+  "19 a client disconnects during a run": async () => {
     const abort = new AbortController();
     const body = input({ messages: [{ id: "u1", role: "user", content: "halves-b" }] });
     const response = await raw(body, { signal: abort.signal });
@@ -310,20 +310,20 @@ const checks = {
     const next = { ...body, runId: unique("run"), messages: [...body.messages, { id: "a", role: "assistant", content: "first" }, { id: "u2", role: "user", content: "hello" }] };
     const events = frames(await (await raw(next)).text());
     assert.equal(events.at(-1).outcome.type, "success");
-    assert(JSON.stringify((await lastRequest()).messages).includes("first second"), "it was finished meanwhile");
+    assert(JSON.stringify((await lastRequest()).messages).includes("first second"), "the run finished meanwhile");
   },
-  "20 text arrives whole": async () => {
+  "20 text arrives complete": async () => {
     const client = new Client();
     const run = await client.says("hello").ran();
     assert.equal(run.text, "Hello wörld 👩‍👩‍👧‍👦!");
     assert.equal(client.agent.messages.at(-1).content, run.text);
   },
-  "21 no empty message for calls alone": async () => {
+  "21 a turn with only calls has no empty message": async () => {
     const run = await new Client().says("backend").ran();
     assert(run.of("TEXT_MESSAGE_START").every((start) => run.of("TEXT_MESSAGE_CONTENT").some((it) => it.messageId === start.messageId)));
     assert.equal(run.of("TEXT_MESSAGE_START").length, 1);
   },
-  "22 thoughts are closed, have ids of their own and their signature": async () => {
+  "22 thoughts are closed, and have their own ids and signatures": async () => {
     const client = new Client();
     const run = await client.says("think").ran();
     assert.equal(run.of("REASONING_START").length, run.of("REASONING_END").length);
@@ -333,7 +333,7 @@ const checks = {
     assert.equal(thought.encryptedValue, "c2lnbmVk");
     assert(!run.of("TEXT_MESSAGE_START").some((it) => it.messageId === thought.id));
   },
-  "23 a thought may come back": async () => {
+  "23 a thought may be sent back": async () => {
     const client = new Client();
     await client.says("think").ran();
     assert.equal((await client.says("hello").ran()).outcome, "success");
@@ -351,7 +351,7 @@ const checks = {
     const ids = client.agent.messages.map((message) => message.id);
     assert.equal(new Set(ids).size, ids.length);
   },
-  "26 a backend call": async () => {
+  "26 a call of a server tool": async () => {
     const run = await new Client().says("backend").ran();
     const [call] = run.calls;
     assert(call.ended && JSON.parse(call.args).pattern === "*.none");
@@ -359,7 +359,7 @@ const checks = {
     assert(at("TOOL_CALL_START") < at("TOOL_CALL_ARGS") && at("TOOL_CALL_END") < at("TOOL_CALL_RESULT"));
     assert.equal(run.results[0].toolCallId, call.id);
   },
-  "27 two backend calls at once": async () => {
+  "27 two calls of server tools at once": async () => {
     const run = await new Client().says("parallel").ran();
     assert.deepEqual(run.calls.map((call) => JSON.parse(call.args).pattern), ["one.none", "two.none"]);
     assert.deepEqual(run.results.map((it) => it.toolCallId).sort(), run.calls.map((it) => it.id).sort());
@@ -373,21 +373,21 @@ const checks = {
     assert.equal(run.results.length, 1);
     assert(run.results[0].metadata?.isError && run.text.startsWith("Result:"), story(run));
   },
-  "30 a tool of the client": async () => {
+  "30 a call of a client tool": async () => {
     const run = await new Client().says("paint").ran({ tools: [paint] });
     assert.equal(run.calls[0].name, "paint");
     assert.equal(run.results.length, 0);
     assert.equal(run.outcome, "success");
     waits(run, [run.calls[0].id]);
   },
-  "31 its answer in the next run": async () => {
+  "31 the client answers the call in the next run": async () => {
     const client = new Client();
     const first = await client.says("paint").ran({ tools: [paint] });
     const second = await client.answers(first.calls[0].id, "crimson").ran({ tools: [paint] });
     assert.equal(second.text, "Result: crimson");
     assert.equal(second.calls.length + second.results.length, 0);
   },
-  "32 two of them, answered together": async () => {
+  "32 two calls of client tools, answered together": async () => {
     const client = new Client();
     const first = await client.says("paint two").ran({ tools: [paint] });
     waits(first, first.calls.map((call) => call.id));
@@ -396,7 +396,7 @@ const checks = {
     const sent = JSON.stringify((await lastRequest()).messages);
     assert(sent.includes("colour 0") && sent.includes("colour 1"));
   },
-  "33 a call of the client's and one of the server's": async () => {
+  "33 a call of a client tool and one of a server tool": async () => {
     const client = new Client();
     const first = await client.says("paint mixed").ran({ tools: [paint] });
     assert.deepEqual(first.results.map((it) => it.toolCallId), [first.calls[1].id]);
@@ -414,7 +414,7 @@ const checks = {
     assert.equal((await shown.answers(second.calls[0].id, picture).ran({ tools: [paint] })).outcome, "success");
     assert(JSON.stringify((await lastRequest()).messages).includes("iVBORw0KGgo="));
   },
-  "35 an answer to a call that nobody made": async () => {
+  "35 an answer to a call that does not exist": async () => {
     const client = new Client();
     await client.says("hello").ran();
     const before = (await requests()).length;
@@ -422,7 +422,7 @@ const checks = {
     assert.deepEqual(run.types, ["RUN_STARTED", "RUN_FINISHED"]);
     assert.equal((await requests()).length, before);
   },
-  "36 a user who speaks instead of answering": async () => {
+  "36 a user sends a prompt instead of the answer": async () => {
     const client = new Client();
     await client.says("paint").ran({ tools: [paint] });
     const run = await client.says("hello").ran({ tools: [paint] });
@@ -435,7 +435,7 @@ const checks = {
     const names = (await lastRequest()).tools.map((tool) => tool.name);
     assert(names.includes("mcp__ag_ui__carve") && !names.includes("mcp__ag_ui__paint"));
   },
-  "38 an answer at once": async () => {
+  "38 an answer while the run still streams": async () => {
     const body = input({ tools: [paint], messages: [{ id: "u", role: "user", content: "paint" }] });
     const response = await raw(body);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -454,7 +454,7 @@ const checks = {
     const events = summary(frames(await (await second).text()));
     assert.equal(events.text, "Result: at once");
   },
-  "39 snapshot and deltas give the state": async () => {
+  "39 snapshot and deltas add up to the state": async () => {
     const client = new Client("plain", { state: { old: 1, kept: true } });
     await client.says("state").ran();
     assert.deepEqual(client.agent.state, { kept: true, steps: [1, 2] });
@@ -466,7 +466,7 @@ const checks = {
     await client.says("hello").ran();
     assert(JSON.stringify((await lastRequest()).system).includes('{\\"mine\\":\\"edited\\"}'));
   },
-  "41 the server's own keys": async () => {
+  "41 the client cannot change the server's keys": async () => {
     const client = new Client("keys", { state: { plan: "hacked", mine: 1 } });
     await client.says("hello").ran();
     assert.deepEqual(client.agent.state, { mine: 1 });
@@ -486,12 +486,12 @@ const checks = {
     assert.equal((await requests()).length, before + 1);
     assert.equal((await lastRequest()).messages.length, 3);
   },
-  "44 nothing new is an empty run": async () => {
+  "44 a run without new messages is empty": async () => {
     const client = new Client();
     await client.says("hello").ran();
     assert.deepEqual((await client.ran()).types, ["RUN_STARTED", "RUN_FINISHED"]);
   },
-  "45 another answer": async () => {
+  "45 a regenerated answer": async () => {
     const client = new Client();
     await client.says("hello").ran();
     await client.says("hello once more").ran();
@@ -500,7 +500,7 @@ const checks = {
     assert.equal(run.text, "Hello wörld 👩‍👩‍👧‍👦!");
     assert.equal((await lastRequest()).messages.length, 3);
   },
-  "46 a long history of an unknown thread": async () => {
+  "46 a history of an unknown thread": async () => {
     const messages = [
       { id: "u1", role: "user", content: "my name is Ada" },
       { id: "a1", role: "assistant", content: "Noted" },
@@ -509,21 +509,21 @@ const checks = {
     await new Client("plain", { messages }).ran();
     assert(JSON.stringify((await lastRequest()).messages).includes("my name is Ada"));
   },
-  "47 pictures in, what cannot be used left out": async () => {
+  "47 pictures are accepted, unusable content is left out": async () => {
     const data = (mimeType) => ({ type: "data", value: "iVBORw0KGgo=", mimeType });
     const content = [{ type: "text", text: "hello" }, { type: "image", source: data("image/png") }, { type: "audio", source: data("audio/wav") }];
     await new Client().says(content).ran();
     const kinds = (await lastRequest()).messages[0].content.map((block) => block.type);
     assert.deepEqual(kinds, ["text", "image"]);
   },
-  "48 a question is an interrupt": async () => {
+  "48 an approval is an interrupt": async () => {
     const run = await new Client().says("write").ran();
     assert.equal(run.outcome, "interrupt");
     assert.equal(run.interrupts[0].toolCallId, run.calls[0].id);
     assert(run.calls[0].ended);
     assert.equal(new Set(run.interrupts.map((it) => it.id)).size, run.interrupts.length);
   },
-  "49 its answers": async () => {
+  "49 answers to an interrupt": async () => {
     const edited = { file_path: `${unique("file")}.txt`, content: "edited" };
     const cases = [
       [{ approved: true }, "resolved", false],
@@ -542,7 +542,7 @@ const checks = {
       if (payload?.message) assert(second.text.includes("not now"), second.text);
     }
   },
-  "50 answers to something else, or none": async () => {
+  "50 an answer to another interrupt, or no answer": async () => {
     const client = new Client();
     const first = await client.says("write").ran();
     const base = { threadId: client.agent.threadId, messages: client.agent.messages };
@@ -554,7 +554,7 @@ const checks = {
     const done = summary(frames(await (await raw({ ...input(), ...base, resume: extra })).text()));
     assert.equal(done.outcome, "success");
   },
-  "51 asked by a tool of the client": async () => {
+  "51 approvals through a client tool": async () => {
     const client = new Client("confirm");
     const first = await client.says("write").ran({ tools: [confirm] });
     const asked = first.calls.find((call) => call.name === "confirm");
@@ -593,7 +593,7 @@ const checks = {
     await model("release", { gate: "hold-d" });
     assert.equal((await one).text, "held");
   },
-  "55 a thread that rests goes, one that waits stays": async () => {
+  "55 the engine of an idle thread ends, that of a waiting one stays": async () => {
     const resting = new Client("restless");
     await resting.says("hello").ran();
     const waiting = new Client("restless");
@@ -602,7 +602,7 @@ const checks = {
     assert.equal(threads, 1);
     assert.equal((await waiting.answers(first.calls[0].id, "red").ran({ tools: [paint] })).text, "Result: red");
   },
-  "56 a run that takes too long is ended": async () => {
+  "56 a run over the time limit is ended": async () => {
     const client = new Client("hasty");
     assert.equal((await client.says("stall").run()).end.code, "timeout");
     assert.equal((await client.says("hello").ran()).outcome, "success");
@@ -617,12 +617,12 @@ const checks = {
     for (const id of started) assert([...openers.values()].includes(id), story(run));
     assert.equal(run.types.at(-1), "RUN_FINISHED");
   },
-  "58 what subagents used is counted once": async () => {
+  "58 the usage of subagents is counted once": async () => {
     const run = await new Client().says("agents").ran();
     assert.equal(run.end.usage.length, 1);
     assert.equal(run.end.usage[0].outputTokens, 10 + 1000 + 1000 + 100);
   },
-  "59 nothing that an old client cannot read": async () => {
+  "59 an old client can read every event": async () => {
     const body = { ...input({ tools: [paint] }), messages: [{ id: "u", role: "user", content: "paint" }] };
     delete body.protocolVersion;
     assert.equal(summary(frames(await (await raw(body)).text())).pending, undefined);
@@ -647,7 +647,7 @@ const checks = {
   },
 };
 
-// Refuses what the schema does not declare, at any depth it describes.
+// Refuses undeclared fields at every depth that the schema describes.
 function strict(schema, value) {
   const options = schema.options;
   const option = options.find((it) => it.shape.type.value === value.type || it.shape.type.safeParse(value.type).success);
@@ -655,13 +655,13 @@ function strict(schema, value) {
   for (const key of Object.keys(value)) assert(key in option.shape, `${value.type} has ${key}`);
 }
 
-// Some checks count arrivals at gates, and so come in their order; --only names one.
+// Some checks count arrivals at gates, so they run in order. An argument names a single check.
 const only = process.argv[2];
 let failed = 0;
 for (const [name, check] of Object.entries(checks)) {
   if (only && !name.startsWith(`${only} `)) continue;
   let timer;
-  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("it takes too long")), 60_000)));
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error("the check takes too long")), 60_000)));
   try {
     await Promise.race([check(), late]);
     console.log(`ok ${name}`);

@@ -1,4 +1,4 @@
-"""A page without a browser: another language's WebSocket client goes through what a page does.
+"""A page without a browser: a WebSocket client in another language does what a page does.
 
 Prints `ok <number> <what>` for each check and ends with an error at the first that fails. The server and its people come
 in the environment: OSTLER_SERVER (ws://…), OSTLER_OWNER and OSTLER_ANN (tokens), OSTLER_WORKSPACE (where agents work).
@@ -33,7 +33,7 @@ def same(found, wanted):
 
 
 class Page:
-    """One connection. What comes while something else is waited for is kept, in its order."""
+    """One connection. Messages that arrive while another one is awaited are kept in order."""
 
     def __init__(self, connection):
         self.connection = connection
@@ -83,11 +83,11 @@ class Page:
 
 
 async def status(page, run, state):
-    """The message that says so."""
+    """The status message with this state."""
 
     def says_so(message):
-        told = message.get("run", {})
-        return message["type"] == "status" and (told["id"], told["state"]) == (run, state)
+        changed = message.get("run", {})
+        return message["type"] == "status" and (changed["id"], changed["state"]) == (run, state)
 
     return await page.find(says_so, f"status {state} of {run}")
 
@@ -104,30 +104,30 @@ async def nine_steps(approved):
     asked = await page.hear("permission_request")
     called = await page.hear("tool_input")
     same((asked["toolUseId"], asked["toolName"], asked["input"]), (called["toolUseId"], "Bash", called["input"]))
-    ok(f"step 2 ({word}): what is asked is that very call, with its arguments")
+    ok(f"step 2 ({word}): the request is for exactly this call, with its arguments")
     await status(page, accepted["runId"], "waiting")
-    assert not (WORKSPACE / "made").exists(), "it ran before anybody said yes"
+    assert not (WORKSPACE / "made").exists(), "it ran before it was approved"
     ok(f"step 3 ({word}): the run waits and nothing has happened")
     same((asked["sessionId"], asked["runId"]), (accepted["sessionId"], accepted["runId"]))
     assert asked["permissionId"] and asked["input"]["command"] == "touch made"
     ok(f"step 4 ({word}): the request names its call, its run and its session")
     same(asked["summary"], "Bash: touch made")
     assert asked["digest"] and asked["rules"] and asked["asked"] > 0
-    ok(f"step 5 ({word}): there is all that a card needs")
+    ok(f"step 5 ({word}): the request has everything a card shows")
     await page.respond(asked, approved=approved, digest=asked["digest"])
-    ok(f"step 6 ({word}): somebody clicks")
+    ok(f"step 6 ({word}): the user answers")
     resolved = await page.hear("permission_resolved", permissionId=asked["permissionId"])
     same((resolved["approved"], resolved["by"], resolved["via"]), (approved, "owner", "websocket"))
-    ok(f"step 7 ({word}): the request is decided, and says by whom")
+    ok(f"step 7 ({word}): the request is decided, and names who decided")
     await status(page, accepted["runId"], "running")
-    ok(f"step 8 ({word}): the run goes on")
+    ok(f"step 8 ({word}): the run continues")
     result = await page.hear("tool_result", toolUseId=asked["toolUseId"])
     same(result["isError"], not approved)
     ended = await page.hear("result")
     same(ended["result"]["subtype"], "success")
     await status(page, accepted["runId"], "completed")
     same((WORKSPACE / "made").exists(), approved)
-    ok(f"step 9 ({word}): the tool {'ran' if approved else 'did not run'}, and the model was told")
+    ok(f"step 9 ({word}): the tool {'ran' if approved else 'did not run'}, and the model received the result")
     await page.close()
 
 
@@ -142,13 +142,13 @@ async def race(number):
     same(seen["permissionId"], asked["permissionId"])
     answers = {"ann": (ann, number % 2 == 0), "owner": (owner, number % 2 == 1)}
     await asyncio.gather(*(page.respond(asked, approved=word) for page, word in answers.values()))
-    told = [
+    decisions = [
         await page.hear("permission_resolved", permissionId=asked["permissionId"])
         for page in (ann, owner)
     ]
-    same(told[0], told[1])
-    winner = told[0]["by"]
-    same(told[0]["approved"], answers[winner][1])
+    same(decisions[0], decisions[1])
+    winner = decisions[0]["by"]
+    same(decisions[0]["approved"], answers[winner][1])
     (loser,) = [page for name, (page, _) in answers.items() if name != winner]
     error = (await loser.hear("error"))["error"]
     same(error["code"], "already_answered")
@@ -157,30 +157,30 @@ async def race(number):
     for page in (ann, owner):
         assert not [it for it in page.kept if it["type"] == "error"], page.kept
         await page.close()
-    return told[0]["approved"]
+    return decisions[0]["approved"]
 
 
 async def races():
     outcomes = [await race(number) for number in range(RACES)]
     ran = (WORKSPACE / "races").read_text().count("ran") if any(outcomes) else 0
     same(ran, sum(outcomes))
-    ok(f"{RACES} races: one answer counts, the other client learns whose, and only a yes runs")
+    ok(f"{RACES} races: one answer counts, the other client receives who answered, and only a yes runs")
 
 
 async def reconnect():
-    """Whoever asked goes away; somebody who comes later finds what waits, answers, and sees it end."""
+    """The client that sent the prompts disconnects. A later one finds the pending requests, answers them, and sees the end."""
     first = await Page.open(ANN)
     await first.hear("hello")
     runs = [await first.prompt("make a file"), await first.prompt("make a file")]
     asked = {(await first.hear("permission_request"))["permissionId"] for _ in runs}
     same(len(asked), 2)
     await first.close()
-    ok("a client leaves while two requests wait")
+    ok("a client disconnects while two requests are pending")
     third = await Page.open(ANN)
     same((await third.hear("hello"))["pending"], 2)
     found = [await third.hear("permission_request") for _ in runs]
     same({it["permissionId"] for it in found}, asked)
-    ok("one that comes later is told what waits")
+    ok("a later client receives the pending requests")
     for request in found:
         await third.say("subscribe", sessionId=request["sessionId"])
         await third.respond(request, approved=True)
@@ -188,11 +188,11 @@ async def reconnect():
         await status(third, accepted["runId"], "completed")
     for accepted in runs:
         numbers = {it["seq"] for it in third.kept if it.get("sessionId") == accepted["sessionId"] and "seq" in it}
-        assert 1 in numbers, "it was told from the beginning"
+        assert 1 in numbers, "it received everything from the beginning"
     ok("it answers, sees everything from the beginning, and both runs complete")
     again = await Page.open(ANN)
     same((await again.hear("hello"))["pending"], 0)
-    ok("nothing waits any more")
+    ok("nothing is pending any more")
     await third.close()
     await again.close()
 
@@ -223,7 +223,7 @@ async def cancel():
     await status(page, accepted["runId"], "cancelled")
     await page.respond(asked, approved=True)
     same((await page.hear("error"))["error"]["code"], "already_answered")
-    ok("a run that is cancelled takes its request back, and a late yes is none")
+    ok("cancelling a run withdraws its request, and a late approval has no effect")
     await page.close()
 
 
@@ -236,10 +236,10 @@ async def refused():
     ]:
         try:
             async with connect(SERVER, additional_headers=headers, proxy=None):
-                raise AssertionError(f"came in with {headers}")
+                raise AssertionError(f"was accepted with {headers}")
         except InvalidStatus as refusal:
             same(refusal.response.status_code, wanted)
-    ok("no token, a wrong one and pages elsewhere do not come in")
+    ok("a missing token, a wrong one and pages of other origins are refused")
 
 
 async def main():

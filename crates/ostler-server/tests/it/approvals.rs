@@ -1,4 +1,4 @@
-//! Requests for a decision: asked once, answered once, by whoever is first and may.
+//! Approvals: asked once, answered once; the first permitted answer wins.
 
 use ostler_testkit::{Rule, Script, reply, when};
 use reqwest::Method;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
 
-/// Writes a file, then says what came of it.
+/// Writes a file, then reports the result.
 fn writes() -> Script {
     touches("touch made")
 }
@@ -32,7 +32,7 @@ async fn decide(client: &Client, id: &Value, body: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn nothing_runs_before_somebody_says_yes() {
+async fn nothing_runs_before_it_is_approved() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (session, run, asked) = begin(&client).await;
@@ -48,9 +48,9 @@ async fn nothing_runs_before_somebody_says_yes() {
     );
     client.until(&run, "completed").await;
     assert!(desk.workspace().join("made").exists());
-    let told: Vec<Value> =
+    let events: Vec<Value> =
         client.log(&session).await.into_iter().filter(|it| it["kind"] == "approval").collect();
-    let states: Vec<&Value> = told.iter().map(|it| &it["body"]["approval"]["state"]).collect();
+    let states: Vec<&Value> = events.iter().map(|it| &it["body"]["approval"]["state"]).collect();
     assert_eq!(states, ["pending", "allowed"]);
     let audit = client.get("/api/audit").await;
     assert_eq!(audit["items"][0]["decision"], "allowed");
@@ -58,7 +58,7 @@ async fn nothing_runs_before_somebody_says_yes() {
 }
 
 #[tokio::test]
-async fn a_no_reaches_the_model_with_its_note() {
+async fn a_denial_reaches_the_model_with_its_note() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
@@ -70,7 +70,7 @@ async fn a_no_reaches_the_model_with_its_note() {
 }
 
 #[tokio::test]
-async fn a_no_can_end_the_run() {
+async fn a_denial_can_end_the_run() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
@@ -79,9 +79,9 @@ async fn a_no_can_end_the_run() {
     assert_eq!(desk.api.requests().len(), 1, "the model is not asked again");
 }
 
-// Seen to fail when `settle` does not look at the state first, and when it writes without the version it read.
+// Seen to fail when `settle` does not check the state first, and when it writes without the version it read.
 #[tokio::test]
-async fn the_first_answer_counts_and_there_is_no_second() {
+async fn only_the_first_of_several_answers_counts() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
@@ -107,7 +107,7 @@ async fn the_first_answer_counts_and_there_is_no_second() {
 
 // Seen to fail when the digest of an answer is not compared.
 #[tokio::test]
-async fn an_answer_must_fit_what_is_asked() {
+async fn an_answer_must_match_the_request() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, _, asked) = begin(&client).await;
@@ -133,12 +133,12 @@ async fn an_answer_must_fit_what_is_asked() {
     assert_eq!((status.as_u16(), &answer["error"]["code"]), (409, &json!("other_kind")));
     let (status, _) = decide(&client, &json!("approval_0000"), json!({"approved": true})).await;
     assert_eq!(status, 404);
-    assert_eq!(client.pending().await["state"], "pending", "nothing of it has decided anything");
+    assert_eq!(client.pending().await["state"], "pending", "none of these answers decides it");
 }
 
-// Seen to fail when `Caller::may_see` says yes to everybody.
+// Seen to fail when `Caller::may_see` returns true for every user.
 #[tokio::test]
-async fn somebody_else_can_neither_see_nor_answer_it() {
+async fn other_users_can_neither_see_nor_answer_an_approval() {
     let desk = Desk::open(writes()).await;
     let (client, stranger) = (desk.client_of("ann").await, desk.client_of("bob").await);
     let (_, _, asked) = begin(&client).await;
@@ -150,7 +150,7 @@ async fn somebody_else_can_neither_see_nor_answer_it() {
 }
 
 #[tokio::test]
-async fn it_runs_with_what_was_written_in_its_place() {
+async fn an_approved_call_runs_with_the_changed_arguments() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
@@ -162,10 +162,10 @@ async fn it_runs_with_what_was_written_in_its_place() {
 }
 
 #[tokio::test]
-async fn a_granted_rule_answers_what_it_covers_until_it_is_taken_back() {
+async fn a_granted_rule_answers_the_calls_it_covers_until_it_is_revoked() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
-    // Two sessions ask the same; the answer to one is the answer to both.
+    // Two sessions ask the same question; the answer to one answers both.
     let (_, first, asked) = begin(&client).await;
     let other = client.session().await;
     let second = client.prompt(&other, "make a file").await;
@@ -174,13 +174,13 @@ async fn a_granted_rule_answers_what_it_covers_until_it_is_taken_back() {
     decide(&client, &asked["id"], json!({"approved": true, "scope": "always", "rule": rule})).await;
     client.until(&first, "completed").await;
     client.until(&second, "completed").await;
-    // A third is not even asked.
+    // A third session does not ask at all.
     let third = client.prompt(&client.session().await, "make a file").await;
     client.until(&third, "completed").await;
     let rules = client.get("/api/rules").await;
     assert_eq!(rules["items"][0]["rule"], rule);
     assert!(rules["items"][0]["lastUsed"].is_number());
-    // Taken back, it is asked again, also in a session that was there before.
+    // After the rule is revoked, the question is asked again, also in a session that existed before.
     let path = format!("/api/rules/{}", rules["items"][0]["id"].as_str().unwrap());
     assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 204);
     let fourth = client.prompt(&client.session().await, "make a file").await;
@@ -188,7 +188,7 @@ async fn a_granted_rule_answers_what_it_covers_until_it_is_taken_back() {
 }
 
 #[tokio::test]
-async fn nobody_answers_in_time_and_that_is_a_no() {
+async fn an_approval_that_is_not_answered_in_time_is_denied() {
     let quick = |config: &mut ostler_server::config::Config| {
         config.limits.approval = Some(std::time::Duration::from_millis(50));
     };
@@ -203,14 +203,14 @@ async fn nobody_answers_in_time_and_that_is_a_no() {
 }
 
 #[tokio::test]
-async fn what_a_cancelled_run_asked_is_taken_back() {
+async fn cancelling_a_run_withdraws_its_approvals() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
     client.post(&format!("/api/runs/{run}/cancel"), json!({})).await;
     client.until(&run, "cancelled").await;
     let path = format!("/api/approvals/{}", asked["id"].as_str().unwrap());
-    client.watch(&path, "the request to be taken back", |it| it["state"] == "withdrawn").await;
+    client.watch(&path, "the request to be withdrawn", |it| it["state"] == "withdrawn").await;
     assert_eq!(decide(&client, &asked["id"], json!({"approved": true})).await.0, 409);
     assert!(!desk.workspace().join("made").exists());
 }
@@ -220,7 +220,7 @@ async fn a_request_survives_a_restart_and_its_answer_counts_for_exactly_that_cal
     let call = || reply().tool_use("Bash", json!({"command": "touch made"}));
     let script = Script::new()
         .rule(when().turn(0), call())
-        // The engine that takes it up finds a call without an answer, and the model calls again.
+        // The engine that resumes it finds a call without an answer, and the model calls again.
         .with(Rule::new(when().prompt_contains("Continue where"), call()).times(1))
         .rule(when(), reply().text("the end"));
     let mut desk = Desk::open(script).await;
@@ -231,13 +231,13 @@ async fn a_request_survives_a_restart_and_its_answer_counts_for_exactly_that_cal
     client.until(&run, "interrupted").await;
     assert_eq!(client.pending().await["id"], asked["id"]);
     assert!(!desk.workspace().join("made").exists());
-    // The answer takes the run up again, and nobody is asked a second time.
+    // The answer resumes the run, and the question is not asked a second time.
     let (status, _) = decide(&client, &asked["id"], json!({"approved": true})).await;
     assert_eq!(status, 200);
     let session = asked["session"].as_str().unwrap();
     let runs = format!("/api/sessions/{session}/runs");
     client
-        .watch(&runs, "the run to be taken up", |list| {
+        .watch(&runs, "the run to be resumed", |list| {
             list["items"].as_array().unwrap().last().unwrap()["state"] == "completed"
         })
         .await;
@@ -276,7 +276,7 @@ async fn questions_are_answered_and_never_allowed() {
 
 // Seen to fail when the engine's steps are left out.
 #[tokio::test]
-async fn a_request_says_step_by_step_why_it_is_asked() {
+async fn an_approval_explains_step_by_step_why_it_is_required() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (_, run, asked) = begin(&client).await;
@@ -284,7 +284,10 @@ async fn a_request_says_step_by_step_why_it_is_asked() {
     let found =
         |what: &str| steps.iter().find(|step| step["looked"].as_str().unwrap().contains(what));
     let denied = found("deny rule Read(").unwrap_or_else(|| panic!("{steps:?}"));
-    assert!(denied["looked"].as_str().unwrap().contains(" from "), "where it stands: {denied}");
+    assert!(
+        denied["looked"].as_str().unwrap().contains(" from "),
+        "the file with the rule: {denied}"
+    );
     assert_eq!(denied["result"], "does not match");
     assert_eq!(found("mode").unwrap()["result"], "default");
     let decided: Vec<bool> = steps.iter().map(|step| step["decided"] == true).collect();

@@ -1,4 +1,4 @@
-//! What is tried against the whole server; `docs/attacks.md` has the list, with what is tried elsewhere.
+//! Attacks on the whole server. `docs/attacks.md` lists them, with those tested elsewhere.
 
 use futures::{SinkExt as _, StreamExt as _};
 use ostler_testkit::{Script, reply, when};
@@ -18,7 +18,7 @@ fn asks(times: u32) -> Script {
         .with(ostler_testkit::Rule::new(when(), call.text(lies)).times(times))
 }
 
-/// Tries to open a WebSocket; the status of the refusal.
+/// Tries to open a WebSocket; returns the status of the refusal.
 async fn refused(desk: &Desk, headers: &[(&'static str, String)]) -> Option<u16> {
     let mut request = format!("ws://{}/api/ws", desk.address()).into_client_request().unwrap();
     for (name, value) in headers {
@@ -33,7 +33,7 @@ async fn refused(desk: &Desk, headers: &[(&'static str, String)]) -> Option<u16>
 
 // Seen to fail when `source` takes any origin.
 #[tokio::test]
-async fn a_socket_is_opened_by_our_own_page_or_with_a_token() {
+async fn a_socket_opens_only_for_our_own_page_or_with_a_token() {
     let desk = Desk::open(Script::new()).await;
     let token = ("authorization", format!("Bearer {}", desk.token));
     let origin = |origin: &str| ("origin", origin.to_owned());
@@ -41,7 +41,7 @@ async fn a_socket_is_opened_by_our_own_page_or_with_a_token() {
     for (what, headers, status) in [
         ("a program", vec![token.clone()], None),
         ("our page", vec![token.clone(), origin(&format!("http://{}", desk.address()))], None),
-        ("nobody", vec![], Some(401)),
+        ("no token", vec![], Some(401)),
         ("a wrong token", vec![("authorization", "Bearer ostler_x".to_owned())], Some(401)),
         ("a page elsewhere", vec![token.clone(), origin("https://evil.example")], Some(403)),
         ("no page at all", vec![token.clone(), origin("null")], Some(403)),
@@ -53,7 +53,7 @@ async fn a_socket_is_opened_by_our_own_page_or_with_a_token() {
     }
 }
 
-/// Says something on a connection of its own and returns all that is heard up to the answer to a ping.
+/// Sends messages on a new connection and returns all messages up to the answer to a ping.
 async fn say(client: &Client, said: &[Value]) -> Vec<Value> {
     let url = client.base.replace("http:", "ws:") + "/api/ws";
     let mut request = url.into_client_request().unwrap();
@@ -74,9 +74,9 @@ async fn say(client: &Client, said: &[Value]) -> Vec<Value> {
     }
 }
 
-// Seen to fail when `find` of approvals does not ask whose it is.
+// Seen to fail when `find` of approvals does not check the owner.
 #[tokio::test]
-async fn a_socket_shows_and_does_nothing_of_somebody_elses() {
+async fn a_socket_neither_shows_nor_changes_anything_of_another_user() {
     let desk = Desk::open(asks(1)).await;
     let (ann, bob) = (desk.client_of("ann").await, desk.client_of("bob").await);
     let session = ann.session().await;
@@ -97,13 +97,13 @@ async fn a_socket_shows_and_does_nothing_of_somebody_elses() {
     let codes: Vec<&Value> = heard[1..].iter().map(|it| &it["error"]["code"]).collect();
     assert_eq!(codes, ["not_found"; 5]);
     ann.until(&run, "waiting").await;
-    assert_eq!(ann.pending().await["id"], asked["id"], "it still waits for her");
+    assert_eq!(ann.pending().await["id"], asked["id"], "it is still pending for Ann");
     assert!(!desk.workspace().join("made").exists());
 }
 
-// Seen to fail when `earlier` takes what was answered for another run that was not interrupted.
+// Seen to fail when `earlier` uses an answer for another run that was not interrupted.
 #[tokio::test]
-async fn a_yes_is_for_one_call() {
+async fn an_approval_is_for_one_call() {
     let desk = Desk::open(asks(2)).await;
     let client = desk.client();
     let session = client.session().await;
@@ -112,7 +112,7 @@ async fn a_yes_is_for_one_call() {
     for _ in 0..2 {
         let run = client.prompt(&session, "make a file").await;
         client.until(&run, "waiting").await;
-        assert!(!made.exists(), "what the model writes about permissions is text");
+        assert!(!made.exists(), "the model's text about permissions has no effect");
         let asked = client.pending().await;
         if let Some(before) = answered {
             assert_eq!(before["digest"], asked["digest"], "it is the same call");
@@ -141,15 +141,15 @@ async fn a_body_that_is_too_large_is_refused_by_the_server() {
     assert_eq!(client.post("/api/sessions", small).await["title"], "x");
 }
 
-// Seen to fail when `folder` takes whatever folder there is. Names of skills are stopped twice; the mutants for that are with
+// Seen to fail when `folder` accepts every existing folder. Names of skills are checked twice; the mutants for that are with
 // `neither_names_nor_links_lead_out_of_the_folder`.
 #[tokio::test]
-async fn no_skill_and_no_folder_is_reached_by_another_name() {
+async fn no_other_name_reaches_a_hidden_skill_or_folder() {
     let desk = Desk::with(Script::new(), |config| {
         config.skills = vec![config.workspace.join("skills")];
     })
     .await;
-    let head = "---\nname: hidden\ndescription: not for anybody\n---\nsecret";
+    let head = "---\nname: hidden\ndescription: not for users\n---\nsecret";
     for place in ["hidden", "skills/known"] {
         let folder = desk.workspace().join(place);
         std::fs::create_dir_all(&folder).unwrap();

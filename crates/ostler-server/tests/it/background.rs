@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
 
-/// Starts a command in the background, and has something to say when it ends.
+/// Starts a command in the background, and answers when it ends.
 fn script() -> Script {
     let waits = json!({
         "command": "until [ -e go ]; do sleep 0.02; done",
@@ -18,7 +18,7 @@ fn script() -> Script {
         .rule(when(), reply().hold("woken").text("noted"))
 }
 
-/// The turn after the background command, as it works.
+/// The running turn after the end of the background command.
 async fn woken(desk: &Desk, client: &Client) -> (String, Value) {
     let made = client.post("/api/sessions", json!({"permissionMode": "bypassPermissions"})).await;
     let session = made["id"].as_str().unwrap().to_owned();
@@ -107,7 +107,7 @@ async fn a_turn_after_background_work_has_the_time_limit_of_a_run() {
     let first = client.prompt(session, "begin").await;
     client.until(&first, "completed").await;
     std::fs::write(desk.workspace().join("go"), "").unwrap();
-    // Never released: the model does not come to an end.
+    // Never released: the model does not finish.
     desk.api.gate("woken").reached().await;
     let path = format!("/api/sessions/{session}/runs");
     let is_over = |runs: &Value| runs["items"][1]["state"] == "failed";
@@ -121,7 +121,7 @@ async fn a_turn_after_background_work_has_the_time_limit_of_a_run() {
 
 // Mutant: `perform_background` that does not name the run to those who ask.
 #[tokio::test]
-async fn what_a_turn_after_background_work_asks_belongs_to_its_run() {
+async fn approvals_of_a_turn_after_background_work_belong_to_its_run() {
     let waits = json!({
         "command": "until [ -e go ]; do sleep 0.02; done",
         "run_in_background": true,

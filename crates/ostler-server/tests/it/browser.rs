@@ -1,4 +1,4 @@
-//! A browser that is signed in, and a program on another port that got its cookie.
+//! A signed-in browser, and a program on another port that got its cookie.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::desk::{Client, Desk};
 use crate::socket::Socket;
 use ostler_testkit::{Script, reply, when};
 
-/// A browser that is signed in.
+/// A signed-in browser.
 pub(crate) struct Browser {
     pub(crate) base: String,
     pub(crate) cookie: String,
@@ -32,7 +32,7 @@ impl Browser {
         }
     }
 
-    /// What a program on another port has after the browser sent it a request, and what it can make up.
+    /// The headers of a program on another port: those that the browser sent it, and those that it invents.
     fn stolen(&self) -> Headers {
         vec![
             ("cookie", self.cookie.clone()),
@@ -64,9 +64,10 @@ async fn status(base: &str, method: Method, path: &str, headers: &Headers) -> u1
     request.send().await.unwrap().status().as_u16()
 }
 
-/// Seen to fail with `Cookies::grant` that does not compare the page key and `Guard::caller` that goes on without one.
+/// Seen to fail with `Cookies::grant` that does not compare the page key and `Guard::caller` that continues without
+/// one.
 #[tokio::test]
-async fn a_program_on_another_port_that_got_the_cookie_is_nobody() {
+async fn the_cookie_alone_does_not_authenticate_a_program_on_another_port() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("hello"))).await;
     let browser = Browser::sign_in(&desk.client()).await;
     let other = Browser::sign_in(&desk.client()).await;
@@ -115,7 +116,7 @@ async fn signing_out_ends_the_open_connections_of_that_browser_and_no_others() {
     assert_eq!(leaves.closed().await, 4401);
     stays.say(json!({"type": "ping"})).await;
     stays.hear("pong").await;
-    // The owner signs the other browser out from elsewhere.
+    // The owner signs the other browser out remotely.
     let listed = desk.client().get("/api/auth/browsers").await;
     let path = format!("/api/auth/browsers/{}", listed["items"][0]["id"].as_str().unwrap());
     assert_eq!(desk.client().ask(Method::DELETE, &path, None).await.0, 204);

@@ -1,4 +1,4 @@
-//! What agents changed in files, and putting it back.
+//! File changes of agents, and rewinding them.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -24,7 +24,7 @@ async fn say(client: &Client, session: &str, prompt: &str) -> String {
 }
 
 async fn begin(script: impl Fn(&std::path::Path) -> Script) -> (Desk, String) {
-    // The script names files of the workspace, which is there when the server is.
+    // The script names files in the workspace, which exists only once the server has started.
     let mut desk = Desk::open(Script::new()).await;
     desk.api = ostler_testkit::ScriptedApi::start(script(desk.workspace())).await;
     desk.stop().await;
@@ -42,9 +42,9 @@ async fn rewind(client: &Client, session: &str, before: &str, dry_run: bool) -> 
     (status.as_u16(), answer)
 }
 
-// Seen to fail when the files of a run are not kept with its end.
+// Seen to fail when the files of a run are not stored with its end.
 #[tokio::test]
-async fn changes_are_told_by_run_and_can_be_put_back() {
+async fn changes_are_listed_by_run_and_can_be_rewound() {
     let (mut desk, session) = begin(writes).await;
     let client = desk.client();
     let first = say(&client, &session, "write it").await;
@@ -64,7 +64,7 @@ async fn changes_are_told_by_run_and_can_be_put_back() {
     );
     assert!(edited["diff"].as_str().unwrap().contains("-red\n+blue\n+and more\n"), "{edited}");
 
-    // With an engine that was not there when it happened.
+    // With a new engine that did not make the changes.
     desk.stop().await;
     desk.start().await;
     let client = desk.client();
@@ -78,7 +78,7 @@ async fn changes_are_told_by_run_and_can_be_put_back() {
     assert_eq!(
         std::fs::read_to_string(&poem).unwrap(),
         "roses\nare\nblue\nand more\n",
-        "nothing yet"
+        "a dry run changes nothing"
     );
     let (status, done) = rewind(&client, &session, &second, false).await;
     assert_eq!((status, &done["dryRun"], &done["files"]), (200, &json!(false), &would["files"]));
@@ -87,13 +87,13 @@ async fn changes_are_told_by_run_and_can_be_put_back() {
     let notice = log.iter().find(|it| it["kind"] == "notice").unwrap();
     assert_eq!(notice["body"]["rewound"]["before"], json!(second));
     assert_eq!(rewind(&client, &session, &first, false).await.0, 200);
-    assert!(!poem.exists(), "it was not there before the first prompt");
+    assert!(!poem.exists(), "the file did not exist before the first prompt");
     desk.api.finish();
 }
 
-// Seen to fail when neither the hub nor the worker looks whether a run is under way.
+// Seen to fail when neither the hub nor the worker checks whether a run is active.
 #[tokio::test]
-async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
+async fn rewinding_is_refused_during_a_run_and_without_a_checkpoint() {
     let slow = |_: &std::path::Path| {
         let waits = reply().text("x").gate(1, "slow");
         Script::new()
@@ -109,7 +109,7 @@ async fn nothing_is_put_back_under_way_nor_where_there_is_nothing() {
     desk.api.gate("slow").reached().await;
     let (status, answer) = rewind(&client, &session, &first, false).await;
     assert_eq!((status, &answer["error"]["code"]), (409, &json!("run_in_progress")));
-    let queued = client.prompt(&session, "never said").await;
+    let queued = client.prompt(&session, "never sent").await;
     client.post(&format!("/api/runs/{queued}/cancel"), json!({})).await;
     client.until(&queued, "cancelled").await;
     desk.api.gate("slow").release();

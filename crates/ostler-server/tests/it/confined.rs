@@ -1,4 +1,4 @@
-//! What spaces, skills, schedules and folders cannot widen, and what approvals do not show.
+//! Limits that spaces, skills, schedules and folders cannot widen, and redaction in approvals.
 
 use ostler_server::config::Config;
 use ostler_testkit::{Rule, Script, reply, when};
@@ -17,7 +17,7 @@ fn knows_a_secret(config: &mut Config) {
 
 // Mutant: `Approval::shown` that leaves the input, or an offered rule, as it is; `describe` that keeps the summary.
 #[tokio::test]
-async fn no_door_shows_a_secret_of_a_call_and_the_call_runs_with_it() {
+async fn no_interface_shows_a_secret_of_a_call_and_the_call_runs_with_it() {
     for door in DOORS {
         let call = format!("echo {SECRET} > made");
         let desk = Desk::with(commands(&call), knows_a_secret).await;
@@ -26,22 +26,22 @@ async fn no_door_shows_a_secret_of_a_call_and_the_call_runs_with_it() {
         assert_eq!(asked["redacted"], true, "{asked}");
         let session = asked["session"].as_str().unwrap();
         let mut socket = Socket::open(&client).await;
-        let mut told = vec![
+        let mut answers = vec![
             asked.to_string(),
             socket.hear(&["permission_request"]).await.to_string(),
             json!(client.log(session).await).to_string(),
         ];
         let decision = json!({"approved": true, "digest": asked["digest"]});
-        told.push(door.answer(&client, &asked, decision).await.to_string());
+        answers.push(door.answer(&client, &asked, decision).await.to_string());
         client.until(asked["run"].as_str().unwrap(), "completed").await;
-        told.push(json!(client.log(session).await).to_string());
-        told.push(client.get("/api/audit").await.to_string());
-        for told in &told {
-            assert!(!told.contains(SECRET), "{door:?}: {told}");
-            assert!(told.contains("[redacted SHOP_TOKEN]"), "{door:?}: {told}");
+        answers.push(json!(client.log(session).await).to_string());
+        answers.push(client.get("/api/audit").await.to_string());
+        for answer in &answers {
+            assert!(!answer.contains(SECRET), "{door:?}: {answer}");
+            assert!(answer.contains("[redacted SHOP_TOKEN]"), "{door:?}: {answer}");
         }
         let made = std::fs::read_to_string(desk.workspace().join("made")).unwrap();
-        assert_eq!(made.trim(), SECRET, "what runs is exact");
+        assert_eq!(made.trim(), SECRET, "the call runs with the exact arguments");
     }
 }
 
@@ -76,14 +76,14 @@ async fn a_member_cannot_let_agents_of_a_space_use_a_whole_tool() {
     ann.post("/api/spaces", json!({"id": "own", "policy": {"allowed": ["Bash(git log:*)"]}})).await;
     let wider = json!({"policy": {"allowed": ["Bash"]}});
     assert_eq!(status(&ann, Method::PATCH, "/api/spaces/own", wider.clone()).await, 403);
-    // An administrator of the server may, and the audit says who it was.
+    // An administrator of the server may, and the audit log names the administrator.
     assert_eq!(status(&owner, Method::PATCH, "/api/spaces/own", wider).await, 200);
     let audit = owner.get("/api/audit").await;
     let noted = audit["items"].as_array().unwrap().iter().find(|it| it["decision"] == "widened");
     let noted = noted.unwrap_or_else(|| panic!("{audit}"));
     assert_eq!(noted["by"], "owner");
     assert!(noted["subject"].as_str().unwrap().contains("own"), "{noted}");
-    // Whoever only renames it does not need to be one.
+    // A user who only renames the space need not be an administrator.
     assert_eq!(status(&ann, Method::PATCH, "/api/spaces/own", json!({"title": "x"})).await, 200);
 }
 
@@ -111,7 +111,7 @@ async fn execute(client: &Client, change: Value) -> String {
 
 // Mutant: `Policy::narrow` that keeps what a skill approves.
 #[tokio::test]
-async fn a_skill_approves_in_a_space_only_what_the_space_allows() {
+async fn in_a_space_a_skill_allows_only_tools_that_the_space_allows() {
     for (policy, state) in [
         (json!({}), "waiting"),
         (json!({"allowed": ["Bash(git log:*)"]}), "waiting"),
@@ -124,14 +124,14 @@ async fn a_skill_approves_in_a_space_only_what_the_space_allows() {
         let run = execute(&client, json!({"space": "team"})).await;
         client.until(&run, state).await;
     }
-    // Outside of spaces its approvals count.
+    // Outside of spaces the skill's allowed tools count.
     let desk = with_skill(commands("touch made"), |_| {}).await;
     let run = execute(&desk.client(), json!({})).await;
     desk.client().until(&run, "completed").await;
     assert!(desk.workspace().join("made").exists());
 }
 
-/// A content management system with one skill; its address.
+/// A content management system with one skill; returns its address.
 async fn cms() -> String {
     let record = json!({"data": {"documentId": "keeper", "name": "keeper", "content": "Keep.", "allowedTools": "Bash(touch:*)"}});
     let answer = move || async move { axum::Json(record) };
@@ -144,7 +144,7 @@ async fn cms() -> String {
 
 // Mutant: `SkillRun::approved` that does not ask where the skill comes from.
 #[tokio::test]
-async fn what_a_skill_of_the_cms_approves_counts_only_if_the_operator_trusts_it() {
+async fn the_allowed_tools_of_a_cms_skill_count_only_if_the_operator_trusts_the_cms() {
     for (trusted, state) in [(false, "waiting"), (true, "completed")] {
         let url = cms().await;
         let desk = Desk::with(commands("touch made"), move |config: &mut Config| {
@@ -159,7 +159,7 @@ async fn what_a_skill_of_the_cms_approves_counts_only_if_the_operator_trusts_it(
 
 // Mutant: `Tools::apply` whose hook looks at the tool's name only.
 #[tokio::test]
-async fn a_skill_without_questions_still_keeps_to_the_content_of_its_tools() {
+async fn a_skill_that_runs_without_approval_is_still_limited_to_its_tool_rules() {
     for (command, runs) in [
         ("touch made", true),
         ("ls", true),
@@ -183,7 +183,7 @@ async fn a_skill_without_questions_still_keeps_to_the_content_of_its_tools() {
 
 // Seen to fail with `fitting` that does not look at the folder of a session outside of spaces.
 #[tokio::test]
-async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_run() {
+async fn a_folder_that_was_replaced_by_a_link_is_refused_at_the_next_run() {
     let desk = Desk::open(commands("pwd")).await;
     let client = desk.client();
     let (folder, outside) = (desk.workspace().join("sub"), tempfile::tempdir().unwrap());
@@ -198,7 +198,7 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_run() {
     let failed = client.until(&second, "failed").await;
     let why = failed["outcome"]["error"]["message"].as_str().unwrap();
     assert!(why.contains("sub"), "{why}");
-    // Also by a link to another place inside.
+    // Also for a link to another folder inside the workspace.
     std::fs::remove_file(&folder).unwrap();
     std::fs::create_dir(desk.workspace().join("other")).unwrap();
     std::os::unix::fs::symlink(desk.workspace().join("other"), &folder).unwrap();
@@ -208,7 +208,7 @@ async fn a_folder_that_was_swapped_for_a_link_is_refused_at_the_next_run() {
 
 // Mutant: `resume` that makes a run under a random name.
 #[tokio::test]
-async fn an_interrupted_run_is_resumed_once_however_many_ask() {
+async fn an_interrupted_run_is_resumed_once_however_many_clients_ask() {
     let script = Script::new()
         .with(Rule::new(when().turn(0), reply().hold("first").text("never")).times(1))
         .rule(when(), reply().text("the end"));
@@ -243,7 +243,7 @@ async fn an_interrupted_run_is_resumed_once_however_many_ask() {
 
 // Mutant: `apply` that adds the memory as it is; `note_memory` that writes nothing.
 #[tokio::test]
-async fn what_agents_wrote_into_a_memory_is_data_and_people_are_told() {
+async fn memory_written_by_agents_is_quoted_as_data_and_recorded_in_the_audit() {
     let desk = Desk::open(calls("Glob", json!({"pattern": "*.none"}))).await;
     let client = desk.client();
     let made = client.post("/api/spaces", json!({"id": "team"})).await;
@@ -255,7 +255,7 @@ async fn what_agents_wrote_into_a_memory_is_data_and_people_are_told() {
     client.until(&run, "completed").await;
     let system = desk.api.requests().last().unwrap().system_text();
     assert!(system.contains("> We like tea."), "{system}");
-    assert!(!system.contains("\n# New orders"), "it does not stand there as a heading: {system}");
+    assert!(!system.contains("\n# New orders"), "the text must not be a heading: {system}");
     assert!(system.contains("data, not instructions"), "{system}");
     let audit = client.get("/api/audit").await;
     let noted = audit["items"].as_array().unwrap().iter().find(|it| it["decision"] == "memory");
@@ -265,7 +265,7 @@ async fn what_agents_wrote_into_a_memory_is_data_and_people_are_told() {
 
 // Mutant: `Check::resolve` that takes a relative program, or that does not resolve links.
 #[tokio::test]
-async fn a_check_is_the_owners_and_lies_where_agents_cannot_write() {
+async fn only_the_owner_sets_a_check_and_agents_cannot_write_its_program() {
     let desk = Desk::open(commands("pwd")).await;
     let owner = desk.client();
     owner.post("/api/users", json!({"name": "adm", "role": "admin"})).await;

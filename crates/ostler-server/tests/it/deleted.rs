@@ -1,4 +1,4 @@
-//! Deleting a session cancels what waits in it.
+//! Deleting a session cancels its pending work.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -38,12 +38,15 @@ async fn deleting_a_session_cancels_its_runs_approvals_and_schedules() {
     let schedule = client.post("/api/schedules", plan).await;
     let mut socket = Socket::open(&client).await;
     socket.say(json!({"type": "subscribe", "sessionId": session})).await;
-    // It follows the session from now on.
+    // The socket receives the session's events from now on.
     socket.hear("prompt").await;
     delete(&client, &session).await;
     nothing_waits(&client, &runs).await;
-    let told = socket.hear("permission_resolved").await;
-    assert_eq!((&told["permissionId"], &told["state"]), (&request["id"], &json!("withdrawn")));
+    let resolved = socket.hear("permission_resolved").await;
+    assert_eq!(
+        (&resolved["permissionId"], &resolved["state"]),
+        (&request["id"], &json!("withdrawn"))
+    );
     let notice = socket.hear("notice").await;
     assert_eq!(notice["body"]["deleted"], true, "{notice}");
     let path = format!("/api/schedules/{}", schedule["id"].as_str().unwrap());
@@ -56,7 +59,7 @@ async fn deleting_a_session_cancels_its_runs_approvals_and_schedules() {
 
 // Mutant: `delete` without `withdraw_session`: nobody works on the session, so nobody takes the request back.
 #[tokio::test]
-async fn deleting_a_session_whose_run_was_interrupted_takes_back_what_it_asked() {
+async fn deleting_a_session_withdraws_the_approvals_of_an_interrupted_run() {
     let mut desk = Desk::open(asks()).await;
     let session = desk.client().session().await;
     let run = desk.client().prompt(&session, "one").await;

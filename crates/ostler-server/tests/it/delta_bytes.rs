@@ -1,10 +1,10 @@
-//! What a streamed text costs on disk when its run is over.
+//! How much disk space a streamed text needs after its run.
 
 use ostler_testkit::{Script, reply, when};
 
 use crate::desk::Desk;
 
-/// The bytes of the database without what it can use again.
+/// The bytes of the database, without free pages.
 async fn used(desk: &Desk) -> i64 {
     let file = desk.data().join("backup-of-the-moment.db");
     ostler_store::Store::backup(desk.store(), &file).await.unwrap();
@@ -24,7 +24,7 @@ async fn run(desk: &Desk, prompt: &str) -> i64 {
 
 // A bound on bytes. That no delta stays is shown by `history::deltas_are_gone_when_the_message_is_there`.
 #[tokio::test]
-async fn a_run_of_many_deltas_leaves_its_text_on_disk_and_nothing_of_the_deltas() {
+async fn after_a_run_of_many_deltas_only_its_text_is_on_disk() {
     let count = if std::env::var_os("OSTLER_MEASURE").is_some() { 20_000 } else { 2_000 };
     let deltas = move || (0..count).map(|number| format!("{:04} ", number % 10_000));
     let script = Script::new()

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Far more than anything takes.
+/// Far longer than any step takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Desk {
@@ -31,7 +31,7 @@ pub(crate) struct Desk {
     pub(crate) clock: Arc<HandClock>,
 }
 
-/// A clock that runs as usual, and that a test can set.
+/// A clock that runs normally, and that a test can set.
 #[derive(Default)]
 pub(crate) struct HandClock {
     real: SystemClock,
@@ -131,7 +131,7 @@ impl Desk {
     /// Why the server does not start.
     pub(crate) async fn fails_to_start(&self) -> String {
         match Server::start_at(self.config(), self.clock.clone()).await {
-            Ok(_) => panic!("it starts"),
+            Ok(_) => panic!("the server starts"),
             Err(error) => error.to_string(),
         }
     }
@@ -144,7 +144,7 @@ impl Desk {
         self.store = None;
     }
 
-    /// What the server remembers with, for tests that spoil it.
+    /// The server's store, for tests that damage it.
     pub(crate) fn store(&self) -> &Sqlite {
         self.store.as_ref().unwrap()
     }
@@ -157,12 +157,12 @@ impl Desk {
         self.workspace.path()
     }
 
-    /// What belongs to the server and its operator.
+    /// The folder of the server and its operator.
     pub(crate) fn data(&self) -> &Path {
         self.data.path()
     }
 
-    /// Where the store of the server is.
+    /// The folder of the server's store.
     pub(crate) fn store_folder(&self) -> std::path::PathBuf {
         self.data.path().join("data/log")
     }
@@ -175,7 +175,7 @@ impl Desk {
         }
     }
 
-    /// Somebody else's client.
+    /// A client of another user.
     pub(crate) async fn client_of(&self, name: &str) -> Client {
         self.client().post("/api/users", json!({"name": name, "role": "member"})).await;
         let tokens = format!("/api/users/{name}/tokens");
@@ -188,7 +188,7 @@ impl Desk {
 fn http() -> reqwest::Client {
     static PROVIDER: std::sync::Once = std::sync::Once::new();
     PROVIDER.call_once(|| {
-        // Another test binary's part may have done it already.
+        // Another test of this binary may have installed it already.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     reqwest::Client::builder().no_proxy().build().unwrap()
@@ -218,7 +218,7 @@ impl Client {
         answer
     }
 
-    /// Any request, and what came of it.
+    /// Sends any request; returns the status and the answer.
     pub(crate) async fn ask(
         &self,
         method: Method,
@@ -254,7 +254,7 @@ impl Client {
         self.watch(&path, &format!("{run} to be {state}"), |run| run["state"] == state).await
     }
 
-    /// Waits until something waits for an answer.
+    /// Waits until an approval is pending.
     pub(crate) async fn pending(&self) -> Value {
         let found = self
             .watch("/api/approvals", "a request", |list| {

@@ -1,4 +1,4 @@
-//! A disk that is full: who asks is told, what was at work ends, and all goes on when there is room.
+//! A full disk: requests get an error, active runs end, and everything continues when there is room.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -13,7 +13,7 @@ fn script() -> Script {
         .rule(when(), reply().text("quick"))
 }
 
-/// Prompts until there is no room, not even for a word; what is said then.
+/// Sends prompts until there is no room even for one character. Returns the refusal.
 async fn fill(client: &Client, session: &str) -> (u16, Value) {
     let path = format!("/api/sessions/{session}/runs");
     let mut length = 100_000;
@@ -30,10 +30,10 @@ async fn fill(client: &Client, session: &str) -> (u16, Value) {
     panic!("the disk does not get full");
 }
 
-// Seen to fail when what cannot be written is only logged: the run is at work for ever, and so is what waits behind it; and
+// Seen to fail when a failed write is only logged: then the run and those queued behind it stay active forever; and
 // when such a run fails for good instead of being interrupted.
 #[tokio::test]
-async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
+async fn a_full_disk_is_reported_and_runs_that_ended_meanwhile_are_written_later() {
     let shorten = |config: &mut ostler_server::config::Config| {
         config.limits.lease = std::time::Duration::from_secs(8);
     };
@@ -44,22 +44,26 @@ async fn a_full_disk_is_told_and_what_ended_meanwhile_is_written_later() {
     desk.api.gate("slow").reached().await;
     let behind = client.prompt(&session, "quick").await;
     desk.store().limit_growth(Some(0)).await.unwrap();
-    let (status, told) = fill(&client, &other).await;
-    assert_eq!((status, &told["error"]["code"]), (507, &json!("disk_full")), "{told}");
-    assert!(told["error"]["hint"].is_string());
+    let (status, refused) = fill(&client, &other).await;
+    assert_eq!((status, &refused["error"]["code"]), (507, &json!("disk_full")), "{refused}");
+    assert!(refused["error"]["hint"].is_string());
     desk.api.gate("slow").release();
-    // There is no room to say so in the log, but whoever asks is told.
+    // The log has no room for the end of the run, but the API reports it.
     let cut_off = client.until(&slow, "interrupted").await;
     assert_eq!(cut_off["outcome"]["error"]["code"], "interrupted", "{cut_off}");
-    let is_told =
+    let is_interruption =
         |event: &Value| event["kind"] == "run" && event["body"]["run"]["state"] == "interrupted";
-    assert!(!client.log(&session).await.iter().any(is_told));
+    assert!(!client.log(&session).await.iter().any(is_interruption));
     let listed = client.get(&format!("/api/sessions/{session}/runs")).await;
     assert_eq!(listed["items"][0]["state"], "interrupted");
-    assert_eq!(client.get("/api/auth/me").await["role"], "owner", "what needs no room works");
+    assert_eq!(
+        client.get("/api/auth/me").await["role"],
+        "owner",
+        "requests that write nothing work"
+    );
     desk.store().limit_growth(None).await.unwrap();
     client.until(&behind, "completed").await;
-    assert!(client.log(&session).await.iter().any(is_told), "now it is written");
+    assert!(client.log(&session).await.iter().any(is_interruption), "now it is written");
     let next = client.prompt(&session, "quick").await;
     client.until(&next, "completed").await;
 }

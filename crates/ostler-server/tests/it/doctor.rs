@@ -14,7 +14,7 @@ fn check<'a>(checkup: &'a Value, id: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn a_server_that_is_well_says_so_to_administrators_alone() {
+async fn the_check_up_of_a_healthy_server_is_for_administrators_only() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
     let session = desk.client().session().await;
     let run = desk.client().prompt(&session, "go").await;
@@ -49,16 +49,16 @@ async fn a_server_that_is_well_says_so_to_administrators_alone() {
     desk.api.finish();
 }
 
-// Seen to fail when problems of skills are not told.
+// Seen to fail when problems of skills are not reported.
 #[tokio::test]
-async fn what_is_wrong_is_named_with_a_way_out() {
+async fn each_problem_is_named_with_a_fix() {
     let desk = Desk::with(Script::new(), |config: &mut Config| {
         let skills = config.data.parent().unwrap().join("skills");
         std::fs::create_dir_all(skills.join("bad")).unwrap();
         std::fs::write(skills.join("bad/SKILL.md"), "---\nallowed-tools: 3\n---\n").unwrap();
         config.skills.push(skills);
         config.allow_bypass = true;
-        // Nobody listens on the first port.
+        // Nothing listens on port 1.
         config.env.insert("ANTHROPIC_BASE_URL".to_owned(), "http://127.0.0.1:1".to_owned());
         config.engine = ostler_server::config::EngineChoice::Program("/no/such/engine".into());
     })
@@ -89,7 +89,7 @@ async fn a_server_starts_with_a_broken_record_of_a_run_and_its_check_up_warns() 
     let broken = Put::new("run", "run_broken", body).owner("owner");
     desk.store().put(vec![broken]).await.unwrap();
     let checkup = desk.client().get("/api/doctor").await;
-    assert_eq!(check(&checkup, "records")["state"], "ok", "nobody has read it yet");
+    assert_eq!(check(&checkup, "records")["state"], "ok", "the record has not been read yet");
     desk.stop().await;
     desk.start().await;
     let client = desk.client();

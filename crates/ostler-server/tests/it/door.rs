@@ -1,4 +1,4 @@
-//! Coming in, and being kept out: of the real server, as browsers, programs and attackers knock.
+//! Signing in, and being refused: requests of browsers, programs and attackers to the real server.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::{Method, StatusCode};
@@ -30,7 +30,7 @@ async fn knock(
 }
 
 #[tokio::test]
-async fn a_browser_comes_in_with_a_code_once_and_leaves_again() {
+async fn a_code_signs_in_one_browser_which_can_sign_out_again() {
     let desk = desk().await;
     let own = format!("http://{}", desk.address());
     let code =
@@ -46,13 +46,13 @@ async fn a_browser_comes_in_with_a_code_once_and_leaves_again() {
     let entered: Value = entered.json().await.unwrap();
     let key = entered["pageKey"].as_str().unwrap().to_owned();
     assert!(line.contains("; HttpOnly; SameSite=Strict;"), "{line}");
-    assert_eq!(login(&code).await.status(), 401, "a code counts once");
+    assert_eq!(login(&code).await.status(), 401, "a code works only once");
     let cookie = line.split(';').next().unwrap().to_owned();
     let page = [("cookie", cookie.clone()), ("x-ostler-page-key", key), ("origin", own.clone())];
     let users = knock(&desk, Method::GET, "/api/users", &page).await;
     assert_eq!(users.status(), 200, "{}", users.text().await.unwrap());
     let alone = knock(&desk, Method::POST, "/api/auth/code", &page[..2]).await;
-    assert_eq!(alone.status(), 401, "a cookie is for our own page");
+    assert_eq!(alone.status(), 401, "the cookie works only for our own page");
     let evil = [("cookie", cookie.clone()), ("origin", "https://evil.example".to_owned())];
     assert_eq!(knock(&desk, Method::GET, "/api/users", &evil).await.status(), 403);
     assert_eq!(knock(&desk, Method::DELETE, "/api/auth/session", &page).await.status(), 204);
@@ -61,7 +61,7 @@ async fn a_browser_comes_in_with_a_code_once_and_leaves_again() {
 
 // Seen to fail when wrong codes are not counted.
 #[tokio::test]
-async fn codes_are_not_guessed() {
+async fn guessing_of_codes_is_limited() {
     let desk = desk().await;
     let mut stranger = desk.client();
     stranger.token = "none".to_owned();
@@ -73,13 +73,13 @@ async fn codes_are_not_guessed() {
             429 => break,
             other => panic!("{other}"),
         }
-        assert!(n_tried < 100, "nobody stops the guessing");
+        assert!(n_tried < 100, "the number of guesses is not limited");
     }
 }
 
-// Seen to fail when anybody may make a member.
+// Seen to fail when every user may add a member.
 #[tokio::test]
-async fn a_member_does_not_rise_and_who_is_removed_is_out() {
+async fn a_member_cannot_change_roles_and_a_removed_user_is_refused() {
     let desk = desk().await;
     let (owner, ada) = (desk.client(), desk.client_of("ada").await);
     for (method, path, body) in [
@@ -100,7 +100,7 @@ async fn a_member_does_not_rise_and_who_is_removed_is_out() {
 
 // Seen to fail when the guards are not around the routes.
 #[tokio::test]
-async fn no_page_elsewhere_drives_the_server() {
+async fn pages_of_other_origins_cannot_use_the_server() {
     let desk = desk().await;
     let bearer = ("authorization", format!("Bearer {}", desk.token));
     let own = format!("http://{}", desk.address());
@@ -133,14 +133,14 @@ async fn no_page_elsewhere_drives_the_server() {
         assert_eq!(
             knock(&desk, Method::GET, path, &[]).await.status(),
             401,
-            "{path} is for nobody"
+            "{path} must not be accessible"
         );
     }
 }
 
 // Seen to fail without `keep_out`: the token is in the answers of the tools.
 #[tokio::test]
-async fn an_agent_does_not_read_what_is_the_servers_own() {
+async fn an_agent_cannot_read_the_servers_files() {
     let desk = Desk::with(Script::new(), |config| config.allow_bypass = true).await;
     let file = |name: &str| desk.data().join("data").join(name).display().to_string();
     let ada = desk.client_of("ada").await;
@@ -165,14 +165,14 @@ async fn an_agent_does_not_read_what_is_the_servers_own() {
     assert_eq!(
         desk.client().get("/api/auth/me").await["role"],
         "owner",
-        "the token is what it was"
+        "the token has not changed"
     );
     desk.api.finish();
 }
 
-// Seen to fail when who is put out stays in the file.
+// Seen to fail when a signed-out browser stays in the file.
 #[tokio::test]
-async fn browsers_stay_in_over_a_restart_and_can_be_put_out() {
+async fn browsers_stay_signed_in_over_a_restart_and_can_be_signed_out() {
     let mut desk = desk().await;
     let enter = async |desk: &Desk, client: &Client, agent: &str| {
         let code = client.post("/api/auth/code", json!({})).await["code"].clone();
@@ -186,7 +186,7 @@ async fn browsers_stay_in_over_a_restart_and_can_be_put_out() {
         let cookie = line.split([';', '=']).nth(1).unwrap().to_owned();
         (cookie, entered["pageKey"].as_str().unwrap().to_owned())
     };
-    // Cookies go by the port, which is another one after each start of this test's server.
+    // Cookies depend on the port, which changes at each start of this test's server.
     let page = |desk: &Desk, (cookie, key): &(String, String)| {
         let (own, port) = (format!("http://{}", desk.address()), desk.address().port());
         let cookie = format!("ostler_session_{port}={cookie}");
@@ -205,21 +205,21 @@ async fn browsers_stay_in_over_a_restart_and_can_be_put_out() {
     let list = knock(&desk, Method::GET, "/api/auth/browsers", &page(&desk, &one)).await;
     let list: Value = serde_json::from_str(&list.text().await.unwrap()).unwrap();
     let items = list["items"].as_array().unwrap();
-    assert_eq!(items.len(), 3, "the owner sees everybody's");
+    assert_eq!(items.len(), 3, "the owner sees the browsers of all users");
     let own = items.iter().find(|it| it["current"] == true).unwrap();
     assert_eq!((&own["label"], &own["user"]), (&json!("Firefox on Linux"), &json!("owner")));
     let mut ann = ann;
     ann.base = desk.client().base;
     let seen = ann.get("/api/auth/browsers").await;
-    assert_eq!(seen["items"].as_array().unwrap().len(), 1, "she sees her own");
+    assert_eq!(seen["items"].as_array().unwrap().len(), 1, "Ann sees only her own browser");
     let other = items.iter().find(|it| it["user"] == "owner" && it["current"] == false).unwrap();
     let path = format!("/api/auth/browsers/{}", other["id"].as_str().unwrap());
-    assert_eq!(status(&ann, Method::DELETE, &path, None).await, 404, "not hers");
+    assert_eq!(status(&ann, Method::DELETE, &path, None).await, 404, "the browser is not Ann's");
     assert_eq!(status(&desk.client(), Method::DELETE, &path, None).await, 204);
     assert_eq!(status(&desk.client(), Method::DELETE, &path, None).await, 404);
     for _ in 0..2 {
         let answer = knock(&desk, Method::GET, "/api/auth/me", &page(&desk, &two)).await;
-        assert_eq!(answer.status(), 401, "it is out, and stays out");
+        assert_eq!(answer.status(), 401, "it is signed out, and stays signed out");
         let answer = knock(&desk, Method::GET, "/api/auth/me", &page(&desk, &one)).await;
         assert_eq!(answer.status(), 200);
         desk.stop().await;

@@ -1,4 +1,4 @@
-//! The ways in which an answer comes to a server: one request over each of them.
+//! The interfaces by which an answer reaches a server: REST, WebSocket, AG-UI.
 
 use futures::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
@@ -18,7 +18,8 @@ pub(crate) enum Door {
 pub(crate) const DOORS: [Door; 3] = [Door::Rest, Door::Socket, Door::AgUi];
 
 impl Door {
-    /// Sends a prompt by this door and waits until a call requires approval: the approval, as REST shows it.
+    /// Sends a prompt over this interface and waits until a call requires approval. Returns the approval, as REST shows
+    /// it.
     pub(crate) async fn ask(self, client: &Client) -> Value {
         match self {
             Self::Rest => {
@@ -31,14 +32,14 @@ impl Door {
                 socket.hear(&["permission_request"]).await;
             }
             Self::AgUi => {
-                let told = agui(client, input("r1", None)).await;
-                assert_eq!(told.last().unwrap()["outcome"]["type"], "interrupt", "{told:#?}");
+                let events = agui(client, input("r1", None)).await;
+                assert_eq!(events.last().unwrap()["outcome"]["type"], "interrupt", "{events:#?}");
             }
         }
         client.pending().await
     }
 
-    /// Answers by this door; the approval as it is afterwards.
+    /// Answers over this interface. Returns the approval afterwards.
     pub(crate) async fn answer(self, client: &Client, asked: &Value, decision: Value) -> Value {
         let id = asked["id"].as_str().unwrap();
         match self {
@@ -80,7 +81,7 @@ fn input(run: &str, resume: Option<Value>) -> Value {
     input
 }
 
-/// A run of AG-UI, with all its events.
+/// An AG-UI run with all its events.
 pub(crate) async fn agui(client: &Client, body: Value) -> Vec<Value> {
     let request = client.request(Method::POST, "/agui").json(&body);
     let text = within(within(request.send()).await.unwrap().text()).await.unwrap();
@@ -106,7 +107,7 @@ impl Socket {
     }
 
     pub(crate) async fn hear(&mut self, kinds: &[&str]) -> Value {
-        // All of it has a limit: pings come without end.
+        // The whole wait is limited, because pings arrive without end.
         within(async {
             loop {
                 let Message::Text(text) = self.0.next().await.unwrap().unwrap() else { continue };

@@ -1,5 +1,5 @@
-//! Nothing can be written for a while, in every state of a run: afterwards nothing is lost, nothing is stuck, and nobody had
-//! to start the server again.
+//! Writes fail for a while, in every state of a run. Afterwards nothing is lost or stuck, without a restart of the
+//! server.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, within};
 
-/// Long enough for a busy machine to renew in time, short enough to be lost in a test.
+/// Long enough for a busy machine to renew it in time, short enough to be lost in a test.
 const LEASE: Duration = Duration::from_secs(3);
 /// How long a fault lasts, in seconds. Longer than the lease unless set.
 const FAULT_SECONDS: &str = "OSTLER_FAULT_SECONDS";
-/// Where the real small disk is, in the process that has one.
+/// The folder of the real small disk, in the process that has one.
 const SMALL_DISK: &str = "OSTLER_SMALL_DISK";
 /// Set in the process whose files are limited.
 const LIMITED_FILES: &str = "OSTLER_LIMITED_FILES";
@@ -28,7 +28,7 @@ fn fault_time() -> Duration {
     seconds.map_or(LEASE * 2, Duration::from_secs)
 }
 
-/// What a run does when the fault comes.
+/// What a run does when the fault begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
     Queued,
@@ -50,16 +50,16 @@ const STAGES: [Stage; 7] = [
     Stage::Cancelling,
 ];
 
-/// What goes wrong. The numbers are SQLite's errors.
+/// The fault. The numbers are SQLite's error codes.
 #[derive(Clone, Debug, PartialEq)]
 enum Fault {
     Commits(i32),
-    /// Every statement, those that read included.
+    /// Every statement fails, also those that only read.
     Statements(i32),
-    /// No file takes a byte more: what the process may write to files has a limit of 0 bytes.
+    /// No file can grow: the process has a file size limit of 0 bytes.
     Files,
     LostLease,
-    /// A file that takes all the room there is.
+    /// A file takes all the room on the disk.
     FullDisk(PathBuf),
 }
 
@@ -90,7 +90,7 @@ impl Fault {
     }
 }
 
-/// Takes the session away from its worker, as another server does when the lease has run out.
+/// Takes the session's lease from its worker, as another server does when the lease has expired.
 async fn take_lease(desk: &Desk, session: &str) {
     let stream = StreamId::new(session).unwrap();
     match desk.store().claim(&stream, "another server", LEASE).await {
@@ -99,7 +99,7 @@ async fn take_lease(desk: &Desk, session: &str) {
     }
 }
 
-/// How far this process may write to files, in bytes.
+/// Sets the file size limit of this process, in bytes.
 fn limit_files(current: Option<u64>) {
     use rustix::process::{Resource, Rlimit, setrlimit};
     setrlimit(Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
@@ -115,7 +115,7 @@ fn fill(file: &PathBuf) {
 fn script() -> Script {
     let touch = || reply().tool_use("Bash", json!({"command": "touch yes"}));
     let wait = json!({"command": "until [ -e go ]; do sleep 0.02; done"});
-    // What was begun is done again when the run goes on.
+    // A resumed run repeats the interrupted step.
     let again = when().any_text_contains("case Waiting").prompt_contains("interrupted");
     let words = || (0..40).map(|number| format!("word {number} "));
     Script::new()
@@ -139,7 +139,7 @@ fn setup(config: &mut Config) {
     config.allow_bypass = true;
 }
 
-/// One case: a run, brought to its stage, and what it is after the fault.
+/// One case: a run that is brought to its stage, and its state after the fault.
 struct Case {
     stage: Stage,
     fault: Fault,
@@ -147,7 +147,7 @@ struct Case {
     client: Client,
     session: String,
     run: String,
-    /// What the run asks, in the stage in which it does.
+    /// The id of the run's approval, in the stage with an approval.
     approval: Option<String>,
 }
 
@@ -190,14 +190,17 @@ impl Case {
         self.client.watch(&path, word, |log| log.to_string().contains(word)).await;
     }
 
-    /// What a person does while nothing can be written. Whether that was refused, and is to be done again.
+    /// What a user does during the fault. Returns whether it was refused and must be repeated.
     async fn act(&self) -> bool {
         self.desk.api.gate("other").release();
         match self.stage {
             Stage::Tool => std::fs::write(self.desk.workspace().join("go"), "").unwrap(),
             Stage::Waiting if self.fault != Fault::LostLease => {
                 let (status, answer) = self.decide(self.approval.as_ref().unwrap()).await;
-                assert!(status.is_server_error(), "a yes that is not kept: {status} {answer}");
+                assert!(
+                    status.is_server_error(),
+                    "an approval that is not stored must be refused: {status} {answer}"
+                );
             }
             Stage::Waiting => {}
             Stage::Cancelling => return self.cancel().await.0.is_server_error(),
@@ -243,7 +246,10 @@ impl Case {
             _ => assert_eq!(state, "completed", "{what}: {over}"),
         }
         if self.stage == Stage::Waiting {
-            assert!(self.desk.workspace().join("yes").exists(), "{what}: the yes was not applied");
+            assert!(
+                self.desk.workspace().join("yes").exists(),
+                "{what}: the approval was not applied"
+            );
         }
         self.check_rest(&what).await;
         println!("{what}, {} s: {state}", time.as_secs());
@@ -273,7 +279,7 @@ impl Case {
         self.client.watch(&format!("/api/runs/{run}"), "the end of a run", is_over).await
     }
 
-    /// Resumes it, unless an answer has; then all of it is done.
+    /// Resumes the run unless an answer has resumed it, and waits until all of it is done.
     async fn resume(&self, what: &str) {
         let path = format!("/api/runs/{}/resume", self.run);
         let (status, answer) = self.client.ask(Method::POST, &path, None).await;
@@ -285,7 +291,7 @@ impl Case {
         assert_eq!(over["state"], "completed", "{what}: {over}");
     }
 
-    /// The session works as before, nothing waits, and its log is whole.
+    /// The session works as before, nothing is pending, and its log is complete.
     async fn check_rest(&self, what: &str) {
         let next = self.client.prompt(&self.session, "quick").await;
         self.client.until(&next, "completed").await;
@@ -294,13 +300,13 @@ impl Case {
         self.desk.store().verify(&StreamId::new(&*self.session).unwrap()).await.unwrap();
         let log = self.client.log(&self.session).await;
         let numbers: Vec<u64> = log.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
-        // Deltas whose message came whole are gone, and their numbers with them; `verify` has looked at the rest.
+        // Deltas of complete messages are deleted together with their numbers; `verify` has checked the rest.
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{what}: {numbers:?}");
     }
 }
 
 async fn check_all(fault: Fault) {
-    // On the heap: seven servers that start are more than a test's stack has room for.
+    // On the heap: seven servers do not fit into a test's stack.
     let checking = STAGES.map(|stage| {
         let fault = fault.clone();
         Box::pin(async move { within(Case::open(stage, fault)).await.check().await })
@@ -315,7 +321,7 @@ async fn a_full_disk_loses_no_run_and_no_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_refuses_for_a_while_loses_no_run_and_no_answer() {
+async fn a_store_that_is_busy_for_a_while_loses_no_run_and_no_answer() {
     check_all(BUSY).await;
 }
 
@@ -336,11 +342,11 @@ async fn a_lost_lease_loses_no_run_and_no_answer() {
     check_all(Fault::LostLease).await;
 }
 
-/// Runs a test of this binary in a process that has a small file system of its own for temporary files.
+/// Runs a test of this binary in a process with its own small file system for temporary files.
 fn on_small_disk(test: &str) {
     let disk = tempfile::tempdir().unwrap();
     let mount = r#"mount -t tmpfs -o size=24m small "$OSTLER_SMALL_DISK" && exec "$@""#;
-    // As another user than root, a user namespace gives the right to mount.
+    // For users other than root, a user namespace gives the right to mount.
     let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
     let program = std::env::current_exe().unwrap();
     let ended = std::process::Command::new("unshare")
@@ -365,7 +371,7 @@ fn a_real_full_disk_loses_no_run_and_no_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_the_small_disk() {
-    // Run by `a_real_full_disk_loses_no_run_and_no_answer`, in a mount namespace of its own.
+    // Run by `a_real_full_disk_loses_no_run_and_no_answer`, in its own mount namespace.
     let Some(disk) = std::env::var_os(SMALL_DISK).map(PathBuf::from) else { return };
     for stage in STAGES {
         let case = within(Case::open(stage, Fault::FullDisk(disk.join("filler")))).await;
@@ -373,10 +379,10 @@ async fn on_the_small_disk() {
     }
 }
 
-// The limit is of the whole process, so it has one of its own. The signal that comes with a refused write is ignored, which a
-// program keeps that is started so.
+// The limit applies to a whole process, so the test runs in its own. It starts with the signal of a refused write
+// ignored, which a program inherits.
 #[test]
-fn files_that_take_no_more_bytes_lose_no_run_and_no_answer() {
+fn a_file_size_limit_loses_no_run_and_no_answer() {
     let ended = std::process::Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; exec "$@""#, "sh"])
         .arg(std::env::current_exe().unwrap())
@@ -393,7 +399,7 @@ fn files_that_take_no_more_bytes_lose_no_run_and_no_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_limited_files() {
-    // Run by `files_that_take_no_more_bytes_lose_no_run_and_no_answer`.
+    // Run by `a_file_size_limit_loses_no_run_and_no_answer`.
     if std::env::var_os(LIMITED_FILES).is_none() {
         return;
     }
@@ -404,7 +410,7 @@ async fn with_limited_files() {
 
 // Mutant: `cancel` that returns a run that was interrupted as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_interrupted_run_can_be_cancelled_and_what_it_asked_is_taken_back() {
+async fn cancelling_an_interrupted_run_withdraws_its_approvals() {
     let case = within(Case::open(Stage::Waiting, Fault::LostLease)).await;
     take_lease(&case.desk, &case.session).await;
     case.client.until(&case.run, "interrupted").await;
@@ -423,16 +429,16 @@ async fn accept(case: &Case) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_accepted_cancel_counts_although_the_session_is_lost_before_its_worker_hears_of_it() {
+async fn an_accepted_cancel_counts_although_the_lease_is_lost_before_the_worker_receives_it() {
     let case = within(Case::open(Stage::Starting, Fault::LostLease)).await;
     accept(&case).await;
     take_lease(&case.desk, &case.session).await;
     case.client.until(&case.run, "cancelled").await;
     case.desk.api.gate("at").release();
-    case.check_rest("after a cancel that was not heard").await;
+    case.check_rest("after a cancel that the worker did not receive").await;
 }
 
-/// Accepts a cancel and ends before anything came of it, as a server that is killed in that moment.
+/// Accepts a cancel and ends the server before it has an effect, as if it were killed at that moment.
 async fn accept_and_end(case: &mut Case) {
     accept(case).await;
     case.desk.stop().await;
@@ -460,11 +466,11 @@ async fn a_run_whose_cancel_was_accepted_is_cancelled_after_a_restart() {
 
 // Mutant: `cancel` that drops the error of `request_cancel`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_that_cannot_be_written_is_refused_and_stops_the_run_all_the_same() {
+async fn a_cancel_that_cannot_be_written_is_refused_but_stops_the_run() {
     let case = within(Case::open(Stage::Cancelling, FULL)).await;
     case.fault.begin(&case.desk, &case.session).await;
     let (status, answer) = case.cancel().await;
-    // With another error if the run ends in that very moment.
+    // The error is another one if the run ends at the same moment.
     assert!(status.is_server_error(), "{status} {answer}");
     tokio::time::sleep(LEASE).await;
     case.fault.end(&case.desk);

@@ -1,5 +1,5 @@
-//! Other people's programs examine the server: a WebSocket client in Python, Schemathesis with the OpenAPI document, and
-//! the vendor's program as its engine.
+//! Programs of other projects examine the server: a WebSocket client in Python, Schemathesis with the OpenAPI document,
+//! and the vendor's program as its engine.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,10 +12,10 @@ use tokio::process::Command;
 
 use crate::desk::Desk;
 
-/// Far more than either takes.
+/// Far longer than any of them takes.
 const PATIENCE: Duration = Duration::from_secs(400);
 
-/// A program of the environment that `cargo xtask test` makes.
+/// A program of the environment that `cargo xtask test` creates.
 fn program(name: &str) -> Command {
     let folder = std::env::var_os("OSTLER_SERVER_PYTHON")
         .expect("OSTLER_SERVER_PYTHON names a virtual environment");
@@ -24,7 +24,7 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// Runs it to its end; what it said, if that was a good one.
+/// Runs a command, which must succeed, and returns its output.
 async fn play(command: &mut Command) -> String {
     let output = tokio::time::timeout(PATIENCE, command.output()).await.expect("it ends").unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -49,11 +49,11 @@ fn of_a_page() -> Script {
         )
 }
 
-// Seen to fail when `settle` does not look at the state first (both answers of a race count), and when `greet` does not
-// tell what is pending.
+// Seen to fail when `settle` does not check the state first (both answers of a race count), and when `greet` does not
+// send the pending requests.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs a WebSocket client from PyPI: OSTLER_SERVER_PYTHON"]
-async fn a_websocket_client_of_another_language_goes_through_the_nine_steps() {
+async fn a_websocket_client_in_another_language_passes_the_nine_steps() {
     let desk = Desk::open(of_a_page()).await;
     let ann = desk.client_of("ann").await;
     let mut python = program("python");
@@ -62,12 +62,12 @@ async fn a_websocket_client_of_another_language_goes_through_the_nine_steps() {
     python.env("OSTLER_OWNER", &desk.token).env("OSTLER_ANN", &ann.token);
     python.env("OSTLER_WORKSPACE", desk.workspace());
     let said = play(&mut python).await;
-    // Two times nine steps, and what follows them.
+    // Two times nine steps, and the checks after them.
     assert!(said.contains("all 26 passed"), "{said}");
     desk.api.finish();
 }
 
-/// Whatever a run asks first, it has something to ask, so that there are approvals to be found.
+/// Every run first makes a call that needs approval, so that Schemathesis finds approvals.
 fn of_a_tester() -> Script {
     Script::new()
         .rule(when().has_tool_result(true), reply().text("the end"))
@@ -79,7 +79,7 @@ fn of_a_tester() -> Script {
 #[ignore = "needs Schemathesis from PyPI: OSTLER_SERVER_PYTHON"]
 async fn schemathesis_finds_no_answer_that_the_document_does_not_promise() {
     let desk = Desk::with(of_a_tester(), |config| {
-        // What it tries is not to be answered with "not so fast".
+        // Its requests must not be refused by the rate limit.
         config.limits.requests_per_second = 1_000_000;
         config.limits.wrong_tokens = u32::MAX;
         config.skills = vec![concat!(env!("CARGO_MANIFEST_DIR"), "/tests/foreign/skills").into()];
@@ -91,16 +91,16 @@ async fn schemathesis_finds_no_answer_that_the_document_does_not_promise() {
     tester.args(["--config-file", settings, "run"]);
     tester.arg(format!("http://{}/openapi.json", desk.address()));
     tester.args(["--header", &format!("Authorization: Bearer {}", desk.token)]);
-    // With another token it could try nothing any more.
+    // With a rotated token its other requests would fail.
     tester.args(["--exclude-operation-id", "rotateToken", "--no-color"]);
-    // It keeps what it has learned beside itself.
+    // It stores what it has learned in the current folder.
     let said = play(tester.current_dir(reports.path())).await;
     for phase in ["Coverage", "Fuzzing", "Stateful"] {
-        assert!(said.contains(&format!("✅ {phase}")), "{phase} was not played:\n{said}");
+        assert!(said.contains(&format!("✅ {phase}")), "{phase} did not run:\n{said}");
     }
 }
 
-/// The vendor's newer program, which is to talk to nobody else.
+/// The vendor's newer program, which must not connect to any other server.
 fn vendor(config: &mut Config) {
     let folder =
         std::env::var_os("OSTLER_NATIVE_PEERS").expect("it names a folder with npm packages");
@@ -119,8 +119,8 @@ fn vendor(config: &mut Config) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs npm packages; run by cargo xtask test"]
-async fn the_vendors_program_forks_counts_and_puts_files_back_as_well() {
-    // The script names a file of the workspace, which is there when the server is.
+async fn the_vendors_program_also_forks_counts_usage_and_rewinds_files() {
+    // The script names a file in the workspace, which exists only once the server has started.
     let mut desk = Desk::with(Script::new(), vendor).await;
     let poem = desk.workspace().join("poem.txt");
     let write = json!({"file_path": poem.display().to_string(), "content": "roses\nare\nred\n"});

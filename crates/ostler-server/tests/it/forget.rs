@@ -1,4 +1,4 @@
-//! Deleted sessions are gone: from the database, its log, the transcripts and the checkpoints.
+//! Deleted sessions are removed from the database, its log, the transcripts and the checkpoints.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::desk::{Desk, within};
 
 const CANARY: &str = "zebra-4711-quagga";
 
-/// The files below a folder that have the text in them, or in their name.
+/// The files below a folder with this text in their content or name.
 fn files_with(folder: &Path, text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -36,12 +36,12 @@ fn script() -> Script {
         .rule(when(), reply().text("ok"))
 }
 
-/// Writes a file, edits it, and has a command run, all with the canary.
+/// Writes a file, edits it, and runs a command, all with the canary.
 fn script_of_files(workspace: &Path) -> Script {
     let path = workspace.join("a.txt").display().to_string();
     let write = json!({"file_path": path, "content": format!("old {CANARY}")});
     let edit = json!({"file_path": path, "old_string": "old", "new_string": "new"});
-    // The rule for it is its whole text.
+    // The rule for it contains its whole text.
     let command = json!({"command": format!("python3 -c 'print(1)' {CANARY}")});
     Script::new()
         .rule(when().prompt_contains("stay"), reply().text("ok"))
@@ -52,8 +52,8 @@ fn script_of_files(workspace: &Path) -> Script {
         .rule(when(), reply().text(format!("Wrote {CANARY}")))
 }
 
-/// Records with the canary that are not made by a run alone: a picture of a run that is not over, a record that cannot be
-/// read, and a firing of a schedule.
+/// Adds records with the canary that no run creates by itself: a picture of an unfinished run, an unreadable record,
+/// and a firing of a schedule.
 async fn add_records(desk: &Desk, session: &str, run: &str) {
     let attached =
         json!({"id": run, "owner": "owner", "content": [{"type": "text", "text": CANARY}]});
@@ -71,7 +71,7 @@ async fn add_records(desk: &Desk, session: &str, run: &str) {
 
 // Mutant: transcripts are not removed.
 #[tokio::test]
-async fn a_deleted_session_is_in_no_file() {
+async fn no_file_contains_a_deleted_session() {
     let mut desk = Desk::open(Script::new()).await;
     desk.api = ostler_testkit::ScriptedApi::start(script_of_files(desk.workspace())).await;
     desk.stop().await;
@@ -90,7 +90,7 @@ async fn a_deleted_session_is_in_no_file() {
     client.post(&format!("/api/approvals/{id}/decision"), yes).await;
     client.until(&run, "completed").await;
     add_records(&desk, session, &first).await;
-    // Whoever reads the damaged one puts it aside.
+    // Reading the damaged record moves it to the quarantine.
     assert_eq!(client.ask(Method::GET, "/api/runs/run_damaged", None).await.0, 404);
 
     let before = files_with(desk.data(), CANARY);
@@ -116,12 +116,12 @@ async fn a_deleted_session_is_in_no_file() {
     assert_eq!(client.ask(Method::GET, &path, None).await.0, 404);
     assert_eq!(client.ask(Method::GET, &format!("/api/runs/{run}"), None).await.0, 404);
     let audit = client.get("/api/audit").await;
-    assert_eq!(of_session(&audit).len(), decided.len(), "that it was decided stays");
+    assert_eq!(of_session(&audit).len(), decided.len(), "the audit entries of its decisions stay");
     assert!(!audit.to_string().contains(CANARY), "{audit}");
     let firing = stored("firing", "firing_x_1").await.unwrap().body;
     assert_eq!((&firing["state"], firing.get("checkSaid")), (&json!("completed"), None));
-    assert_eq!(client.get("/api/usage").await["total"], spent, "sums are kept");
-    assert!(!client.log(&kept).await.is_empty(), "others are not touched");
+    assert_eq!(client.get("/api/usage").await["total"], spent, "the usage totals stay");
+    assert!(!client.log(&kept).await.is_empty(), "other sessions do not change");
 }
 
 // Mutant: `WITHOUT_TEXT` without tasks.
@@ -143,7 +143,7 @@ async fn a_task_whose_session_is_deleted_can_be_executed_again() {
 }
 
 #[tokio::test]
-async fn a_fork_goes_on_when_its_source_is_deleted() {
+async fn a_fork_continues_after_its_source_is_deleted() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let session = client.session().await;
@@ -151,14 +151,14 @@ async fn a_fork_goes_on_when_its_source_is_deleted() {
     let fork = client.post(&format!("/api/sessions/{session}/fork"), json!({})).await;
     assert_eq!(client.ask(Method::DELETE, &format!("/api/sessions/{session}"), None).await.0, 204);
     let fork = fork["id"].as_str().unwrap();
-    client.until(&client.prompt(fork, "go on").await, "completed").await;
+    client.until(&client.prompt(fork, "continue").await, "completed").await;
     let transcript = desk.api.requests().last().unwrap().transcript();
     assert!(transcript.contains("the number 12"), "{transcript}");
 }
 
-// Seen to fail when the age of a session is not looked at.
+// Seen to fail when the age of a session is not checked.
 #[tokio::test]
-async fn sessions_are_deleted_when_nothing_happened_for_long() {
+async fn sessions_without_activity_for_long_are_deleted() {
     let day = Duration::from_secs(24 * 60 * 60);
     let mut desk = Desk::with(script(), |config| {
         config.keep_sessions = Some(Duration::from_secs(90 * 24 * 60 * 60));

@@ -1,4 +1,4 @@
-//! Forks: what was said goes along up to a place, and the two go their own ways.
+//! Forks: the conversation is copied up to a message, and then the two continue independently.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::desk::{Client, Desk};
 use crate::spaces;
 
-/// Answers with what it was asked, so that a conversation can be told from another.
+/// Repeats the prompt in its answer, so that conversations can be distinguished.
 fn echoes() -> Script {
     let answer = |word: &str| reply().text(format!("Heard {word}."));
     ["one", "two", "three", "other"]
@@ -27,34 +27,34 @@ async fn fork(client: &Client, session: &str, body: Value) -> (u16, Value) {
     (status.as_u16(), answer)
 }
 
-/// Everything the model was sent in the last request, as text.
+/// The last request to the model, as text.
 fn last_request(desk: &Desk) -> String {
     let requests = desk.api.requests();
     let last = requests.last().unwrap();
     serde_json::to_string(&last.body["messages"]).unwrap()
 }
 
-/// The prompts and the words of the agent that a log tells.
-async fn told(client: &Client, session: &str) -> Vec<String> {
-    let mut told = Vec::new();
+/// The prompts and the agent's messages in a session's log.
+async fn log_texts(client: &Client, session: &str) -> Vec<String> {
+    let mut texts = Vec::new();
     for event in client.log(session).await {
         let body = &event["body"];
         match event["kind"].as_str().unwrap() {
-            "prompt" => told.push(body["text"].as_str().unwrap().to_owned()),
+            "prompt" => texts.push(body["text"].as_str().unwrap().to_owned()),
             "message" if body["message"]["type"] == "assistant" => {
                 let text = &body["message"]["message"]["content"][0]["text"];
-                told.push(text.as_str().unwrap().to_owned());
+                texts.push(text.as_str().unwrap().to_owned());
             }
-            "notice" => told.push("notice".to_owned()),
+            "notice" => texts.push("notice".to_owned()),
             _ => {}
         }
     }
-    told
+    texts
 }
 
-// Seen to fail when the copy resumes the conversation itself and not a fork of it.
+// Seen to fail when the copy resumes the original conversation instead of a fork of it.
 #[tokio::test]
-async fn a_fork_knows_what_was_said_before_its_place_and_leaves_the_other_alone() {
+async fn a_fork_has_the_conversation_up_to_its_message_and_does_not_change_the_original() {
     let desk = Desk::open(echoes()).await;
     let client = desk.client();
     let session = client.session().await;
@@ -64,7 +64,7 @@ async fn a_fork_knows_what_was_said_before_its_place_and_leaves_the_other_alone(
     assert_eq!((status, &forked["title"]), (201, &json!("New session (fork)")));
     assert_eq!(forked["forkedFrom"], json!({"session": session, "run": second}));
     let new = forked["id"].as_str().unwrap();
-    assert_eq!(told(&client, new).await, ["one", "Heard one.", "notice"]);
+    assert_eq!(log_texts(&client, new).await, ["one", "Heard one.", "notice"]);
 
     say(&client, new, "other").await;
     let sent = last_request(&desk);
@@ -72,7 +72,7 @@ async fn a_fork_knows_what_was_said_before_its_place_and_leaves_the_other_alone(
     say(&client, &session, "three").await;
     let sent = last_request(&desk);
     assert!(sent.contains("Heard two.") && !sent.contains("Heard other."), "{sent}");
-    // It has a conversation of its own by now, and goes on with that.
+    // By now the fork has its own conversation, and continues that.
     say(&client, new, "three").await;
     let sent = last_request(&desk);
     assert!(sent.contains("Heard other.") && !sent.contains("Heard two."), "{sent}");
@@ -109,7 +109,7 @@ async fn a_fork_survives_a_restart_before_its_first_run() {
 }
 
 #[tokio::test]
-async fn a_fork_can_end_behind_a_message_or_before_everything() {
+async fn a_fork_can_end_after_a_message_or_before_the_first_one() {
     let desk = Desk::open(echoes()).await;
     let client = desk.client();
     let session = client.session().await;
@@ -120,16 +120,16 @@ async fn a_fork_can_end_behind_a_message_or_before_everything() {
     let uuid = &message["body"]["message"]["uuid"];
     let (_, forked) = fork(&client, &session, json!({"message": uuid})).await;
     let new = forked["id"].as_str().unwrap();
-    assert_eq!(told(&client, new).await, ["one", "Heard one.", "notice"]);
+    assert_eq!(log_texts(&client, new).await, ["one", "Heard one.", "notice"]);
     say(&client, new, "three").await;
     assert!(!last_request(&desk).contains("Heard two."));
 
     let (_, blank) = fork(&client, &session, json!({"before": first})).await;
     let blank = blank["id"].as_str().unwrap();
-    assert_eq!(told(&client, blank).await, ["notice"]);
+    assert_eq!(log_texts(&client, blank).await, ["notice"]);
     say(&client, blank, "other").await;
     assert!(!last_request(&desk).contains("Heard one."));
-    // A copy of a copy, made before that has a conversation of its own.
+    // A fork of a fork, made before the first fork has its own conversation.
     let (_, again) = fork(&client, new, json!({})).await;
     let (_, once_more) = fork(&client, again["id"].as_str().unwrap(), json!({})).await;
     say(&client, once_more["id"].as_str().unwrap(), "other").await;
@@ -138,9 +138,9 @@ async fn a_fork_can_end_behind_a_message_or_before_everything() {
     desk.api.finish();
 }
 
-// Seen to fail without the look at the run that is under way.
+// Seen to fail without the check for an active run.
 #[tokio::test]
-async fn places_that_are_not_there_and_runs_under_way_are_refused() {
+async fn forking_at_an_unknown_message_or_during_a_run_is_refused() {
     let script = echoes().rule(when().prompt_contains("slow"), reply().text("x").gate(1, "slow"));
     let desk = Desk::open(script).await;
     let (client, ann) = (desk.client(), desk.client_of("ann").await);
@@ -166,15 +166,15 @@ async fn places_that_are_not_there_and_runs_under_way_are_refused() {
     desk.api.gate("slow").release();
     client.until(&slow, "completed").await;
     assert_eq!(
-        told(&client, forked["id"].as_str().unwrap()).await,
+        log_texts(&client, forked["id"].as_str().unwrap()).await,
         ["one", "Heard one.", "notice"]
     );
     desk.api.finish();
 }
 
-// Seen to fail when the place where the copy works is taken over without approval.
+// Seen to fail when the folder of the fork is used without a check.
 #[tokio::test]
-async fn who_is_not_in_a_space_any_more_copies_nothing_into_it() {
+async fn a_former_member_of_a_space_cannot_fork_into_it() {
     let desk = Desk::open(echoes()).await;
     let (client, ann) = (desk.client(), desk.client_of("ann").await);
     spaces::space(&client, "team").await;

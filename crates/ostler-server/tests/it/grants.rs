@@ -1,4 +1,4 @@
-//! What "for this session" and "always" grant: an offered rule, where it was granted, and never more.
+//! "For this session" and "always" grant only an offered rule, and only where it was granted.
 
 use ostler_testkit::{Reply, Rule, Script, reply, when};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use crate::desk::{Client, Desk};
 use crate::doors::{DOORS, Door};
 use crate::hooks::Call;
 
-/// Makes these calls, one for each run.
+/// Makes these calls, one in each run.
 fn calls(all: Vec<(&str, Value)>) -> Script {
     let done = Script::new().rule(when().has_tool_result(true), reply().text("done"));
     let calls = all.into_iter().fold(done, |script, (tool, input)| {
@@ -28,7 +28,7 @@ async fn decide(client: &Client, asked: &Value, body: Value) -> (u16, Value) {
     (status.as_u16(), answer)
 }
 
-/// A run that has to wait for a person.
+/// Starts a run that must wait for approval.
 async fn asks(client: &Client, session: &str) -> Value {
     let run = client.prompt(session, "go").await;
     client.until(&run, "waiting").await;
@@ -37,7 +37,7 @@ async fn asks(client: &Client, session: &str) -> Value {
 
 // Mutant: `offers` that offers the whole tool where the engine suggests nothing (as it did).
 #[tokio::test]
-async fn a_call_without_an_offered_rule_is_allowed_once_only_by_every_door() {
+async fn a_call_without_an_offered_rule_can_only_be_allowed_once_over_every_interface() {
     for (tool, input) in [
         ("Bash", json!({"command": "echo hi > .git/hooks/pre-commit"})),
         ("Write", json!({"file_path": ".claude/settings.json", "content": "{}"})),
@@ -76,7 +76,7 @@ async fn a_rule_for_a_write_never_covers_the_whole_tool() {
 
 // Mutant: `picked` that takes a rule that covers the call although it was not offered (as it did for `Bash`).
 #[tokio::test]
-async fn a_rule_that_was_not_offered_is_refused_by_every_door() {
+async fn a_rule_that_was_not_offered_is_refused_over_every_interface() {
     for door in DOORS {
         let desk = Desk::open(commands(&["touch made"])).await;
         let client = desk.client();
@@ -102,7 +102,7 @@ async fn a_rule_that_was_not_offered_is_refused_by_every_door() {
 
 // Mutant: rules that are granted together kept as one text, and split where " + " stands in it (as it was).
 #[tokio::test]
-async fn a_command_that_looks_like_several_rules_grants_itself_only() {
+async fn a_command_that_looks_like_several_rules_grants_only_itself() {
     let command = "python3 -c 'print(1)' + Bash + x";
     let desk = Desk::open(commands(&[command, "touch made"])).await;
     let client = desk.client();
@@ -122,7 +122,7 @@ async fn a_command_that_looks_like_several_rules_grants_itself_only() {
 
 // Mutant: `decide` that does not look at `wholeTool`.
 #[tokio::test]
-async fn a_rule_for_a_whole_tool_needs_a_confirmation_of_its_own_by_every_door() {
+async fn a_rule_for_a_whole_tool_needs_a_separate_confirmation_over_every_interface() {
     for door in DOORS {
         let desk = Desk::open(calls(vec![("WebSearch", json!({"query": "horses"}))])).await;
         let client = desk.client();
@@ -144,7 +144,7 @@ async fn a_rule_for_a_whole_tool_needs_a_confirmation_of_its_own_by_every_door()
 
 // Mutant: `Granted::holds_for` that does not compare the folder.
 #[tokio::test]
-async fn always_holds_in_the_folder_where_it_was_granted_and_says_so() {
+async fn an_always_rule_applies_in_its_folder_only_and_names_it() {
     let desk = Desk::open(commands(&["touch made", "touch made", "touch made"])).await;
     let client = desk.client();
     std::fs::create_dir(desk.workspace().join("other")).unwrap();
@@ -163,7 +163,7 @@ async fn always_holds_in_the_folder_where_it_was_granted_and_says_so() {
 
 // Seen to fail with `Granted::holds_for` that does not look at who started the run.
 #[tokio::test]
-async fn a_rule_answers_runs_that_a_hook_started_only_if_that_was_granted() {
+async fn a_rule_answers_runs_of_hooks_only_if_it_was_granted_for_them() {
     for unattended in [false, true] {
         let desk = Desk::open(commands(&["touch made", "touch made"])).await;
         let client = desk.client();
@@ -180,8 +180,8 @@ async fn a_rule_answers_runs_that_a_hook_started_only_if_that_was_granted() {
     }
 }
 
-// Seen to fail with `Mode::apply` without its hook and `Workshop::shape` that does not say that only people answer. Either
-// alone is enough to keep rules away.
+// Seen to fail with `Mode::apply` without its hook and `Workshop::shape` that does not say that only users answer.
+// Either alone prevents rules from answering.
 #[tokio::test]
 async fn a_task_that_asks_before_every_tool_is_never_answered_by_a_rule() {
     let desk = Desk::open(commands(&["touch made", "touch made"])).await;
@@ -194,12 +194,12 @@ async fn a_task_that_asks_before_every_tool_is_never_answered_by_a_rule() {
     let made = client.post("/api/tasks", task).await;
     client.post(&format!("/api/tasks/{}/execute", made["id"].as_str().unwrap()), json!({})).await;
     let next = client.pending().await;
-    assert_eq!(next["rules"], json!([]), "nothing beyond this once is offered");
+    assert_eq!(next["rules"], json!([]), "only this call can be allowed");
 }
 
 // Mutant: `permit` that does not decide again about changed arguments.
 #[tokio::test]
-async fn changed_arguments_are_decided_again_by_every_door() {
+async fn changed_arguments_are_decided_again_over_every_interface() {
     for door in DOORS {
         let desk = Desk::open(commands(&["touch made"])).await;
         let client = desk.client();
@@ -218,7 +218,7 @@ async fn changed_arguments_are_decided_again_by_every_door() {
 
 // Mutant: `Granted::holds_for` that does not compare the session; and one that never says yes.
 #[tokio::test]
-async fn a_rule_for_a_session_answers_there_and_in_no_other() {
+async fn a_session_rule_answers_in_its_session_only() {
     let desk = Desk::open(commands(&["touch made", "touch made", "touch made"])).await;
     let client = desk.client();
     let session = client.session().await;
@@ -252,8 +252,8 @@ async fn a_rule_is_revoked_and_audited_in_one_step() {
     let (status, answer) = revoke().await;
     desk.store().fail_commits(0);
     assert_eq!((status.as_u16(), revoked().await), (507, 0), "{answer}");
-    assert_eq!(client.get("/api/rules").await, rules, "it still holds");
-    // Of several who revoke it at the same moment, one does.
+    assert_eq!(client.get("/api/rules").await, rules, "the rule still applies");
+    // Of several users who revoke it at the same moment, one succeeds.
     let all = futures::future::join_all((0..8).map(|_| revoke())).await;
     let done = all.iter().filter(|(status, _)| *status == 204).count();
     assert_eq!((done, revoked().await), (1, 1), "{all:?}");

@@ -1,4 +1,4 @@
-//! Long conversations are opened page by page; deltas are no part of them.
+//! Long conversations are loaded page by page, without deltas.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -13,8 +13,8 @@ const RUNS: usize = 60;
 async fn connect(client: &Client, session: &str) -> Vec<Value> {
     let body = with(input("look", &[]), "threadId", json!(session));
     let request = client.request(Method::POST, "/agui/connect").json(&body);
-    let told = within(within(request.send()).await.unwrap().text()).await.unwrap();
-    let snapshot = told.lines().find(|line| line.contains("MESSAGES_SNAPSHOT")).unwrap();
+    let received = within(within(request.send()).await.unwrap().text()).await.unwrap();
+    let snapshot = received.lines().find(|line| line.contains("MESSAGES_SNAPSHOT")).unwrap();
     let event: Value = serde_json::from_str(snapshot.strip_prefix("data: ").unwrap()).unwrap();
     event["messages"].as_array().unwrap().clone()
 }
@@ -25,7 +25,7 @@ fn prompts(messages: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_long_conversation_is_told_page_by_page() {
+async fn a_long_conversation_is_loaded_page_by_page() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("You said {{prompt}}"))).await;
     let client = desk.client();
     let session = client.session().await;
@@ -34,7 +34,7 @@ async fn a_long_conversation_is_told_page_by_page() {
         client.until(&run, "completed").await;
     }
     let newest = connect(&client, &session).await;
-    assert!(newest.len() < 2 * RUNS, "{} messages are no page", newest.len());
+    assert!(newest.len() < 2 * RUNS, "{} messages are more than a page", newest.len());
     assert_eq!(newest[0]["role"], "system", "{}", newest[0]);
     let mut all = newest[1..].to_vec();
     let mut earlier = newest[0]["metadata"]["earlier"]["before"].as_u64();
@@ -48,8 +48,8 @@ async fn a_long_conversation_is_told_page_by_page() {
     }
     let expected: Vec<_> = (0..RUNS).map(|number| format!("prompt {number}")).collect();
     assert_eq!(prompts(&all), expected);
-    assert_eq!(all.len(), 2 * RUNS, "each has its answer");
-    // So are its runs.
+    assert_eq!(all.len(), 2 * RUNS, "each prompt has its answer");
+    // Its runs are listed page by page, too.
     let newest = client.get(&format!("/api/sessions/{session}/runs?limit=25")).await;
     let before = newest["earlier"].as_u64().unwrap();
     let rest = client.get(&format!("/api/sessions/{session}/runs?before={before}&limit=500")).await;
@@ -60,21 +60,21 @@ async fn a_long_conversation_is_told_page_by_page() {
         .map(|run| run["prompt"].as_str().unwrap())
         .collect();
     assert_eq!(listed, expected);
-    // Each message of the user is known by the run it began.
+    // Each message of the user names the run that it began.
     let first = all[0]["id"].as_str().unwrap();
     let found = client.get(&format!("/api/sessions/{session}/messages/{first}/run")).await;
     let made = client.get(&format!("/api/runs/{}", found["runId"].as_str().unwrap())).await;
     assert_eq!(made["prompt"], "prompt 0");
 }
 
-// Seen to fail when what a client never had counts as taken back: the conversation then begins again.
+// Seen to fail when a message that a client never had counts as withdrawn: then the conversation begins again.
 #[tokio::test]
-async fn a_client_that_has_only_a_page_goes_on_where_the_conversation_is() {
+async fn a_client_with_only_one_page_continues_the_whole_conversation() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("ok"))).await;
     let client = desk.client();
     run(&client, &input("r1", &[user("u1", "first words")])).await;
     let session = client.get("/api/sessions").await["items"][0]["id"].as_str().unwrap().to_owned();
-    // From elsewhere, so that the page has no message that this client sent.
+    // Sent by another client, so that the page has no message of this one.
     for number in 0..RUNS {
         let run = client.prompt(&session, &format!("prompt {number}")).await;
         client.until(&run, "completed").await;
@@ -114,15 +114,15 @@ async fn deltas_are_gone_when_the_message_is_there() {
     client.until(&run, "completed").await;
     let log = client.log(&session).await;
     assert!(!log.iter().any(is_delta), "{log:#?}");
-    // Whoever had heard a part of it hears all of it.
+    // A client that had received a part of the message receives all of it.
     let path = format!("/api/sessions/{session}/log?after={seen}");
     let rest = client.get(&path).await;
     assert!(rest.to_string().contains("begun and done"), "{rest}");
 }
 
-// Seen to fail when nothing is kept of what was streamed.
+// Seen to fail when streamed text is not saved.
 #[tokio::test]
-async fn what_was_streamed_before_the_server_ended_stays_and_is_marked() {
+async fn text_streamed_before_the_server_ended_is_kept_and_marked() {
     let script = Script::new()
         .rule(when(), reply().text_pieces(["half ", "a ", "sentence"]).gate(3, "half"));
     let mut desk = Desk::open(script).await;
@@ -140,8 +140,8 @@ async fn what_was_streamed_before_the_server_ended_stays_and_is_marked() {
     desk.start().await;
     let client = desk.client();
     client.until(&run, "interrupted").await;
-    let told = connect(&client, &session).await;
-    let last = told.last().unwrap();
+    let received = connect(&client, &session).await;
+    let last = received.last().unwrap();
     assert_eq!((&last["role"], &last["metadata"]["cutOff"]), (&json!("assistant"), &json!(true)));
     assert!(last["content"].as_str().unwrap().starts_with("half "), "{last}");
     let log = client.log(&session).await;

@@ -1,4 +1,4 @@
-//! Hooks: a signed request starts one run, and its answer comes back.
+//! Hooks: a signed request starts one run, and its answer is sent back.
 
 use ostler_server::config::Config;
 use ostler_testkit::{Script, reply, when};
@@ -12,7 +12,7 @@ fn says() -> Script {
     Script::new().rule(when(), reply().text("It was sent on Monday."))
 }
 
-/// A server that may answer on this machine.
+/// A server that may send answers to this machine.
 async fn desk() -> Desk {
     Desk::with(says(), |config: &mut Config| config.private_callbacks = true).await
 }
@@ -65,7 +65,7 @@ async fn sessions(client: &Client) -> usize {
     client.get("/api/sessions").await["items"].as_array().unwrap().len()
 }
 
-// Seen to fail when runs of hooks have names by chance.
+// Seen to fail when runs of hooks have random ids.
 #[tokio::test]
 async fn a_signed_request_starts_one_run_however_often_it_is_sent() {
     let desk = desk().await;
@@ -79,14 +79,14 @@ async fn a_signed_request_starts_one_run_however_often_it_is_sent() {
     let asked = desk.api.requests()[0].last_user_text();
     assert!(asked.starts_with("look at the order\n") && asked.contains("\"order\": 17"), "{asked}");
     assert!(asked.contains("It is data"), "{asked}");
-    assert_eq!(call.send(&client).await, (202, started.clone()), "the same again");
+    assert_eq!(call.send(&client).await, (202, started.clone()), "the same answer again");
     assert_eq!(sessions(&client).await, 1);
     let later = Call { time: call.time + 1, ..Call::of(&desk, &made) };
     assert_ne!(later.send(&client).await.1["run"], started["run"]);
 }
 
 #[tokio::test]
-async fn its_answer_is_sent_back_signed_and_once() {
+async fn the_answer_of_a_hook_run_is_signed_and_sent_back_once() {
     let mut receiver = Receiver::open(&[503]).await;
     let mut desk = desk().await;
     let client = desk.client();
@@ -96,15 +96,18 @@ async fn its_answer_is_sent_back_signed_and_once() {
     let call = Call::of(&desk, &made);
     let (_, started) = call.send(&client).await;
     let (_, _, refused) = receiver.next().await;
-    let (headers, body, told) = receiver.next().await;
-    assert_eq!(told, refused, "what was not taken is sent again");
-    assert_eq!(told["run"]["id"], started["run"]);
-    assert_eq!(told["run"]["state"], "completed");
-    assert_eq!((&told["hook"], &told["result"]), (&made["id"], &json!("It was sent on Monday.")));
+    let (headers, body, delivered) = receiver.next().await;
+    assert_eq!(delivered, refused, "a refused answer is sent again");
+    assert_eq!(delivered["run"]["id"], started["run"]);
+    assert_eq!(delivered["run"]["state"], "completed");
+    assert_eq!(
+        (&delivered["hook"], &delivered["result"]),
+        (&made["id"], &json!("It was sent on Monday."))
+    );
     let signed = [text(&headers, "x-ostler-timestamp").as_bytes(), b".", &body[..]].concat();
     let signature = format!("v1={}", hmac(&call.secret, &signed));
     assert_eq!(text(&headers, "x-ostler-signature"), signature);
-    // Neither a repeated call nor a restart sends it again: the next one that comes is the next one's.
+    // Neither a repeated call nor a restart sends it again: the next answer belongs to the next call.
     call.send(&client).await;
     desk.stop().await;
     desk.start().await;
@@ -113,23 +116,28 @@ async fn its_answer_is_sent_back_signed_and_once() {
     assert_eq!(receiver.next().await.2["run"]["id"], started["run"]);
 }
 
-// Seen to fail when the signature is not looked at, when the time is not, and when an unknown hook is said to be unknown.
+// Seen to fail when the signature is not checked, when the time is not, and when an unknown hook is reported as
+// unknown.
 #[tokio::test]
-async fn who_cannot_sign_starts_nothing_and_learns_nothing() {
+async fn a_caller_without_the_secret_starts_nothing_and_learns_nothing() {
     let desk = desk().await;
     let client = desk.client();
     let made = client.post("/api/hooks", hook()).await;
     let right = || Call::of(&desk, &made);
     let unknown = Call { path: "/api/hooks/hook_1".to_owned(), ..right() };
-    let (status, nobody) = unknown.send(&client).await;
+    let (status, refusal) = unknown.send(&client).await;
     assert_eq!(status, 401);
     let other = Call { secret: "another secret".to_owned(), ..right() };
-    assert_eq!(other.send(&client).await, (401, nobody.clone()));
+    assert_eq!(other.send(&client).await, (401, refusal.clone()));
     for signature in ["", "v1=", "v2=00", &right().signature()[3..]] {
-        assert_eq!(right().send_as(&client, signature).await, (401, nobody.clone()), "{signature}");
+        assert_eq!(
+            right().send_as(&client, signature).await,
+            (401, refusal.clone()),
+            "{signature}"
+        );
     }
     let changed = Call { body: json!({"order": 18}).to_string(), ..right() };
-    assert_eq!(changed.send_as(&client, &right().signature()).await, (401, nobody));
+    assert_eq!(changed.send_as(&client, &right().signature()).await, (401, refusal));
     for time in [right().time - 301, right().time + 600, 0] {
         let (status, answer) = Call { time, ..right() }.send(&client).await;
         assert_eq!(status, 401, "{answer}");
@@ -139,7 +147,7 @@ async fn who_cannot_sign_starts_nothing_and_learns_nothing() {
 }
 
 #[tokio::test]
-async fn who_guesses_has_to_wait_and_who_can_sign_does_not() {
+async fn wrong_signatures_are_rate_limited_and_right_ones_are_not() {
     let desk = desk().await;
     let client = desk.client();
     let made = client.post("/api/hooks", hook()).await;
@@ -152,7 +160,7 @@ async fn who_guesses_has_to_wait_and_who_can_sign_does_not() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_no_json_too_long_or_from_a_page_elsewhere_is_refused() {
+async fn a_call_that_is_not_json_or_too_long_or_from_another_origin_is_refused() {
     let desk = desk().await;
     let client = desk.client();
     let made = client.post("/api/hooks", hook()).await;
@@ -172,7 +180,7 @@ async fn a_call_that_is_no_json_too_long_or_from_a_page_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hook_is_its_owners_and_its_secret_is_shown_once() {
+async fn a_hook_belongs_to_its_owner_and_its_secret_is_shown_once() {
     let desk = desk().await;
     let (ann, bob) = (desk.client_of("ann").await, desk.client_of("bob").await);
     let made = ann.post("/api/hooks", hook()).await;
@@ -193,7 +201,7 @@ async fn a_hook_is_its_owners_and_its_secret_is_shown_once() {
         "ann"
     );
     assert_eq!(desk.client().ask(Method::DELETE, "/api/users/ann", None).await.0, 204);
-    assert_eq!(call.send(&bob).await.0, 401, "who is gone has nothing started");
+    assert_eq!(call.send(&bob).await.0, 401, "hooks of a removed user start nothing");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Hostile commands and a hostile project through every door of the server: each call needs approval or is denied, no
-//! canary file appears, and no request to the model has the secret in it.
+//! Hostile commands and a hostile project over every interface of the server: each call needs approval or is denied, no
+//! canary file appears, and no request to the model contains the secret.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,19 +14,19 @@ use crate::desk::{Client, Desk, within};
 use crate::doors::{Socket, agui};
 use crate::hooks::Call;
 
-/// A way in which a run begins.
+/// The interface over which a run begins.
 #[derive(Clone, Copy, Debug)]
 enum Door {
     Rest,
     Socket,
     AgUi,
-    /// A task at its time.
+    /// A schedule that starts a task.
     Schedule,
     Hook,
 }
 
 impl Door {
-    /// Begins a run with a prompt in a session of its own. `number` is another one for each run.
+    /// Begins a run with a prompt in a new session. `number` differs for each run.
     async fn start(self, desk: &Desk, client: &Client, number: usize, prompt: &str) {
         let name = format!("n{number}");
         match self {
@@ -61,16 +61,16 @@ impl Door {
     }
 }
 
-/// What came of a call.
+/// How a call was decided.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    /// A person was asked about it, and said no.
+    /// A user was asked, and denied it.
     Asked,
     Denied,
     Ran,
 }
 
-/// Waits until the call of this number is decided. A person who is asked says no.
+/// Waits until the call with this number is decided. A pending approval is denied.
 async fn outcome(desk: &Desk, client: &Client, command: &str, number: usize) -> Outcome {
     let mut asked = false;
     let looking = async {
@@ -94,7 +94,7 @@ async fn outcome(desk: &Desk, client: &Client, command: &str, number: usize) -> 
     within(looking).await
 }
 
-/// For every request that told the model what came of a call, whether it was an error.
+/// For every request with a call's result, whether the result was an error.
 fn results(desk: &Desk) -> Vec<bool> {
     let results = |request: &ostler_testkit::RecordedRequest| {
         request.tool_results().last().map(|result| result.is_error)
@@ -175,7 +175,7 @@ macro_rules! doors {
 
 doors!(rest: Rest, socket: Socket, agui: AgUi, schedule: Schedule, hook: Hook);
 
-/// Waits until there are so many sessions, each with a run that is over.
+/// Waits until there are this many sessions, each with a finished run.
 async fn ended(client: &Client, count: usize) {
     let sessions = client.watch("/api/sessions", "the session", |sessions| {
         sessions["items"].as_array().unwrap().len() == count
@@ -188,7 +188,7 @@ async fn ended(client: &Client, count: usize) {
     }
 }
 
-/// Prompts in a stranger's project, one of them with a call before which its hooks would run.
+/// Sends prompts in a hostile project, one of them with a call before which its hooks would run.
 async fn project(door: Door) {
     let (outside, canary) = canary();
     let script = Script::new()
@@ -204,7 +204,7 @@ async fn project(door: Door) {
         ended(&client, number + 1).await;
     }
     let requests = desk.api.requests();
-    assert!(results(&desk) == [false], "the call ran, and the model was told");
+    assert!(results(&desk) == [false], "the call ran, and the model received its result");
     for request in &requests {
         let body = request.body.to_string();
         assert!(!body.contains(hostile::SECRET), "{door:?}: {body}");

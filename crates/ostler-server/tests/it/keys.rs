@@ -1,4 +1,4 @@
-//! Prompts with an idempotency key are answered once, however often they are sent.
+//! Prompts with an idempotency key run once, however often they are sent.
 
 use futures::future::join_all;
 use ostler_store::Store as _;
@@ -114,7 +114,7 @@ async fn a_task_is_executed_once_for_each_key() {
     desk.stop().await;
     desk.start().await;
     let client = desk.client();
-    // There is no room for a third session, and none is needed.
+    // There is no room for a third session, and it is not needed.
     assert_eq!(run(&client.post(&path, json!({"key": "a"})).await), first);
     let task = client.get(&format!("/api/tasks/{task}")).await;
     assert_eq!(run(&task), second, "the last execution stays the last");

@@ -1,4 +1,4 @@
-//! People cancel and answer in the very moment in which a session's lease is lost.
+//! Users cancel and answer at the moment at which a session's lease is lost.
 
 use std::time::Duration;
 
@@ -11,20 +11,20 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, within};
 
-/// Renewed every second: the loss is noticed in the same moments in which the requests come.
+/// Renewed every second, so the loss is noticed at about the time of the requests.
 const LEASE: Duration = Duration::from_secs(3);
-/// Each acts a little later than the one before it.
+/// Each session acts a little later than the one before.
 const SESSIONS: u64 = 30;
 const STEP: Duration = Duration::from_millis(35);
 
 fn setup(config: &mut Config) {
     config.limits.lease = LEASE;
     config.limits.cancel_grace = Duration::from_millis(100);
-    // Many wait by asking again and again.
+    // Many tests poll.
     config.limits.requests_per_second = 100_000;
 }
 
-/// Takes a session away from its worker, as another server does when the lease has run out.
+/// Takes a session's lease from its worker, as another server does when the lease has expired.
 async fn take_lease(desk: &Desk, session: &str) {
     let stream = StreamId::new(session).unwrap();
     match desk.store().claim(&stream, "another server", LEASE).await {
@@ -53,7 +53,7 @@ async fn a_run_that_is_cancelled_while_its_lease_is_lost_is_cancelled() {
             .watch(&format!("/api/runs/{run}"), "the run to begin", |run| run["state"] != "queued")
             .await;
         take_lease(&desk, &session).await;
-        // Not waiting for anything: it is to come at any time.
+        // Waits for no event: the cancel must work at any time.
         tokio::time::sleep(STEP * u32::try_from(number).unwrap()).await;
         let path = format!("/api/runs/{run}/cancel");
         let (status, answer) = client.ask(Method::POST, &path, None).await;
@@ -66,7 +66,7 @@ async fn a_run_that_is_cancelled_while_its_lease_is_lost_is_cancelled() {
     desk.api.gate("held").release();
 }
 
-/// Says yes to what a session asks again.
+/// Approves the calls that a session asks about again.
 async fn allow_what_is_asked(client: &Client, session: &str) {
     let list = client.get("/api/approvals").await;
     let asked = list["items"].as_array().unwrap().iter().filter(|it| it["session"] == session);
@@ -84,7 +84,7 @@ async fn a_run_that_is_answered_while_its_lease_is_lost_is_finished_or_can_be_re
     let of = |number: u64| when().any_text_contains(format!("case {number}."));
     let mut script = Script::new();
     for number in 0..SESSIONS {
-        // What was begun is done again when the run goes on.
+        // A resumed run repeats the interrupted step.
         let again = of(number).prompt_contains("interrupted");
         script = script.with(Rule::new(again, call(number)).times(1));
     }
@@ -106,7 +106,7 @@ async fn a_run_that_is_answered_while_its_lease_is_lost_is_finished_or_can_be_re
             return 0;
         };
         take_lease(&desk, &session).await;
-        // Not waiting for anything: it is to come at any time.
+        // Waits for no event: the answer must work at any time.
         tokio::time::sleep(STEP * u32::try_from(number).unwrap()).await;
         let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
         let (status, answer) =
@@ -114,7 +114,8 @@ async fn a_run_that_is_answered_while_its_lease_is_lost_is_finished_or_can_be_re
         assert!(status.is_success(), "{status} {answer}");
         let over = is_over(&client, &run).await;
         if over["state"] == "interrupted" {
-            // The engine may have had the yes when its run was cut off. Then nothing resumes the run by itself.
+            // The engine may have received the approval before its run was interrupted. Then nothing resumes the run by
+            // itself.
             let (status, answer) =
                 client.ask(Method::POST, &format!("/api/runs/{run}/resume"), None).await;
             let is_resumed = status.is_success() || answer["error"]["code"] == "already_resumed";
@@ -131,5 +132,5 @@ async fn a_run_that_is_answered_while_its_lease_is_lost_is_finished_or_can_be_re
         1
     });
     let answered: usize = join_all(answering).await.into_iter().sum();
-    assert!(answered > 0, "every lease was lost before anybody could answer");
+    assert!(answered > 0, "every lease was lost before an answer was possible");
 }

@@ -1,4 +1,4 @@
-//! Every list has a bound: a page, or a number that nothing can pass.
+//! Every list is bounded: by pages, or by a fixed limit.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
 
-/// Lists without pages, and what bounds them.
+/// Lists without pages, and what limits them.
 const BOUNDED: [(&str, &str); 16] = [
     ("/api/approvals/{id}", "one request"),
     ("/api/auth/browsers", "sign-ins of one user, each by a code or a token, which are limited"),
-    ("/api/auth/me", "what the caller is"),
-    ("/api/doctor", "the checks there are"),
+    ("/api/auth/me", "the caller's user and role"),
+    ("/api/doctor", "a fixed number of checks"),
     ("/api/mounts", "the operator's file"),
     ("/api/schedules/{id}", "one schedule"),
     ("/api/secrets", "the operator's file"),
     ("/api/sessions/{id}/changes", "the last 200 runs"),
     ("/api/sessions/{id}/messages", "pages of the size that `/agui/connect` has"),
-    ("/api/sessions/{id}/setup", "what one engine says about itself"),
+    ("/api/sessions/{id}/setup", "the setup of one engine"),
     ("/api/sessions/{id}/usage", "the last 500 runs"),
     ("/api/skills", "1,000 in the folder, 50 pages of the CMS"),
     ("/api/skills/{name}", "one skill"),
@@ -39,7 +39,7 @@ fn lists(document: &Value, schema: &Value) -> Vec<String> {
     fields.filter(|(_, schema)| is_list(schema)).map(|(name, _)| name.clone()).collect()
 }
 
-/// Routes that answer with a list; with the field, and whether they have a limit that is itself limited.
+/// Routes that answer with a list, with the field, and whether they have a `limit` parameter with a maximum.
 fn list_routes(document: &Value) -> Vec<(String, String, bool)> {
     let mut found = Vec::new();
     for (path, methods) in document["paths"].as_object().unwrap() {
@@ -50,7 +50,7 @@ fn list_routes(document: &Value) -> Vec<(String, String, bool)> {
         let is_limited = limits
             .map(|it| it["schema"]["maximum"].as_u64())
             .any(|most| most.is_some_and(|most| most <= 500));
-        // What lists one thing only is no list of things.
+        // A list inside a single item is not a list of items.
         for field in lists(document, schema).into_iter().take(1) {
             found.push((path.clone(), field, is_limited));
         }
@@ -58,7 +58,7 @@ fn list_routes(document: &Value) -> Vec<(String, String, bool)> {
     found
 }
 
-/// Two of everything that can be listed, and the addresses.
+/// Creates two of everything that can be listed; returns the ids for the paths.
 async fn fill(desk: &Desk, client: &Client) -> (String, String) {
     let session = client.session().await;
     let prompts = ["one", "two"];
@@ -123,7 +123,7 @@ async fn every_list_has_a_bound() {
         let path = path.replace("{id}", id);
         let one = client.get(&format!("{path}?limit=1")).await;
         let count = one[field].as_array().unwrap().len();
-        assert!(count <= 1, "{path} lists {count} with a limit of 1");
+        assert!(count <= 1, "{path} lists {count} items with a limit of 1");
         if count == 1 {
             full.push(path.clone());
         }
@@ -141,7 +141,7 @@ async fn every_list_has_a_bound() {
     for path in ["/api/approvals", "/api/rules", "/api/spaces", "/api/spaces/a/sessions"] {
         assert!(
             full.iter().any(|it| it == path),
-            "{path} was not tried with something in it: {full:?}"
+            "{path} was only tested with an empty list: {full:?}"
         );
     }
     let first = client.get("/api/spaces?limit=1").await["items"][0]["id"].clone();

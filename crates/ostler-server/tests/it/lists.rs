@@ -1,4 +1,4 @@
-//! Lists of sessions: by what happened last, searched, in parts, with what they used.
+//! Lists of sessions: sorted by last activity, searched, in pages, with usage.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ async fn say(desk: &Desk, session: &str, prompt: &str) -> Value {
 
 // Seen to fail when the cursor is the id.
 #[tokio::test]
-async fn sessions_come_by_what_happened_last_and_parts_stay_right_while_others_come() {
+async fn sessions_are_sorted_by_last_activity_and_pages_stay_correct_while_sessions_change() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
     let client = desk.client();
     let mut ids = Vec::new();
@@ -39,21 +39,21 @@ async fn sessions_come_by_what_happened_last_and_parts_stay_right_while_others_c
     assert_eq!(all.get("next"), None, "that was all");
     let part = client.get("/api/sessions?limit=2").await;
     assert_eq!(titles(&part), ["two", "four"]);
-    // Another one comes, and the last one moves up, while somebody reads.
+    // A session is added and the last one moves up, while a client reads the pages.
     desk.clock.advance(std::time::Duration::from_secs(1));
     named(&client, "five").await;
     say(&desk, &ids[0], "hello").await;
     let next = part["next"].as_str().unwrap();
     let rest = client.get(&format!("/api/sessions?limit=2&after={next}")).await;
-    assert_eq!(titles(&rest), ["three"], "nothing twice, and nothing left out that stayed");
+    assert_eq!(titles(&rest), ["three"], "no session twice, and no unchanged session missing");
     assert_eq!(rest.get("next"), None);
     assert_eq!(titles(&client.get("/api/sessions?limit=2").await), ["one", "five"]);
     desk.api.finish();
 }
 
-// Seen to fail when engines' totals are taken for those of the run.
+// Seen to fail when an engine's totals are used as those of the run.
 #[tokio::test]
-async fn a_session_says_what_its_runs_used_and_what_goes_on() {
+async fn a_session_shows_its_usage_and_its_active_run() {
     let waits = reply().text("Slow.").gate(1, "slow");
     let script = Script::new()
         .rule(when().prompt_contains("slowly"), waits)
@@ -77,7 +77,7 @@ async fn a_session_says_what_its_runs_used_and_what_goes_on() {
     assert_eq!((&now["runs"], &now["lastActivity"]), (&json!(2), &second["ended"]));
     let sum = cost(&first) + cost(&second);
     assert!((now["costUsd"].as_f64().unwrap() - sum).abs() < 1e-12, "{now}");
-    // The second run reads what the first one said, and little more; a total would be twice as much.
+    // The second run reads the first one's conversation, and little more; a total would be twice as much.
     assert!(cost(&second) < 1.9 * cost(&first), "{first} {second}");
     let tokens = &now["tokens"];
     assert!(tokens["output"].as_u64().unwrap() > 0, "{tokens}");
@@ -109,9 +109,9 @@ async fn a_session_that_asks_is_waiting() {
     desk.api.finish();
 }
 
-// Seen to fail when a new title does not change what is searched.
+// Seen to fail when a new title does not change the search text.
 #[tokio::test]
-async fn titles_and_prompts_are_searched_in_ones_own_sessions() {
+async fn the_search_finds_titles_and_prompts_of_the_callers_sessions() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
     let (client, ann) = (desk.client(), desk.client_of("ann").await);
     let (harbour, other) =
@@ -125,7 +125,7 @@ async fn titles_and_prompts_are_searched_in_ones_own_sessions() {
     assert_eq!(found(&ann, "harbour").await, "harbour of ann");
     assert_eq!(found(&client, "harbour%20wall").await, "The HARBOUR Wall");
     assert_eq!(found(&client, "PAINT%20the%20fence").await, "Other");
-    assert_eq!(found(&client, "100%25").await, "Other", "nothing in it is a pattern");
+    assert_eq!(found(&client, "100%25").await, "Other", "the search text is not a pattern");
     assert_eq!(found(&client, "nowhere").await, "");
     let path = format!("/api/sessions/{harbour}");
     let renamed = json!({"title": "The Mole"});
@@ -136,14 +136,14 @@ async fn titles_and_prompts_are_searched_in_ones_own_sessions() {
 }
 
 #[tokio::test]
-async fn ten_thousand_sessions_are_told_in_parts_and_each_once() {
+async fn ten_thousand_sessions_are_listed_in_pages_and_each_once() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     let made = desk.store().get("session", &client.session().await).await.unwrap().unwrap();
     let copy = |number: usize| {
         let id = format!("session_{number:032x}");
         let mut body = made.body.clone();
-        // All at one time, as a program may make them.
+        // All at the same time, as a program may create them.
         body["place"] = json!(format!("000000000000001-{id}"));
         body["id"] = json!(id);
         body["search"] = json!(format!("title {number}\n"));
@@ -156,7 +156,7 @@ async fn ten_thousand_sessions_are_told_in_parts_and_each_once() {
     loop {
         let part = client.get(&format!("/api/sessions?limit=500{after}")).await;
         for item in part["items"].as_array().unwrap() {
-            assert!(seen.insert(item["id"].as_str().unwrap().to_owned()), "{item} comes twice");
+            assert!(seen.insert(item["id"].as_str().unwrap().to_owned()), "{item} is listed twice");
         }
         let Some(next) = part["next"].as_str() else { break };
         after = format!("&after={next}");

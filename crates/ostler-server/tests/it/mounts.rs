@@ -1,4 +1,5 @@
-//! Folders from elsewhere: what the operator lists, as long as it is what it was, and no more than all agree to.
+//! Mounts of host folders: only those that the operator lists, while they are unchanged, and with the rights that all
+//! grant.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -8,9 +9,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
-use crate::spaces::{calls, commands, session_in, space, told};
+use crate::spaces::{call_result, calls, commands, session_in, space};
 
-/// `host/docs` may be read, `host/data` written.
+/// Creates folders: `host/docs` is readable, `host/data` writable.
 fn furnish(desk: &Desk) -> std::path::PathBuf {
     let host = desk.data().join("host");
     for folder in ["docs/.ssh", "docs/inner", "data", "elsewhere"] {
@@ -39,9 +40,9 @@ async fn mount(client: &Client, name: &str, path: &Path, write: bool) -> (u16, V
     (status.as_u16(), said)
 }
 
-// Seen to fail with rules that are read as empty when they cannot be, and without the check of names.
+// Seen to fail when unreadable rules count as empty, and without the check of names.
 #[tokio::test]
-async fn only_what_the_operator_lists_is_mounted() {
+async fn only_folders_that_the_operator_lists_can_be_mounted() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     space(&client, "team").await;
@@ -69,8 +70,12 @@ async fn only_what_the_operator_lists_is_mounted() {
         assert_eq!(mount(&client, "x", Path::new(path), false).await.0, 403, "{path}");
     }
     assert_eq!(mount(&client, "docs", &host.join("docs"), false).await.0, 201);
-    assert_eq!(mount(&client, "docs", &host.join("data"), false).await.0, 409, "the name is taken");
-    // Not the server's own files, even where the operator's list has room for them.
+    assert_eq!(
+        mount(&client, "docs", &host.join("data"), false).await.0,
+        409,
+        "the name is already used"
+    );
+    // Not the server's own files, even if the operator's list contains them.
     allow(&desk, &json!({"roots": [{"path": desk.data()}]}));
     for path in [desk.data().to_owned(), desk.data().join("data"), desk.data().join("data/spaces")]
     {
@@ -85,10 +90,10 @@ async fn only_what_the_operator_lists_is_mounted() {
     assert!(roots["problem"].as_str().unwrap().contains("chmod 600"), "{roots}");
 }
 
-/// What a tool is called with, where folders of the host are.
+/// Makes a tool's input from the folder with the host's folders.
 type Input<'a> = &'a dyn Fn(&Path) -> Value;
 
-/// What a tool call in a session with one mount comes to, with everything else allowed.
+/// The result of a tool call in a session with one mount, with everything else allowed.
 async fn attempt(tool: &str, input: impl Fn(&Path) -> Value, folder: &str) -> (String, Desk) {
     let mut desk = Desk::with(Script::new(), |config| config.allow_bypass = true).await;
     let host = furnish(&desk);
@@ -102,13 +107,13 @@ async fn attempt(tool: &str, input: impl Fn(&Path) -> Value, folder: &str) -> (S
         .await;
     assert_eq!(mount(&client, "it", &host.join(folder), true).await.0, 201);
     let session = session_in(&client, "team").await;
-    let result = told(&desk, &client, &session).await;
+    let result = call_result(&desk, &client, &session).await;
     desk.stop().await;
     (result, desk)
 }
 
 #[tokio::test]
-async fn a_mount_is_read_without_a_question() {
+async fn a_mount_is_read_without_approval() {
     let desk = Desk::open(Script::new()).await;
     let host = furnish(&desk);
     let client = desk.client();
@@ -116,14 +121,14 @@ async fn a_mount_is_read_without_a_question() {
     space(&client, "team").await;
     assert_eq!(mount(&client, "docs", &host.join("docs"), false).await.0, 201);
     let session = session_in(&client, "team").await;
-    assert!(told(&desk, &client, &session).await.contains("to be read"));
+    assert!(call_result(&desk, &client, &session).await.contains("to be read"));
     let system = desk.api.requests()[0].system_text();
     assert!(system.contains("which you can only read"), "{system}");
 }
 
-// Seen to fail with walls that say nothing about writing: in this mode everything else is allowed.
+// Seen to fail when the boundary says nothing about writing: in this mode everything else is allowed.
 #[tokio::test]
-async fn what_is_read_only_is_not_written_in_any_way() {
+async fn a_read_only_mount_cannot_be_written_in_any_way() {
     let text = |host: &Path| host.join("docs/text").display().to_string();
     let write = |host: &Path| json!({"file_path": host.join("docs/new"), "content": "x"});
     let redirect = |host: &Path| json!({"command": format!("echo x > {}", text(host))});
@@ -140,9 +145,9 @@ async fn what_is_read_only_is_not_written_in_any_way() {
     }
 }
 
-// Seen to fail without the names in the walls.
+// Seen to fail without the blocked names in the boundary.
 #[tokio::test]
-async fn names_that_are_blocked_are_blocked_in_mounts_too() {
+async fn blocked_names_are_also_blocked_in_mounts() {
     let read = |host: &Path| json!({"file_path": host.join("docs/inner/.env")});
     let link = |host: &Path| json!({"file_path": host.join("docs/link/.env")});
     let cat = |host: &Path| json!({"command": format!("cat {}/docs/inner/.env", host.display())});
@@ -154,15 +159,15 @@ async fn names_that_are_blocked_are_blocked_in_mounts_too() {
 }
 
 #[tokio::test]
-async fn a_mount_is_written_where_everybody_agrees() {
+async fn a_mount_is_writable_if_operator_and_space_allow_it() {
     let write = |host: &Path| json!({"file_path": host.join("data/new"), "content": "x"});
     let (result, desk) = attempt("Write", write, "data").await;
     assert!(desk.data().join("host/data/new").exists(), "{result}");
 }
 
-// Seen to fail with an opening that does not ask for the role.
+// Seen to fail when opening a mount does not check the role.
 #[tokio::test]
-async fn plain_members_only_read_unless_the_operator_says_otherwise() {
+async fn members_can_only_read_mounts_unless_the_operator_allows_writing() {
     let desk = Desk::open(Script::new()).await;
     let host = furnish(&desk);
     let (client, mia) = (desk.client(), desk.client_of("mia").await);
@@ -173,17 +178,17 @@ async fn plain_members_only_read_unless_the_operator_says_otherwise() {
     client.ask(Method::PUT, "/api/spaces/team/members/mia", member).await;
     assert_eq!(mount(&client, "data", &host.join("data"), true).await.0, 201);
     let session = session_in(&mia, "team").await;
-    assert!(told(&desk, &mia, &session).await.contains("forbids"));
+    assert!(call_result(&desk, &mia, &session).await.contains("forbids"));
     assert!(!host.join("data/new").exists());
     let roots = json!([{"path": host.join("data"), "readWrite": true}]);
     allow(&desk, &json!({"roots": roots, "membersReadOnly": false}));
-    told(&desk, &mia, &session).await;
+    call_result(&desk, &mia, &session).await;
     assert!(host.join("data/new").exists());
 }
 
-// Seen to fail with mounts that are checked when they are added only.
+// Seen to fail when mounts are checked only when they are added.
 #[tokio::test]
-async fn a_mount_that_leads_elsewhere_one_day_is_refused() {
+async fn a_mount_that_later_leads_to_another_folder_is_refused() {
     let desk = Desk::open(commands("true")).await;
     let host = furnish(&desk);
     let client = desk.client();
@@ -191,8 +196,8 @@ async fn a_mount_that_leads_elsewhere_one_day_is_refused() {
     let link = host.join("docs/link");
     assert_eq!(mount(&client, "link", &link, false).await.0, 201);
     let session = session_in(&client, "team").await;
-    told(&desk, &client, &session).await;
-    // Between two runs of one conversation, with an engine that waits.
+    call_result(&desk, &client, &session).await;
+    // Between two runs of one conversation, with an idle engine.
     std::fs::remove_file(&link).unwrap();
     symlink("../../elsewhere", &link).unwrap();
     for session in [session, session_in(&client, "team").await] {
@@ -201,15 +206,15 @@ async fn a_mount_that_leads_elsewhere_one_day_is_refused() {
         let why = failed["outcome"]["error"]["message"].as_str().unwrap();
         assert!(why.contains("docs/link"), "{why}");
     }
-    // What the operator takes off the list is gone at once, too.
+    // A folder that the operator removes from the list is unavailable at once, too.
     std::fs::remove_file(&link).unwrap();
     symlink("inner", &link).unwrap();
     let session = session_in(&client, "team").await;
-    told(&desk, &client, &session).await;
+    call_result(&desk, &client, &session).await;
     std::fs::remove_file(desk.data().join("data/mounts.json")).unwrap();
     let run = client.prompt(&session, "again").await;
     client.until(&run, "failed").await;
     let (status, _) = client.ask(Method::DELETE, "/api/spaces/team/mounts/link", None).await;
     assert_eq!(status, 200);
-    told(&desk, &client, &session).await;
+    call_result(&desk, &client, &session).await;
 }

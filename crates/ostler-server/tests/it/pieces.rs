@@ -1,4 +1,4 @@
-//! Secrets of the server, which an agent may come to know, do not reach those who watch it.
+//! Secrets of the server that an agent learns do not reach clients.
 
 use futures::StreamExt as _;
 use ostler_testkit::{Script, reply, when};
@@ -9,9 +9,9 @@ use crate::desk::{Desk, within};
 
 const CANARY: &str = "canary-0123456789-value";
 
-// Seen to fail when pieces are looked at one by one.
+// Seen to fail when deltas are redacted one by one.
 #[tokio::test]
-async fn a_secret_that_the_model_says_in_pieces_reaches_nobody() {
+async fn a_secret_split_over_several_deltas_reaches_no_client() {
     let pieces = [
         "The key is cana",
         "ry-01234",
@@ -31,12 +31,13 @@ async fn a_secret_that_the_model_says_in_pieces_reaches_nobody() {
     let path = format!("/api/sessions/{session}/events");
     let answer = client.request(Method::GET, &path).send().await.unwrap();
     let run = client.prompt(&session, "What is the key?").await;
-    let (mut stream, mut told) = (answer.bytes_stream(), String::new());
-    while !told.contains("\"completed\"") {
-        told.push_str(std::str::from_utf8(&within(stream.next()).await.unwrap().unwrap()).unwrap());
+    let (mut stream, mut received) = (answer.bytes_stream(), String::new());
+    while !received.contains("\"completed\"") {
+        received
+            .push_str(std::str::from_utf8(&within(stream.next()).await.unwrap().unwrap()).unwrap());
     }
     let done = client.until(&run, "completed").await;
-    let data = told.lines().filter_map(|line| line.strip_prefix("data: "));
+    let data = received.lines().filter_map(|line| line.strip_prefix("data: "));
     let deltas: String = data
         .filter_map(|data| {
             let body: Value = serde_json::from_str(data).unwrap();
@@ -45,7 +46,7 @@ async fn a_secret_that_the_model_says_in_pieces_reaches_nobody() {
         .collect();
     assert_eq!(deltas, "The key is [redacted DEPLOY_TOKEN], and [redacted]. Bye");
     let log = client.log(&session).await;
-    for text in [Value::from(log).to_string(), told, done.to_string()] {
+    for text in [Value::from(log).to_string(), received, done.to_string()] {
         for part in ["ry-01234", "56789", "-value", "aaaabbbb", "ccccdddd"] {
             assert!(!text.contains(part), "{part} is in {text}");
         }

@@ -1,18 +1,18 @@
-//! The key stays with the server: what agents see in its place.
+//! The key stays with the server; agents see a placeholder.
 
 use ostler_testkit::{Script, reply, when};
 
 use crate::desk::Desk;
-use crate::spaces::{commands, session_in, space, told};
+use crate::spaces::{call_result, commands, session_in, space};
 
-// Seen to fail with a proxy that gives the engine no stand-in and leaves the configured key where it was.
+// Seen to fail with a proxy that gives the engine no placeholder and leaves the configured key in its environment.
 #[tokio::test]
-async fn commands_see_neither_the_key_nor_where_the_model_is() {
+async fn commands_see_neither_the_key_nor_the_address_of_the_model() {
     let desk = Desk::open(commands("env")).await;
     let client = desk.client();
     space(&client, "team").await;
     let session = session_in(&client, "team").await;
-    let seen = told(&desk, &client, &session).await;
+    let seen = call_result(&desk, &client, &session).await;
     assert!(seen.contains("ANTHROPIC_BASE_URL=http://127.0.0.1:"), "{seen}");
     for hidden in ["test-key", &desk.api.base_url(), "ANTHROPIC_API_KEY"] {
         assert!(!seen.contains(hidden), "{hidden}: {seen}");
@@ -21,7 +21,7 @@ async fn commands_see_neither_the_key_nor_where_the_model_is() {
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_read_is_told_and_a_new_one_counts_at_once() {
+async fn an_unreadable_key_is_reported_and_a_new_one_counts_at_once() {
     let script = Script::new().rule(when(), reply().text("hello"));
     let desk = Desk::with(script, |config| {
         config.env.remove("ANTHROPIC_API_KEY");

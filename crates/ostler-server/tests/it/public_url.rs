@@ -11,7 +11,7 @@ use crate::socket::Socket;
 
 const PUBLIC: &str = "https://agents.example.org";
 
-/// Passes bytes on, as a proxy does after it has taken the TLS off.
+/// Passes bytes on, as a proxy does after it has removed TLS.
 async fn proxy(to: std::net::SocketAddr) -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -36,7 +36,7 @@ async fn proxy(to: std::net::SocketAddr) -> std::net::SocketAddr {
 
 /// Mutants: `Site::scheme` that always says `http`; `site` without the public URL.
 #[tokio::test]
-async fn one_can_sign_in_and_work_through_a_proxy_with_tls() {
+async fn a_user_can_sign_in_and_work_through_a_proxy_with_tls() {
     let desk =
         Desk::with(Script::new(), |config| config.public_url = Some(PUBLIC.to_owned())).await;
     let base = format!("http://{}", proxy(desk.address()).await);

@@ -1,8 +1,9 @@
-//! What a member reaches of the owner's, who knows every id and holds an approval of each kind: nothing, by any door.
+//! A member who knows every id of the owner and holds an approval of each kind gets nothing of the owner's over any
+//! interface.
 //!
-//! The table has an entry for every route of the OpenAPI document, so a new route without one fails the test. Every id in a
-//! path is one of the owner's own things. What is refused is answered as if it were not there: word for word like an id that
-//! was made up.
+//! The table has an entry for every route of the OpenAPI document, so a new route without one fails the test. Every id
+//! in a path belongs to the owner. A refusal looks as if the thing did not exist: it is exactly the answer to an id
+//! that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +15,23 @@ use crate::browser::Browser;
 use crate::desk::{Client, Desk, within};
 use crate::socket::Socket;
 
-/// In everything that is the owner's.
+/// Part of everything that belongs to the owner.
 const MARK: &str = "MARK-OF-THE-OWNER";
 
-/// What a route answers a member who names what is the owner's.
+/// How a route answers a member who names things of the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// 404 as if it were not there, or 403 because the role is too low; and the same answer as for an id that was made up.
+    /// 404 as if it did not exist, or 403 because the role is too low; the same answer as for an id that does not
+    /// exist.
     Refused,
-    /// The member's own, or what is for everybody; nothing of the owner's is in it.
+    /// The member's own data, or public data; nothing of the owner's.
     Own,
-    /// The member may make something, but not out of what is the owner's: the body names it, and is refused likewise.
+    /// The member may create something, but not from the owner's things: the body names them, and is refused in the
+    /// same way.
     RefusedByBody,
-    /// The name is the only thing that is asked for, and it is taken: 409.
+    /// Only the name is needed, and it is already used: 409.
     NameTaken,
-    /// It is for strangers, who need a code or a signature.
+    /// For callers who are not signed in, who need a code or a signature.
     Public,
 }
 use Reach::{NameTaken, Own, Public, Refused, RefusedByBody};
@@ -122,7 +125,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("PUT /api/spaces/{id}/memory", Refused),
 ];
 
-/// What the owner has, by the word before `{id}` in paths.
+/// The owner's things, by the path segment before `{id}`.
 struct Owners {
     ids: BTreeMap<&'static str, String>,
     digest: Value,
@@ -132,7 +135,7 @@ impl Owners {
     async fn make(desk: &Desk, client: &Client) -> Self {
         let session = id(&client.post("/api/sessions", json!({"title": MARK})).await);
         let run = client.prompt(&session, &format!("{MARK} one")).await;
-        // The first thing in its log.
+        // The first message in its log.
         let message = format!("prompt-{run}-1");
         let first = id(&client.pending().await);
         let always = json!({"approved": true, "scope": "session"});
@@ -174,7 +177,7 @@ impl Owners {
         Self { ids, digest: asked["digest"].clone() }
     }
 
-    /// A space with a member, a memory and a folder from elsewhere.
+    /// A space with a member, a memory and a mount.
     async fn make_space(desk: &Desk, client: &Client) {
         let docs = desk.data().join("docs");
         std::fs::create_dir(&docs).unwrap();
@@ -195,12 +198,12 @@ impl Owners {
         }
     }
 
-    /// A path with the owner's ids in it.
+    /// A path with the owner's ids.
     fn path(&self, pattern: &str) -> String {
         self.fill(pattern, str::to_owned)
     }
 
-    /// The same path with ids of the same form that nobody has.
+    /// The same path with ids of the same form that do not exist.
     fn made_up(&self, pattern: &str) -> String {
         self.fill(pattern, made_up)
     }
@@ -215,9 +218,9 @@ impl Owners {
         parts.join("/")
     }
 
-    /// A text in which no id can be told from one that was made up.
+    /// A text without ids, so that answers to real and to invented ids can be compared.
     fn without_ids(&self, text: &str) -> String {
-        // The longest first: made-up names are alike but for their length.
+        // The longest first: invented names differ only in length.
         let mut ids: Vec<&String> = self.ids.values().collect();
         ids.sort_by_key(|id| std::cmp::Reverse(id.len()));
         ids.iter().fold(text.to_owned(), |text, id| {
@@ -225,7 +228,7 @@ impl Owners {
         })
     }
 
-    /// A body that would do something, for each route that takes one.
+    /// A body that would have an effect, for each route with a body.
     fn body(&self, route: &str) -> Value {
         let (session, space) = (&self.ids["sessions"], &self.ids["spaces"]);
         match route {
@@ -259,7 +262,7 @@ impl Owners {
         }
     }
 
-    /// The same body with ids that nobody has.
+    /// The same body with ids that do not exist.
     fn made_up_body(&self, body: &Value) -> Value {
         let ids = ["sessions", "spaces"].map(|kind| &self.ids[kind]);
         let text =
@@ -267,7 +270,7 @@ impl Owners {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// What must not be in an answer.
+    /// The first thing in a text that an answer must not contain.
     fn is_in(&self, text: &str) -> Option<String> {
         let own = [
             "sessions",
@@ -291,12 +294,12 @@ fn id(value: &Value) -> String {
     value["id"].as_str().unwrap_or_else(|| panic!("it has an id: {value}")).to_owned()
 }
 
-/// The question among what is asked.
+/// The first question in a list of approvals.
 fn question(list: &Value) -> Option<&Value> {
     list["items"].as_array().unwrap().iter().find(|it| it["kind"] == "question")
 }
 
-/// An id of the same form and length that nobody has.
+/// An id of the same form and length that does not exist.
 fn made_up(id: &str) -> String {
     let (kind, name) = id.split_once('_').unwrap_or(("", id));
     let name: String = name.chars().map(|c| if c == '-' { c } else { 'z' }).collect();
@@ -311,7 +314,7 @@ async fn answer(client: &Client, route: &str, path: &str, body: &Value) -> (u16,
     }
     let answer = within(request.send()).await.unwrap();
     let status = answer.status().as_u16();
-    // A stream would not end; one that is refused does.
+    // An accepted stream does not end; a refused one does.
     let text = if status == 200 && path.ends_with("/events") {
         "a stream".to_owned()
     } else {
@@ -351,8 +354,8 @@ fn described(document: &Value) -> BTreeSet<String> {
     routes.collect()
 }
 
-/// Seen to fail with `Caller::may_see` that says yes to everybody, `Space::require` that refuses nobody, `seen_by` without an
-/// owner, and `Users::remove` that looks for the name before the role.
+/// Seen to fail with `Caller::may_see` that returns true for every user, `Space::require` that refuses no user,
+/// `seen_by` without an owner, and `Users::remove` that looks for the name before the role.
 #[tokio::test]
 async fn a_member_reaches_nothing_of_the_owners_by_any_route() {
     let desk = desk().await;
@@ -361,7 +364,7 @@ async fn a_member_reaches_nothing_of_the_owners_by_any_route() {
     let owners = Owners::make(&desk, &owner).await;
     let listed: BTreeSet<String> = ROUTES.iter().map(|(route, _)| (*route).to_owned()).collect();
     let described = described(&owner.get("/openapi.json").await);
-    assert_eq!(described, listed, "every route has an entry that says what a member reaches there");
+    assert_eq!(described, listed, "every route has an entry in the table");
     for (route, reach) in ROUTES {
         let (pattern, body) = (route.split(' ').nth(1).unwrap(), owners.body(route));
         let (status, text) = answer(&ada, route, &owners.path(pattern), &body).await;
@@ -387,7 +390,7 @@ async fn a_member_reaches_nothing_of_the_owners_by_any_route() {
                 (status, owners.without_ids(&text)) == (other, owners.without_ids(&made_up));
             assert!(
                 alike,
-                "{route} tells what is there: {status} {text}, and made up {other} {made_up}"
+                "{route} reveals that it exists: {status} {text}, but for an invented id {other} {made_up}"
             );
         }
     }
@@ -396,7 +399,7 @@ async fn a_member_reaches_nothing_of_the_owners_by_any_route() {
     unchanged(&owner, &owners).await;
 }
 
-/// What the owner has is as it was.
+/// The owner's things have not changed.
 async fn unchanged(owner: &Client, owners: &Owners) {
     for kind in ["approvals", "questions"] {
         let asked = owner.get(&format!("/api/approvals/{}", owners.ids[kind])).await;
@@ -413,7 +416,7 @@ async fn unchanged(owner: &Client, owners: &Owners) {
     for (list, kind) in [("/api/rules", "rules"), ("/api/auth/browsers", "browsers")] {
         assert!(owner.get(list).await.to_string().contains(&owners.ids[kind]), "{list}");
     }
-    assert_eq!(owner.get("/api/auth/me").await["role"], "owner", "the token is as it was");
+    assert_eq!(owner.get("/api/auth/me").await["role"], "owner", "the token has not changed");
 }
 
 async fn by_socket(ada: &Client, owners: &Owners) {
@@ -421,7 +424,7 @@ async fn by_socket(ada: &Client, owners: &Owners) {
     assert_eq!(
         socket.hear("hello").await["pending"],
         0,
-        "nothing of the owner's waits for a member"
+        "no approval of the owner is pending for a member"
     );
     let (session, run, asked) =
         (&owners.ids["sessions"], &owners.ids["runs"], &owners.ids["approvals"]);
@@ -452,7 +455,7 @@ async fn by_socket(ada: &Client, owners: &Owners) {
     socket.hear("pong").await;
     assert!(socket.kept.iter().all(|it| it["type"] != "permission_request"), "{:?}", socket.kept);
     let kept = json!(socket.kept).to_string();
-    assert_eq!(owners.is_in(&kept), None, "the socket told of what is the owner's: {kept}");
+    assert_eq!(owners.is_in(&kept), None, "the socket sent something of the owner's: {kept}");
 }
 
 async fn by_agui(ada: &Client, owners: &Owners) {
@@ -468,10 +471,10 @@ async fn by_agui(ada: &Client, owners: &Owners) {
         answers.push(owners.without_ids(&body.to_string()));
     }
     assert_eq!(answers[0], answers[1]);
-    // A thread of that name is one of the member's own, and knows nothing.
+    // A thread with that id belongs to the member, and is empty.
     let request = ada.request(Method::POST, "/agui").json(&input);
-    let told = within(within(request.send()).await.unwrap().text()).await.unwrap();
-    assert!(!told.contains(MARK) && !told.contains(asked.as_str()), "{told}");
+    let received = within(within(request.send()).await.unwrap().text()).await.unwrap();
+    assert!(!received.contains(MARK) && !received.contains(asked.as_str()), "{received}");
     let (_, stopped) =
         ada.ask(Method::POST, "/agui/stop", Some(json!({"threadId": session}))).await;
     assert_eq!(stopped["stopped"], false);

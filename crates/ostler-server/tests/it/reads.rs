@@ -1,4 +1,4 @@
-//! What a request reads from the store is bounded by what it answers, whatever else is stored.
+//! A request reads only as many records as its answer needs, however many are stored.
 
 use ostler_store::{Filter, Put, Store as _};
 use ostler_testkit::{Script, reply, when};
@@ -16,7 +16,7 @@ fn script() -> Script {
         .rule(when(), reply().text("done"))
 }
 
-/// Stores copies of a record under other ids, each changed by its number.
+/// Stores copies of a record under other ids; `change` gets each copy's number.
 async fn copy(desk: &Desk, kind: &str, id: &str, count: usize, change: impl Fn(&mut Value, usize)) {
     let found = desk.store().get(kind, id).await.unwrap().unwrap();
     let numbers: Vec<usize> = (0..count).collect();
@@ -31,7 +31,7 @@ async fn copy(desk: &Desk, kind: &str, id: &str, count: usize, change: impl Fn(&
     }
 }
 
-/// How many records a request reads, at most; and its answer.
+/// Checks that a request reads at most this many records; returns its answer.
 async fn check(desk: &Desk, most: u64, request: impl Future<Output = Value>) -> Value {
     let before = desk.store().records_read();
     let answer = request.await;
@@ -46,12 +46,12 @@ async fn delete(client: &Client, path: &str) -> Value {
     Value::Null
 }
 
-/// Waits for the end of a run without reading records again and again.
+/// Waits for the end of a run without polling records.
 async fn completed(socket: &mut Socket) -> Value {
     loop {
-        let told = socket.hear("run").await;
-        if told["run"]["state"] == "completed" {
-            return told;
+        let changed = socket.hear("run").await;
+        if changed["run"]["state"] == "completed" {
+            return changed;
         }
     }
 }
@@ -93,7 +93,7 @@ async fn a_page_of_spaces_or_of_their_sessions_reads_that_page() {
     assert!(order.is_sorted(), "{found:?}: {order:?}");
     assert_eq!(found.iter().collect::<std::collections::HashSet<_>>().len(), 6);
     let own = check(&desk, 15, ann.get(path)).await;
-    assert_eq!(ids(&own), [hers["id"].as_str().unwrap()], "members see their own");
+    assert_eq!(ids(&own), [hers["id"].as_str().unwrap()], "members see their own spaces");
     let spaces = check(&desk, 15, client.get("/api/spaces?limit=2")).await;
     assert_eq!(ids(&spaces), ["a", "a-00000"]);
 }
@@ -152,7 +152,7 @@ async fn a_question_reads_the_rules_for_its_session_and_its_folder() {
 
 // Mutant: `prune` that reads all firings.
 #[tokio::test]
-async fn a_schedule_with_a_full_log_reads_what_it_prunes() {
+async fn pruning_the_log_of_a_schedule_reads_only_the_pruned_entries() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let plan = json!({"name": "p", "start": {"prompt": "x"}, "when": {"every": "1h"}});
@@ -162,7 +162,7 @@ async fn a_schedule_with_a_full_log_reads_what_it_prunes() {
     desk.clock.advance(hour);
     completed(&mut socket).await;
     let log = client.get(&format!("/api/schedules/{id}/log")).await;
-    // By their names they come after the one that was copied, and before the next.
+    // Their ids sort after the copied entry and before the next one.
     copy(&desk, "firing", &ids(&log)[0], 600, |body, _| body["state"] = json!("completed")).await;
     desk.clock.advance(hour);
     completed(&mut socket).await;

@@ -1,4 +1,4 @@
-//! Users who are removed, get another role or lose their token, while they have connections open and runs at work.
+//! Users who are removed, get another role or lose their token, while they have open connections and active runs.
 
 use futures::StreamExt as _;
 use ostler_testkit::{Script, reply, when};
@@ -15,7 +15,7 @@ fn script() -> Script {
         .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})))
 }
 
-/// Everything that can be open.
+/// One open connection of every kind.
 struct Open {
     socket: Socket,
     streams: Vec<(&'static str, reqwest::Response)>,
@@ -68,8 +68,8 @@ impl Open {
         Self { socket, streams }
     }
 
-    /// All of them end, with the reason. That it is within a second is tested where the clock stands still, with
-    /// `revocation`.
+    /// All connections end, with the reason. Tests of `revocation`, with a paused clock, check that this takes at most
+    /// a second.
     async fn end(mut self, why: &str) {
         assert_eq!(self.socket.closed().await, 4401, "{why}");
         for (name, response) in self.streams {
@@ -85,12 +85,13 @@ impl Open {
 /// Seen to fail with `Credential::check` that does not compare the role, and with `guard::answer` that hands the body out as it
 /// is. Mutant for the socket: `ws::serve` without the branch of `signed_out`.
 #[tokio::test]
-async fn whoever_is_removed_demoted_or_without_a_token_loses_every_open_connection() {
+async fn a_user_who_is_removed_or_gets_another_role_or_loses_the_token_loses_every_open_connection()
+{
     let desk = Desk::open(script()).await;
     let owner = desk.client();
     for (why, method, path, body) in [
         ("another role", Method::PATCH, "/api/users/ada", Some(json!({"role": "admin"}))),
-        ("token taken back", Method::DELETE, "/api/users/ada/tokens/{token}", None),
+        ("token revoked", Method::DELETE, "/api/users/ada/tokens/{token}", None),
         ("removed", Method::DELETE, "/api/users/ada", None),
     ] {
         owner.ask(Method::POST, "/api/users", Some(json!({"name": "ada", "role": "member"}))).await;
@@ -101,7 +102,7 @@ async fn whoever_is_removed_demoted_or_without_a_token_loses_every_open_connecti
         assert_eq!(owner.ask(method, &path, body).await.0, 204, "{why}");
         open.end(why).await;
     }
-    // The owner's own, by the API and by hand.
+    // The owner's own token, over the API and by hand.
     let open = Open::all(&desk, &owner).await;
     let token = owner.post("/api/auth/token/rotate", json!({})).await["token"].clone();
     open.end("renewed").await;
@@ -113,10 +114,10 @@ async fn whoever_is_removed_demoted_or_without_a_token_loses_every_open_connecti
     desk.api.gate("slow").release();
 }
 
-/// What was exploited: a prompt and an approval over a socket that was open when its user was removed.
+/// An exploit: a prompt and an approval over a socket that was open when its user was removed.
 // Mutants: `Connection::follow` without `credential.check()` together with `ws::serve` without the branch of `signed_out`.
 #[tokio::test]
-async fn a_removed_user_does_nothing_over_an_open_socket() {
+async fn a_removed_user_cannot_do_anything_over_an_open_socket() {
     let desk = Desk::open(script()).await;
     let (owner, ada) = (desk.client(), desk.client_of("ada").await);
     let mut socket = Socket::open(&ada).await;
@@ -124,7 +125,7 @@ async fn a_removed_user_does_nothing_over_an_open_socket() {
     let asked = socket.hear("permission_request").await;
     let sessions = owner.get("/api/sessions").await["items"].as_array().unwrap().len();
     assert_eq!(owner.ask(Method::DELETE, "/api/users/ada", None).await.0, 204);
-    // Sending fails if the server was faster, which is as well.
+    // Sending fails if the server was faster, which is fine.
     for message in [
         json!({"type": "permission_response", "permissionId": asked["permissionId"], "approved": true}),
         json!({"type": "prompt", "text": "slow"}),
@@ -155,7 +156,7 @@ async fn the_runs_of_a_removed_user_are_cancelled_and_nothing_starts_again() {
     for run in [&waiting, &running] {
         owner.until(run, "cancelled").await;
     }
-    // When its place is free it may fail to start before it is cancelled.
+    // When a slot becomes free, it may fail to start before it is cancelled.
     let path = format!("/api/runs/{queued}");
     let is_over = |run: &Value| run["state"] == "cancelled" || run["state"] == "failed";
     owner.watch(&path, "the queued run to be over", is_over).await;
@@ -163,7 +164,7 @@ async fn the_runs_of_a_removed_user_are_cancelled_and_nothing_starts_again() {
     let nothing_waits = |list: &Value| list["items"] == json!([]);
     owner.watch("/api/approvals", "the request to be withdrawn", nothing_waits).await;
     desk.api.gate("slow").release();
-    // Not even when an administrator asks for it, and not after a restart.
+    // Not even when an administrator resumes it, and not after a restart.
     for _ in 0..2 {
         let owner = desk.client();
         let more = owner.prompt(&works, "more").await;
@@ -188,7 +189,7 @@ async fn messages_of_a_socket_count_as_requests() {
     for _ in 0..9 {
         socket.hear("pong").await;
     }
-    // The bucket of ten is empty, and what comes into it goes to the messages that still wait.
+    // The bucket of ten is empty, and its refill goes to the messages that still wait.
     let asked = (0..8).map(|_| client.ask(Method::GET, "/api/auth/me", None));
     let answers = futures::future::join_all(asked).await;
     let refused = answers.iter().find(|(status, _)| *status == 429);

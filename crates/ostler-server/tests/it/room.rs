@@ -1,4 +1,4 @@
-//! How much strangers may send, and how much one user may have at the same time.
+//! How much callers without a token may send, and how much one user may use at the same time.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::{Method, StatusCode};
@@ -11,7 +11,7 @@ use crate::socket::Socket;
 
 /// Mutant: `assemble` without `by_path`, and `BodyLimits::bytes` that takes the usual limit for strangers.
 #[tokio::test]
-async fn a_large_body_of_a_stranger_is_not_read() {
+async fn a_large_body_of_a_caller_without_a_token_is_not_read() {
     let desk = Desk::open(Script::new()).await;
     for (path, length) in [
         ("/api/hooks/hook_none", 256 * 1024 + 1),
@@ -25,7 +25,7 @@ async fn a_large_body_of_a_stranger_is_not_read() {
             desk.address()
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        // Nothing of the body was sent: the answer does not wait for it.
+        // Only the head was sent: the answer does not wait for the body.
         let mut answer = [0; 12];
         within(stream.read_exact(&mut answer)).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 413", "{path}");
@@ -35,7 +35,7 @@ async fn a_large_body_of_a_stranger_is_not_read() {
 /// Seen to fail with `UserLimit::take` that refuses nothing, and with `UserPermit` that gives nothing back. Mutant: each caller
 /// of `take` without the call.
 #[tokio::test]
-async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
+async fn the_sessions_streams_sockets_and_engines_of_one_user_are_limited() {
     let script = Script::new()
         .rule(when().prompt_contains("hold"), reply().hold("held").text("done"))
         .rule(when(), reply().text("hello"));
@@ -84,12 +84,12 @@ async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
     let session = bob.session().await;
     let other = bob.prompt(&session, "hello").await;
     bob.until(&other, "completed").await;
-    // Those of other users do not wait; ada's do, and can be cancelled.
+    // Runs of other users do not wait. Ada's runs wait, and can be cancelled.
     assert_eq!(ada.get(&format!("/api/runs/{run}")).await["state"], "queued");
     ada.ask(Method::POST, &format!("/api/runs/{cancelled}/cancel"), None).await;
     ada.until(&cancelled, "cancelled").await;
     assert_eq!(ada.get(&format!("/api/runs/{run}")).await["state"], "queued");
-    // An engine that has nothing to do makes way.
+    // An idle engine ends to make room.
     desk.api.gate("held").release();
     ada.until(&run, "completed").await;
     assert_eq!(ada.ask(Method::DELETE, &format!("/api/sessions/{first}"), None).await.0, 204);
@@ -99,7 +99,7 @@ async fn one_user_has_so_many_sessions_streams_sockets_and_engines() {
 
 // Seen to fail with `Starter::start` and `Tasks::execute_once` that do not take room.
 #[tokio::test]
-async fn sessions_of_tasks_schedules_and_hooks_count_like_those_that_people_make() {
+async fn sessions_of_tasks_schedules_and_hooks_count_like_those_of_users() {
     let script = Script::new().rule(when(), reply().text("hello"));
     let desk = Desk::with(script, |config| config.limits.sessions_per_user = 3).await;
     let client = desk.client();
@@ -130,6 +130,6 @@ async fn sessions_of_tasks_schedules_and_hooks_count_like_those_that_people_make
             .iter()
             .any(|it| it.to_string().contains("the maximum for one user"))
     };
-    client.watch(&log, "the schedule to say why", refused).await;
+    client.watch(&log, "the reason in the schedule's log", refused).await;
     assert_eq!(client.get("/api/sessions").await["items"].as_array().unwrap().len(), 3);
 }

@@ -1,4 +1,4 @@
-//! Runs: queued, worked on, followed, cancelled, and taken up again.
+//! Runs: queued, worked on, followed, cancelled and resumed.
 
 use futures::StreamExt as _;
 use ostler_testkit::{Script, reply, when};
@@ -29,7 +29,7 @@ async fn a_prompt_is_answered_and_everything_is_in_the_log() {
     desk.api.finish();
 }
 
-/// Reads server-sent events until one fits; returns their numbers and what the last one says.
+/// Reads server-sent events until one matches; returns their numbers and the data of the last one.
 async fn follow(
     client: &Client,
     path: &str,
@@ -64,7 +64,7 @@ async fn follow(
 }
 
 #[tokio::test]
-async fn a_stream_tells_everything_and_goes_on_where_it_was_left() {
+async fn a_stream_sends_all_events_and_resumes_after_the_last_one_received() {
     let script = Script::new().rule(when(), reply().text_pieces(["a", "b", "c"]).gate(4, "middle"));
     let desk = Desk::open(script).await;
     let client = desk.client();
@@ -72,14 +72,15 @@ async fn a_stream_tells_everything_and_goes_on_where_it_was_left() {
     let run = client.prompt(&session, "letters").await;
     let path = format!("/api/sessions/{session}/events");
     desk.api.gate("middle").reached().await;
-    // Live: the first letter is there while the model still speaks.
+    // Live: the first character arrives while the model still streams.
     let first = follow(&client, &path, None, |data| data.contains("text_delta")).await;
     assert_eq!(first[0].0, 1);
     desk.api.gate("middle").release();
     let over = |data: &str| data.contains("\"completed\"");
     let rest = follow(&client, &path, Some(first.last().unwrap().0), over).await;
     client.until(&run, "completed").await;
-    // Finished: the same events in the same order. Deltas of what came whole are gone, but for those still in memory.
+    // Finished: the same events in the same order. Deltas of complete messages are deleted, except those still in
+    // memory.
     let mut again = follow(&client, &path, None, over).await;
     let joined: Vec<_> = first.into_iter().chain(rest).collect();
     assert!(joined.windows(2).all(|pair| pair[0].0 < pair[1].0), "{joined:?}");
@@ -110,7 +111,7 @@ async fn runs_of_a_session_wait_for_each_other_and_share_the_conversation() {
 }
 
 #[tokio::test]
-async fn what_is_pushed_is_said_in_the_run_that_works() {
+async fn a_pushed_prompt_becomes_part_of_the_active_run() {
     let script = Script::new()
         .rule(when().turn(0), reply().hold("first").text("one"))
         .rule(when().prompt_contains("also this"), reply().text("both"));
@@ -129,7 +130,7 @@ async fn what_is_pushed_is_said_in_the_run_that_works() {
 }
 
 #[tokio::test]
-async fn only_so_many_runs_work_at_once() {
+async fn the_number_of_active_runs_is_limited() {
     let script = Script::new()
         .rule(when().prompt_contains("slow"), reply().hold("slow").text("at last"))
         .rule(when(), reply().text("quick"));
@@ -146,7 +147,7 @@ async fn only_so_many_runs_work_at_once() {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_while_it_works_and_while_it_waits() {
+async fn active_and_queued_runs_can_be_cancelled() {
     let script = Script::new()
         .rule(when().prompt_contains("quick"), reply().text("quick"))
         .rule(when(), reply().hold("slow").text("never"));
@@ -161,13 +162,13 @@ async fn a_run_is_cancelled_while_it_works_and_while_it_waits() {
     client.post(&format!("/api/runs/{working}/cancel"), json!({})).await;
     let ended = client.until(&working, "cancelled").await;
     assert_eq!(ended["outcome"]["error"]["code"], "cancelled");
-    // The session is as usable as before.
+    // The session works as before.
     let next = client.prompt(&session, "quick").await;
     client.until(&next, "completed").await;
 }
 
 #[tokio::test]
-async fn a_run_that_takes_too_long_says_which_limit_it_was() {
+async fn a_run_over_the_time_limit_names_the_limit() {
     let script = Script::new().rule(when(), reply().hold("never").text("never"));
     let short = |config: &mut ostler_server::config::Config| {
         config.limits.run = Some(std::time::Duration::from_millis(200));
@@ -181,7 +182,7 @@ async fn a_run_that_takes_too_long_says_which_limit_it_was() {
 }
 
 #[tokio::test]
-async fn a_silent_engine_is_told_apart_from_a_slow_run() {
+async fn a_silent_engine_is_distinguished_from_a_slow_run() {
     let script = Script::new().rule(when(), reply().hold("never").text("never"));
     let short = |config: &mut ostler_server::config::Config| {
         config.limits.stale = Some(std::time::Duration::from_millis(200));
@@ -193,9 +194,9 @@ async fn a_silent_engine_is_told_apart_from_a_slow_run() {
     assert_eq!(client.until(&run, "failed").await["outcome"]["error"]["code"], "stale");
 }
 
-// Seen to fail when a worker that is told to end leaves its queue as it is.
+// Seen to fail when a worker that is asked to end leaves its queue as it is.
 #[tokio::test]
-async fn a_session_that_is_forgotten_ends_what_waits_in_it() {
+async fn deleting_a_session_ends_its_queued_runs() {
     let script = Script::new().rule(when(), reply().hold("never").text("never"));
     let desk = Desk::with(script, |config| config.limits.concurrent_runs = 1).await;
     let client = desk.client();
@@ -203,7 +204,7 @@ async fn a_session_that_is_forgotten_ends_what_waits_in_it() {
     let first = client.prompt(&busy, "hello").await;
     let second = client.prompt(&busy, "and this").await;
     client.until(&first, "running").await;
-    // In line behind another session, and behind its own first run.
+    // Queued behind another session, and behind its own first run.
     let waiting = client.session().await;
     let third = client.prompt(&waiting, "hello").await;
     let fourth = client.prompt(&waiting, "and this").await;
@@ -213,16 +214,16 @@ async fn a_session_that_is_forgotten_ends_what_waits_in_it() {
         assert_eq!(status, 204);
         for run in runs {
             let (status, _) = client.ask(Method::GET, &format!("/api/runs/{run}"), None).await;
-            assert_eq!(status, 404, "it went with its session");
+            assert_eq!(status, 404, "it was deleted with its session");
         }
     }
     let next = client.session().await;
     client.until(&client.prompt(&next, "hello").await, "running").await;
-    assert!(desk.api.requests().len() <= 2, "no run but the first and the last began");
+    assert!(desk.api.requests().len() <= 2, "only the first and the last run began");
 }
 
 #[tokio::test]
-async fn a_tool_that_takes_too_long_is_named_and_time_spent_asking_does_not_count() {
+async fn a_tool_over_the_time_limit_is_named_and_waiting_for_approval_does_not_count() {
     let slow = json!({"command": "touch x; sleep 600", "timeout": 600_000});
     let script = Script::new().rule(when(), reply().tool_use("Bash", slow));
     let short = |config: &mut ostler_server::config::Config| {
@@ -233,7 +234,7 @@ async fn a_tool_that_takes_too_long_is_named_and_time_spent_asking_does_not_coun
     let session = client.session().await;
     let run = client.prompt(&session, "hello").await;
     let asked = client.pending().await;
-    // Longer than the tool may take, and yet it is still waited for.
+    // Longer than the tool's time limit, and the approval is still pending.
     tokio::time::sleep(std::time::Duration::from_millis(400)).await;
     assert_eq!(client.get(&format!("/api/runs/{run}")).await["state"], "waiting");
     let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
@@ -255,7 +256,7 @@ async fn an_error_of_the_api_fails_the_run_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_run_that_a_restart_cuts_off_is_marked_and_can_be_resumed() {
+async fn a_run_interrupted_by_a_restart_is_marked_and_can_be_resumed() {
     let script = Script::new()
         .rule(when().prompt_contains("Continue where"), reply().text("done now"))
         .rule(when(), reply().text_pieces(["a", "b"]).gate(4, "middle"));
@@ -263,10 +264,10 @@ async fn a_run_that_a_restart_cuts_off_is_marked_and_can_be_resumed() {
     let session = desk.client().session().await;
     let run = desk.client().prompt(&session, "work").await;
     desk.api.gate("middle").reached().await;
-    // An engine that was not heard of yet would be told everything again.
+    // A run whose engine session is not known yet would begin again.
     let heard = |session: &Value| session.get("engineSession").is_some();
     let path = format!("/api/sessions/{session}");
-    desk.client().watch(&path, "what the engine calls it", heard).await;
+    desk.client().watch(&path, "the engine's session id", heard).await;
     let before = desk.client().log(&session).await;
     desk.stop().await;
     desk.start().await;
@@ -283,9 +284,9 @@ async fn a_run_that_a_restart_cuts_off_is_marked_and_can_be_resumed() {
     assert_eq!((status.as_u16(), &refused["error"]["code"]), (409, &json!("not_interrupted")));
 }
 
-// Seen to fail when streams do not hear that the server ends: they are cut off after ten seconds.
+// Seen to fail when streams are not notified that the server ends: they are cut off after ten seconds.
 #[tokio::test]
-async fn a_stream_says_when_to_come_again_and_ends_well_with_the_server() {
+async fn a_stream_sends_its_retry_time_and_ends_cleanly_with_the_server() {
     let mut desk = Desk::open(says("hello")).await;
     let client = desk.client();
     let session = client.session().await;
@@ -296,12 +297,12 @@ async fn a_stream_says_when_to_come_again_and_ends_well_with_the_server() {
     assert!(first.starts_with(b"retry: "), "{first:?}");
     desk.stop().await;
     while let Some(piece) = within(bytes.next()).await {
-        piece.expect("the answer has an end");
+        piece.expect("the stream ends cleanly");
     }
 }
 
 #[tokio::test]
-async fn what_waited_in_line_goes_on_after_a_restart() {
+async fn queued_runs_continue_after_a_restart() {
     let script = Script::new()
         .rule(when().prompt_contains("quick"), reply().text("quick"))
         .rule(when(), reply().hold("slow").text("never"));
@@ -315,9 +316,9 @@ async fn what_waited_in_line_goes_on_after_a_restart() {
     desk.client().until(&queued, "completed").await;
 }
 
-// Seen to fail when `Caller::may_see` says yes to everybody.
+// Seen to fail when `Caller::may_see` returns true for every user.
 #[tokio::test]
-async fn somebody_elses_sessions_and_runs_are_not_there() {
+async fn sessions_and_runs_of_other_users_do_not_exist() {
     let desk = Desk::open(says("hello")).await;
     let (client, stranger) = (desk.client_of("ann").await, desk.client_of("bob").await);
     let session = client.session().await;
@@ -342,9 +343,9 @@ async fn somebody_elses_sessions_and_runs_are_not_there() {
     assert_eq!(client.get("/api/sessions").await["items"].as_array().unwrap().len(), 1);
 }
 
-// Seen to fail when the folder is compared as it is written, before links are followed.
+// Seen to fail when the folder is compared as written, before links are followed.
 #[tokio::test]
-async fn agents_work_only_where_the_operator_says() {
+async fn agents_work_only_in_folders_that_the_operator_names() {
     let desk = Desk::open(says("hello")).await;
     std::fs::create_dir(desk.workspace().join("inside")).unwrap();
     std::os::unix::fs::symlink("/", desk.workspace().join("link")).unwrap();
@@ -374,7 +375,7 @@ async fn a_key_leads_to_one_session_of_its_owner() {
     assert_ne!(make(&bob).await, made[0]);
 }
 
-/// Starts, and ends with an error when it gets a prompt.
+/// Starts, and fails when it gets a prompt.
 const ENGINE_THAT_DIES: &str = r#"#!/bin/sh
 read -r line
 id=$(printf %s "$line" | sed 's/.*"request_id":"\([^"]*\)".*/\1/')
@@ -386,7 +387,7 @@ exit 3
 
 // Mutant: `failure` that compares the text with the end of its last line.
 #[tokio::test]
-async fn what_an_engine_writes_before_it_dies_is_told_once() {
+async fn the_error_output_of_an_engine_that_dies_is_reported_once() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
     for (name, script) in

@@ -1,4 +1,4 @@
-//! A user who gets the name of a user who was removed.
+//! A new user with the name of a removed user.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -8,7 +8,7 @@ use crate::desk::{Client, Desk};
 
 /// Seen to fail with `Users::remove` that does not remember the id. Mutant: `Users::add` that takes the name as the id.
 #[tokio::test]
-async fn a_new_user_with_the_name_of_a_removed_one_has_nothing_of_theirs() {
+async fn a_new_user_with_the_name_of_a_removed_one_gets_nothing_of_theirs() {
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("done"))
         .rule(when(), reply().tool_use("Bash", json!({"command": "touch made"})));
@@ -48,7 +48,7 @@ async fn a_new_user_with_the_name_of_a_removed_one_has_nothing_of_theirs() {
         "/api/auth/browsers",
     ] {
         let found = new.get(list).await;
-        assert_eq!(found["items"], json!([]), "{list} shows what the other user had");
+        assert_eq!(found["items"], json!([]), "{list} shows items of the removed user");
     }
     let text = |id: &Value| id.as_str().unwrap_or("none").to_owned();
     for path in [
@@ -65,7 +65,7 @@ async fn a_new_user_with_the_name_of_a_removed_one_has_nothing_of_theirs() {
     }
     let keyed = new.post("/api/sessions", json!({"key": "the same key"})).await;
     assert_ne!(keyed["id"], json!(session), "the same key is another session");
-    // She can be a member by her name, and that is she.
+    // The new user can become a member by name.
     let member = Some(json!({"role": "member"}));
     assert!(owner.ask(Method::PUT, "/api/spaces/team/members/zoe", member).await.0.is_success());
     assert_eq!(new.ask(Method::GET, "/api/spaces/team", None).await.0, 200);
@@ -76,7 +76,7 @@ async fn a_new_user_with_the_name_of_a_removed_one_has_nothing_of_theirs() {
 
 /// Mutants: `Server::start_with` without `check_members`; `Users::add` that does not ask.
 #[tokio::test]
-async fn a_second_user_needs_an_operator_who_says_that_members_are_trusted() {
+async fn a_second_user_can_be_added_only_if_the_operator_trusts_members() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     let trusts = Arc::new(AtomicBool::new(false));
@@ -97,10 +97,10 @@ async fn a_second_user_needs_an_operator_who_says_that_members_are_trusted() {
     assert!(error.contains("--trust-members") && error.contains("users.json"), "{error}");
 }
 
-/// Earlier versions kept a list of users, and did not remember whom they removed.
+/// Earlier versions stored a list of users, without those that were removed.
 // Seen to fail with `remember_earlier` that does nothing. Mutant: one that does not look at the members of spaces.
 #[tokio::test]
-async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
+async fn a_new_user_gets_nothing_of_one_removed_by_an_earlier_version() {
     let mut desk = Desk::open(Script::new()).await;
     let (owner, zoe, mia) =
         (desk.client(), desk.client_of("zoe").await, desk.client_of("mia").await);
@@ -122,7 +122,11 @@ async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
     std::fs::write(&file, json!(users).to_string()).unwrap();
     desk.start().await;
     let mia = Client { base: desk.client().base, ..mia };
-    assert_eq!(mia.get("/api/sessions").await["items"][0]["id"], json!(session), "she is the same");
+    assert_eq!(
+        mia.get("/api/sessions").await["items"][0]["id"],
+        json!(session),
+        "Mia is the same user"
+    );
     assert_eq!(mia.ask(Method::GET, "/api/spaces/team", None).await.0, 200);
     for name in ["zoe", "ida"] {
         let new = desk.client_of(name).await;
@@ -131,7 +135,7 @@ async fn a_user_whom_an_earlier_version_removed_has_no_heir_either() {
     }
 }
 
-/// One of everything that has an owner, by a user who is then removed. Returns the session.
+/// Creates one of everything that has an owner, as a user who is then removed. Returns the session.
 async fn make_all_and_leave(desk: &Desk, owner: &Client, number: usize) -> String {
     let zoe = desk.client_of("zoe").await;
     let session = zoe.session().await;
@@ -157,7 +161,7 @@ async fn make_all_and_leave(desk: &Desk, owner: &Client, number: usize) -> Strin
     let (member, path) = (json!({"role": role}), "/api/spaces/team/members/zoe");
     let (status, team) = owner.ask(Method::PUT, path, Some(member)).await;
     assert!(status.is_success(), "{team}");
-    assert_eq!(team["members"], json!({"zoe": role}), "the one who was removed has no access");
+    assert_eq!(team["members"], json!({"zoe": role}), "the removed user has no access");
     assert_eq!(owner.ask(Method::DELETE, "/api/users/zoe", None).await.0, 204);
     session
 }
@@ -194,7 +198,7 @@ async fn every_list_shows_removed_users_by_the_name_they_had() {
             assert!(fields.iter().all(|field| item[*field] == "zoe"), "{list}: {item}");
         }
     }
-    // Both are still in it, and each is removed by the name that is shown.
+    // Both are still members, and each is removed by the name that is shown.
     for left in [json!({"zoe": "member"}), json!({})] {
         let path = "/api/spaces/team/members/zoe";
         assert_eq!(owner.ask(Method::DELETE, path, None).await.0, 204);

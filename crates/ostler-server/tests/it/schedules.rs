@@ -1,4 +1,4 @@
-//! Schedules: each planned time once, whatever happens, and what came of it written down.
+//! Schedules: each planned time runs once, whatever happens, and the result is in the log.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn log(client: &Client, id: &str) -> Vec<Value> {
     log["items"].as_array().unwrap().clone()
 }
 
-/// Waits until so many entries of a schedule's log are over; newest first.
+/// Waits until this many entries of a schedule's log are finished; newest first.
 async fn settled(client: &Client, id: &str, count: usize) -> Vec<Value> {
     let is_over =
         |entry: &Value| !["due", "started", "retrying"].contains(&entry["state"].as_str().unwrap());
@@ -50,7 +50,7 @@ async fn settled(client: &Client, id: &str, count: usize) -> Vec<Value> {
     found.await["items"].as_array().unwrap().clone()
 }
 
-/// Lets everything that is due happen: a schedule that comes later than all of it has happened.
+/// Waits until everything that is due has run: a later schedule has fired.
 async fn all_due(desk: &Desk, client: &Client) {
     let marker = make(client, with(json!({"name": "marker", "when": {"every": "1m"}}))).await;
     desk.clock.advance(Duration::from_secs(61));
@@ -67,7 +67,7 @@ fn field<'a>(entries: &'a [Value], name: &str) -> Vec<&'a Value> {
 }
 
 #[tokio::test]
-async fn a_prompt_is_said_at_its_time_in_a_session_of_its_own() {
+async fn a_prompt_is_sent_at_its_time_in_a_new_session() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     let made = client.post("/api/schedules", hourly()).await;
@@ -81,7 +81,10 @@ async fn a_prompt_is_said_at_its_time_in_a_session_of_its_own() {
     assert_eq!((&first[0]["state"], &first[0]["planned"]), (&json!("completed"), &json!(times[0])));
     desk.clock.advance(HOUR);
     let both = settled(&client, id, 2).await;
-    assert_eq!(both[0]["planned"], times[1], "from the plan on, not from the end of the last run");
+    assert_eq!(
+        both[0]["planned"], times[1],
+        "the interval counts from the planned time, not from the end of the last run"
+    );
     assert_ne!(both[0]["session"], both[1]["session"]);
     let run = client.get(&format!("/api/runs/{}", both[0]["run"].as_str().unwrap())).await;
     assert_eq!((&run["prompt"], &run["state"]), (&json!("look around"), &json!("completed")));
@@ -92,7 +95,7 @@ async fn a_prompt_is_said_at_its_time_in_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_was_missed_is_skipped_made_up_for_once_or_every_time() {
+async fn missed_times_are_skipped_or_run_once_or_all_run() {
     let mut desk = Desk::open(says()).await;
     let client = desk.client();
     let mut ids = Vec::new();
@@ -122,7 +125,7 @@ async fn what_was_missed_is_skipped_made_up_for_once_or_every_time() {
     assert_eq!(desk.api.requests().len(), 4);
 }
 
-/// Undoes what was written last, as if the server had been killed before it.
+/// Reverts the last write, as if the server had been killed before it.
 async fn forget(desk: &Desk, kind: &str, id: &str, change: impl Fn(&mut Value)) {
     let store = Sqlite::open(desk.store_folder()).await.unwrap();
     let mut record = store.get(kind, id).await.unwrap().unwrap();
@@ -134,16 +137,16 @@ async fn forget(desk: &Desk, kind: &str, id: &str, change: impl Fn(&mut Value)) 
     store.close().await.unwrap();
 }
 
-// Seen to fail when runs of schedules have names by chance, and when firings do.
+// Seen to fail when runs of schedules have random ids, and when firings do.
 #[tokio::test]
-async fn a_planned_time_has_one_run_wherever_the_server_is_killed() {
+async fn a_planned_time_has_one_run_whenever_the_server_is_killed() {
     let mut desk = Desk::open(says()).await;
     let made = desk.client().post("/api/schedules", hourly()).await;
     let (id, first) = (made["id"].as_str().unwrap(), made["nextRuns"][0].clone());
     desk.clock.advance(HOUR);
     let before = settled(&desk.client(), id, 1).await;
     desk.stop().await;
-    // Killed when the run was made and the log of the schedule did not say so yet.
+    // Killed after the run was created and before the schedule's log had it.
     forget(&desk, "firing", before[0]["id"].as_str().unwrap(), |firing| {
         let fields = firing.as_object_mut().unwrap();
         fields.insert("state".to_owned(), json!("due"));
@@ -156,7 +159,7 @@ async fn a_planned_time_has_one_run_wherever_the_server_is_killed() {
     let again = settled(&desk.client(), id, 1).await;
     assert_eq!((&again[0]["run"], &again[0]["state"]), (&before[0]["run"], &json!("completed")));
     desk.stop().await;
-    // Killed when the firing was made and the next time was not set yet.
+    // Killed after the firing was created and before the next time was set.
     forget(&desk, "schedule", id, |schedule| schedule["next"] = first.clone()).await;
     desk.start().await;
     all_due(&desk, &desk.client()).await;
@@ -174,7 +177,7 @@ async fn a_planned_time_has_one_run_wherever_the_server_is_killed() {
 }
 
 #[tokio::test]
-async fn a_check_decides_whether_the_agent_is_woken() {
+async fn a_check_decides_whether_the_agent_starts() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     std::fs::write(desk.workspace().join("news.txt"), "three new letters\n").unwrap();
@@ -196,9 +199,9 @@ async fn a_check_decides_whether_the_agent_is_woken() {
     assert!(asked.starts_with("look around\n") && asked.ends_with("three new letters"), "{asked}");
 }
 
-// Seen to fail without the question for the role.
+// Seen to fail without the check of the role.
 #[tokio::test]
-async fn only_the_owner_has_commands_run_without_approval() {
+async fn only_the_owner_can_add_a_check_command() {
     let desk = Desk::open(says()).await;
     let ann = desk.client_of("ann").await;
     let body = with(json!({"check": {"command": ["/usr/bin/touch", "made"]}}));
@@ -208,7 +211,7 @@ async fn only_the_owner_has_commands_run_without_approval() {
     let path = format!("/api/schedules/{id}");
     let change = json!({"check": body["check"]});
     assert_eq!(ann.ask(Method::PATCH, &path, Some(change.clone())).await.0, 403);
-    // What an administrator has added, its owner cannot turn to another end.
+    // Ann cannot change the prompt of a schedule to which the server's owner has added a check.
     assert_eq!(desk.client().ask(Method::PATCH, &path, Some(change)).await.0, 200);
     let other = json!({"start": {"prompt": "another"}});
     assert_eq!(ann.ask(Method::PATCH, &path, Some(other.clone())).await.0, 403);
@@ -218,7 +221,7 @@ async fn only_the_owner_has_commands_run_without_approval() {
 }
 
 #[tokio::test]
-async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
+async fn a_paused_schedule_starts_nothing_and_does_not_catch_up() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     let id = make(&client, with(json!({"catchUp": "all"}))).await;
@@ -239,11 +242,11 @@ async fn a_paused_schedule_starts_nothing_and_makes_up_for_nothing() {
     desk.clock.advance(HOUR);
     all_due(&desk, &client).await;
     let count = sessions(&client).await.iter().filter(|it| it["title"] == "hourly").count();
-    assert_eq!(count, 1, "what is removed is not followed");
+    assert_eq!(count, 1, "a removed schedule starts nothing");
 }
 
 #[tokio::test]
-async fn a_schedule_is_started_by_hand_and_changed() {
+async fn a_schedule_can_be_started_now_and_changed() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     let id = make(&client, hourly()).await;
@@ -264,7 +267,7 @@ async fn a_schedule_is_started_by_hand_and_changed() {
 }
 
 #[tokio::test]
-async fn once_is_once_and_a_named_session_goes_on() {
+async fn a_one_time_schedule_fires_once_and_a_named_session_continues() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     let session = client.session().await;
@@ -280,11 +283,11 @@ async fn once_is_once_and_a_named_session_goes_on() {
     );
     let shown = client.get(&format!("/api/schedules/{id}")).await;
     assert_eq!((&shown["state"], &shown["nextRuns"]), (&json!("ended"), &json!([])));
-    let told = client.log(&session).await;
-    assert!(told.iter().any(|event| event["body"]["text"] == "now"));
+    let events = client.log(&session).await;
+    assert!(events.iter().any(|event| event["body"]["text"] == "now"));
 }
 
-/// Half past two at night in Berlin, from the evening before to the next evening.
+/// 02:30 at night in Berlin, from the evening before to the next evening.
 async fn one_night(evening: &str, planned: &str) {
     let millis = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_millisecond();
     let desk = Desk::open(says()).await;
@@ -301,13 +304,13 @@ async fn one_night(evening: &str, planned: &str) {
 }
 
 #[tokio::test]
-async fn a_time_that_the_clocks_leave_out_or_repeat_comes_once() {
+async fn a_time_that_daylight_saving_skips_or_repeats_fires_once() {
     one_night("2027-03-27T18:00:00Z", "2027-03-28T01:30:00Z").await;
     one_night("2027-10-30T18:00:00Z", "2027-10-31T00:30:00Z").await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_is_noted_and_the_schedule_goes_on() {
+async fn a_start_that_fails_is_logged_and_the_schedule_continues() {
     let desk = Desk::with(says(), |config: &mut Config| {
         let skills = config.data.parent().unwrap().join("skills");
         std::fs::create_dir_all(skills.join("greet")).unwrap();
@@ -329,7 +332,7 @@ async fn what_cannot_be_started_is_noted_and_the_schedule_goes_on() {
     let of_skill = make(&client, with(json!({"start": {"task": task}}))).await;
     desk.clock.advance(HOUR);
     for id in [&in_folder, &in_session, &of_skill] {
-        assert_eq!(settled(&client, id, 1).await[0]["state"], "completed", "all is there");
+        assert_eq!(settled(&client, id, 1).await[0]["state"], "completed", "everything exists");
     }
     std::fs::remove_dir(&folder).unwrap();
     std::fs::remove_dir_all(desk.data().join("skills/greet")).unwrap();
@@ -349,10 +352,10 @@ async fn what_cannot_be_started_is_noted_and_the_schedule_goes_on() {
     assert_eq!(settled(&client, &in_folder, 3).await[0]["state"], "completed");
 }
 
-// Seen to fail when the folder is only looked for, and not where it leads.
+// Seen to fail when only the existence of the folder is checked, and not where it leads.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_folder_that_leads_elsewhere_by_then_is_not_worked_in() {
+async fn a_folder_that_leads_elsewhere_at_the_planned_time_is_refused() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     let folder = desk.workspace().join("inner");
@@ -366,7 +369,7 @@ async fn a_folder_that_leads_elsewhere_by_then_is_not_worked_in() {
 }
 
 #[tokio::test]
-async fn what_fails_for_a_passing_reason_is_tried_again_and_then_given_up() {
+async fn a_temporary_failure_is_retried_a_limited_number_of_times() {
     let desk = Desk::with(says(), |config: &mut Config| {
         config.engine = EngineChoice::Program("/no/such/engine".into());
     })
@@ -393,7 +396,7 @@ async fn what_fails_for_a_passing_reason_is_tried_again_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_with_its_field_and_an_example() {
+async fn an_invalid_schedule_is_refused_with_its_field_and_an_example() {
     let desk = Desk::open(says()).await;
     let client = desk.client();
     for (body, status, field, hint) in [
@@ -441,7 +444,7 @@ async fn what_makes_no_sense_is_refused_with_its_field_and_an_example() {
 }
 
 #[tokio::test]
-async fn somebody_elses_schedules_are_not_there() {
+async fn schedules_of_other_users_do_not_exist() {
     let desk = Desk::open(says()).await;
     let (ann, bob) = (desk.client_of("ann").await, desk.client_of("bob").await);
     let id = make(&ann, hourly()).await;
@@ -458,17 +461,17 @@ async fn somebody_elses_schedules_are_not_there() {
         assert_eq!(bob.ask(method.clone(), &path, body).await.0, 404, "{method} {path}");
     }
     assert_eq!(bob.get("/api/schedules").await["items"], json!([]));
-    // Nor can he have his own started in her session, or with her task.
+    // Nor can Bob use Ann's session or task in his own schedule.
     let session = ann.session().await;
     let body = with(json!({"start": {"prompt": "x", "session": session}}));
     assert_eq!(bob.ask(Method::POST, "/api/schedules", Some(body.clone())).await.0, 404);
-    // Not even an administrator plans in somebody else's.
+    // Not even an administrator can schedule prompts in another user's session.
     assert_eq!(desk.client().ask(Method::POST, "/api/schedules", Some(body)).await.0, 404);
     assert_eq!(ann.get(&format!("/api/schedules/{id}")).await["name"], "hourly");
 }
 
 #[tokio::test]
-async fn who_is_gone_has_nothing_started() {
+async fn schedules_of_a_removed_user_start_nothing() {
     let desk = Desk::open(says()).await;
     let ann = desk.client_of("ann").await;
     let id = make(&ann, hourly()).await;
@@ -482,7 +485,7 @@ async fn who_is_gone_has_nothing_started() {
 }
 
 #[tokio::test]
-async fn an_agent_plans_only_where_it_may_and_somebody_is_asked() {
+async fn an_agent_adds_a_schedule_only_where_allowed_and_after_approval() {
     let plan = json!({"name": "mail", "prompt": "look for mail", "cron": "0 9 * * *", "zone": "Europe/Berlin"});
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("planned"))
@@ -515,10 +518,10 @@ async fn an_agent_plans_only_where_it_may_and_somebody_is_asked() {
     assert!(!theirs.tool_names().iter().any(|name| name.contains("schedules")));
 }
 
-// Seen to fail when what an agent plans is not in the space that the agent is in.
+// Seen to fail when an agent's schedule is not in the agent's space.
 #[tokio::test]
 async fn a_schedule_in_a_space_has_its_zone_and_stays_in_it() {
-    let plan = json!({"name": "planned", "prompt": "go on", "cron": "0 9 * * *"});
+    let plan = json!({"name": "planned", "prompt": "look again", "cron": "0 9 * * *"});
     let script = Script::new()
         .rule(
             when().prompt_contains("plan").has_tool_result(false),
@@ -541,7 +544,7 @@ async fn a_schedule_in_a_space_has_its_zone_and_stays_in_it() {
     assert_eq!(client.get(&session).await["setup"]["space"], "team");
     let ann = desk.client_of("ann").await;
     let (status, answer) = ann.ask(Method::POST, "/api/schedules", Some(body)).await;
-    assert!([403, 404].contains(&status.as_u16()), "who is not in it: {answer}");
+    assert!([403, 404].contains(&status.as_u16()), "for a user outside of the space: {answer}");
     let session = client.post("/api/sessions", json!({"space": "team", "schedules": true})).await;
     client.prompt(session["id"].as_str().unwrap(), "plan").await;
     let asked = client.pending().await;

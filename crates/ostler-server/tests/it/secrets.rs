@@ -1,4 +1,4 @@
-//! Secrets: for commands of the spaces that have them, and for nobody's eyes.
+//! Secrets: commands of the spaces that have them receive them, and no client sees them.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::desk::Desk;
-use crate::spaces::{commands, session_in, space, told};
+use crate::spaces::{call_result, commands, session_in, space};
 
 const VALUE: &str = "canary+5ecret/value";
 
@@ -18,8 +18,8 @@ fn keep(desk: &Desk) {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
 }
 
-// Seen to fail with an environment that is inherited whole, with a fitting that hands out every secret, with secrets that
-// the redactor does not know, and with the end of a run that is told as it is.
+// Seen to fail when the whole environment is inherited, when a space gets every secret, when the redactor does not know
+// the secrets, and when the end of a run is sent unredacted.
 #[tokio::test]
 async fn commands_get_the_secrets_of_their_space_and_nothing_else() {
     let seen =
@@ -38,10 +38,10 @@ async fn commands_get_the_secrets_of_their_space_and_nothing_else() {
     let list = Some(json!({"secrets": ["SHOP_TOKEN"]}));
     assert_eq!(client.ask(Method::PATCH, "/api/spaces/team", list).await.0, 200);
     let session = session_in(&client, "team").await;
-    assert_eq!(told(&desk, &client, &session).await, format!("{VALUE} none none path"));
+    assert_eq!(call_result(&desk, &client, &session).await, format!("{VALUE} none none path"));
     let elsewhere = session_in(&client, "others").await;
-    assert_eq!(told(&desk, &client, &elsewhere).await, "none none none path");
-    // Whoever follows the session sees that there was one, and not which.
+    assert_eq!(call_result(&desk, &client, &elsewhere).await, "none none none path");
+    // A client that follows the session sees that there was a secret, but not its value.
     let log = serde_json::to_string(&client.log(&session).await).unwrap();
     assert!(log.contains("it is [redacted SHOP_TOKEN], I believe"), "{log}");
     let follow = client.request(Method::GET, &format!("/api/sessions/{session}/events"));
@@ -53,12 +53,12 @@ async fn commands_get_the_secrets_of_their_space_and_nothing_else() {
         events.push_str(std::str::from_utf8(&piece.unwrap().unwrap()).unwrap());
     }
     for (what, text) in [("log", &log), ("events", &events)] {
-        assert!(!text.contains("5ecret"), "the {what} tells: {text}");
+        assert!(!text.contains("5ecret"), "the {what} contains it: {text}");
     }
 }
 
 #[tokio::test]
-async fn secrets_are_listed_by_name_and_given_by_the_operator() {
+async fn secrets_are_listed_by_name_and_assigned_by_the_operator() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     keep(&desk);
@@ -67,7 +67,11 @@ async fn secrets_are_listed_by_name_and_given_by_the_operator() {
     owner.post("/api/spaces", json!({"id": "team"})).await;
     let list = |names: &[&str]| Some(json!({"secrets": names}));
     let path = "/api/spaces/team";
-    assert_eq!(owner.ask(Method::PATCH, path, list(&["SHOP_TOKEN"])).await.0, 403, "not hers");
+    assert_eq!(
+        owner.ask(Method::PATCH, path, list(&["SHOP_TOKEN"])).await.0,
+        403,
+        "only the operator assigns secrets"
+    );
     assert_eq!(client.ask(Method::PATCH, path, list(&["NO_TOKEN"])).await.0, 422);
     assert_eq!(client.ask(Method::PATCH, path, list(&["SHOP_TOKEN"])).await.0, 200);
     let shown = owner.get(path).await;
@@ -83,9 +87,9 @@ async fn secrets_are_listed_by_name_and_given_by_the_operator() {
     owner.until(&run, "failed").await;
 }
 
-// Seen to fail with a list of the server's own files that leaves them out.
+// Seen to fail when the list of the server's own files does not contain them.
 #[tokio::test]
-async fn agents_do_not_read_the_operators_files() {
+async fn agents_cannot_read_the_operators_files() {
     for file in ["secrets.json", "mounts.json", "memory.md"] {
         let mut desk = Desk::with(Script::new(), |config| config.allow_bypass = true).await;
         keep(&desk);
@@ -98,7 +102,7 @@ async fn agents_do_not_read_the_operators_files() {
         let free = json!({"id": "team", "policy": {"permissionMode": "bypassPermissions"}});
         client.post("/api/spaces", free).await;
         let session = session_in(&client, "team").await;
-        let result = told(&desk, &client, &session).await;
+        let result = call_result(&desk, &client, &session).await;
         assert!(!result.contains("canary") && result.contains("forbids"), "{file}: {result}");
         desk.stop().await;
     }

@@ -1,4 +1,4 @@
-//! What an engine says about itself, and the files it would show.
+//! The setup that an engine reports, and the files it suggests.
 
 use ostler_server::config::Config;
 use ostler_testkit::{Script, reply, when};
@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
 
-// Seen to fail when what the engine says is not kept.
+// Seen to fail when the engine's setup is not stored.
 #[tokio::test]
-async fn a_session_tells_what_its_engine_has_also_when_that_has_gone() {
+async fn a_session_shows_the_setup_of_its_engine_also_after_the_engine_has_ended() {
     let mut desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
     let client = desk.client();
     let session = client.session().await;
@@ -43,10 +43,10 @@ async fn found(client: &Client, session: &str, query: &str) -> Vec<String> {
     items.iter().map(|it| it["path"].as_str().unwrap().to_owned()).collect()
 }
 
-// Seen to fail when folders are shown in any case.
+// Seen to fail when folders are always shown.
 #[tokio::test]
-async fn files_are_found_that_the_agent_may_read() {
-    // Where the server keeps its own things, which are no agent's business.
+async fn only_files_that_the_agent_may_read_are_found() {
+    // The workspace contains the server's data folder, which agents must not read.
     let own = |config: &mut Config| config.workspace = config.data.parent().unwrap().to_owned();
     let desk = Desk::with(Script::new(), own).await;
     let place = desk.data();

@@ -1,4 +1,4 @@
-//! Clients that read slowly, or not at all, beside others that do.
+//! Clients that read slowly or not at all, together with others that do.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::desk::{Client, Desk, within};
 
-/// A run that is at work until the end, so that what is said goes to it.
+/// A run that stays active, so that prompts can be pushed into it.
 async fn busy() -> (Desk, Client, String) {
     let desk = Desk::open(Script::new().rule(when(), reply().hold("held").text("done"))).await;
     let client = desk.client();
@@ -24,7 +24,7 @@ async fn busy() -> (Desk, Client, String) {
     (desk, client, session)
 }
 
-/// Says so many things of so many bytes, each with the time at which it was said.
+/// Pushes this many prompts of this size, each with the time at which it was sent.
 async fn say(client: &Client, session: &str, count: usize, bytes: usize) {
     let path = format!("/api/sessions/{session}/runs");
     let rest = "x".repeat(bytes);
@@ -49,31 +49,31 @@ async fn silent_reader(desk: &Desk, client: &Client, session: &str, after: u64) 
         client.token
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The head of the answer: it is a subscriber now.
+    // The head of the answer has arrived, so it is a subscriber now.
     within(stream.readable()).await.unwrap();
     stream
 }
 
 // Mutant: `fell_behind` that says no: then everything is sent, however late.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_does_not_read_is_left_behind_and_told_where_to_go_on() {
+async fn a_client_that_does_not_read_is_disconnected_and_receives_where_to_resume() {
     let (desk, client, session) = busy().await;
     let mut silent = silent_reader(&desk, &client, &session, 0).await;
-    // More than the kernel and the server keep for it.
+    // More than the kernel and the server buffer for it.
     say(&client, &session, 40, 400_000).await;
-    // Longer than a client may take nothing.
+    // Longer than the time limit for a client that reads nothing.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     let mut text = Vec::new();
     within(silent.read_to_end(&mut text)).await.unwrap();
     let text = String::from_utf8_lossy(&text);
-    let end = text.rfind("event: lagged").expect("it is told so");
+    let end = text.rfind("event: lagged").expect("the server sends `lagged`");
     let ids = text.lines().filter_map(|line| line.strip_prefix("id: ")?.trim().parse::<u64>().ok());
     let last = ids.max().unwrap();
     let said = text[end..].to_owned();
     assert!(said.contains("Last-Event-ID"), "{said}");
     let head = desk.store().head(&StreamId::new(&*session).unwrap()).await.unwrap();
-    assert!(last < head, "{last} of {head}: it was not left behind");
-    // What it has not seen comes when it goes on there.
+    assert!(last < head, "{last} of {head}: it was not disconnected");
+    // The events it has not seen arrive when it resumes there.
     let path = format!("/api/sessions/{session}/log?after={last}&limit=1");
     assert_eq!(client.get(&path).await["items"][0]["seq"], last + 1);
 }
@@ -89,7 +89,7 @@ async fn a_prompt_claims_its_session_once() {
     assert_eq!(lease.epoch, 2, "one claim before this one");
 }
 
-/// Reads a stream as fast as it comes; how late everything was, in microseconds.
+/// Reads a stream as fast as it arrives; returns the delay of each event, in microseconds.
 fn fast_reader(client: &Client, session: &str, after: u64, count: usize) -> JoinHandle<Vec<u64>> {
     let path = format!("/api/sessions/{session}/events?after={after}");
     let request = client.request(Method::GET, &path);
@@ -111,7 +111,7 @@ fn fast_reader(client: &Client, session: &str, after: u64, count: usize) -> Join
     })
 }
 
-/// How late the slowest hundredth was, of 50 who read while so much is said.
+/// The 99th percentile of the delays of 50 readers.
 async fn p99(desk: &Desk, client: &Client, session: &str) -> u64 {
     let (count, bytes) = (200, 40_000);
     let head = desk.store().head(&StreamId::new(session).unwrap()).await.unwrap();
@@ -129,7 +129,7 @@ fn resident_megabytes() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1_024
 }
 
-/// What this process has worked so far, which other programs on the machine do not change much.
+/// The processor time of this process so far, which other programs hardly change.
 fn processor_millis() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     // The name of the program, in brackets, may have spaces.
@@ -147,7 +147,7 @@ async fn measure(desk: &Desk, client: &Client, session: &str) -> (u64, u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_readers_do_not_slow_others() {
-    // A measurement: 200 slow readers beside 50 fast ones take some minutes in a debug build.
+    // A measurement: 200 slow readers together with 50 fast ones take some minutes in a debug build.
     if std::env::var_os("OSTLER_MEASURE").is_none() {
         return;
     }
@@ -156,25 +156,25 @@ async fn slow_readers_do_not_slow_others() {
     let before = resident_megabytes();
     let head = desk.store().head(&StreamId::new(&*session).unwrap()).await.unwrap();
     for (place, after) in [("at the head", head), ("at 0", 0)] {
-        // In turns, because other programs work on the machine too; the middle one of three counts.
-        let (mut alone, mut beside, mut megabytes) = (Vec::new(), Vec::new(), 0);
+        // In turns, because other programs use the machine too; the median of three counts.
+        let (mut alone, mut together, mut megabytes) = (Vec::new(), Vec::new(), 0);
         for _ in 0..3 {
             alone.push(measure(&desk, &client, &session).await);
             let joining = (0..200).map(|_| silent_reader(&desk, &client, &session, after));
             let slow = join_all(joining).await;
-            beside.push(measure(&desk, &client, &session).await);
+            together.push(measure(&desk, &client, &session).await);
             megabytes = megabytes.max(resident_megabytes());
             drop(slow);
         }
         println!(
-            "p99 of 50 fast readers in µs, and processor time in ms: {alone:?} alone, {beside:?} beside 200 that joined {place} and do not read; \
+            "p99 of 50 fast readers in µs, and processor time in ms: {alone:?} alone, {together:?} together with 200 that joined {place} and do not read; \
              {before} MB before, {megabytes} MB with them (server, model and clients in one process)"
         );
         alone.sort_unstable();
-        beside.sort_unstable();
-        let ratio = beside[1].0 as f64 / alone[1].0 as f64;
+        together.sort_unstable();
+        let ratio = together[1].0 as f64 / alone[1].0 as f64;
         let work = |of: &[(u64, u64)]| of.iter().map(|(_, millis)| *millis).min().unwrap() as f64;
-        let work = work(&beside) / work(&alone);
+        let work = work(&together) / work(&alone);
         println!("joined {place}: {ratio:.2} times as late, {work:.2} times the processor time");
         assert!(ratio <= 1.5, "{ratio:.2} times");
         assert!(megabytes < 400, "{megabytes} MB");

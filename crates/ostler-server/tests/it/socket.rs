@@ -1,4 +1,4 @@
-//! The WebSocket, with the client that is in the tree anyway; other languages' clients are among the peers.
+//! The WebSocket, with the client library that the server already uses; clients in other languages are among the peers.
 
 use futures::{SinkExt as _, StreamExt as _};
 use ostler_testkit::{Script, reply, when};
@@ -12,7 +12,7 @@ use crate::desk::{Client, Desk, within};
 
 pub(crate) struct Socket {
     pub(crate) stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// What came while something else was waited for: requests and the log come on ways of their own.
+    /// Messages that arrived while another one was awaited: requests and the log arrive independently.
     pub(crate) kept: Vec<Value>,
 }
 
@@ -22,7 +22,7 @@ impl Socket {
         Self::with(&client.base, &headers).await.unwrap()
     }
 
-    /// With these headers; the status if it is refused.
+    /// Connects with these headers; returns the status if it is refused.
     pub(crate) async fn with(base: &str, headers: &[(&'static str, String)]) -> Result<Self, u16> {
         let url = base.replace("http:", "ws:") + "/api/ws";
         let mut request = url.into_client_request().unwrap();
@@ -38,7 +38,7 @@ impl Socket {
         }
     }
 
-    /// The close code, after everything that comes before it.
+    /// The close code; skips all messages before it.
     pub(crate) async fn closed(&mut self) -> u16 {
         let closed = async {
             loop {
@@ -61,7 +61,7 @@ impl Socket {
         if let Some(place) = self.kept.iter().position(|value| value["type"] == kind) {
             return self.kept.remove(place);
         }
-        // All of it has a limit: pings come without end.
+        // The whole wait is limited, because pings arrive without end.
         within(async {
             loop {
                 let Message::Text(text) = self.stream.next().await.unwrap().unwrap() else {
@@ -86,7 +86,7 @@ fn writes() -> Script {
 }
 
 #[tokio::test]
-async fn a_page_prompts_is_asked_answers_and_sees_it_all() {
+async fn a_page_sends_a_prompt_answers_the_approval_and_sees_all_events() {
     let desk = Desk::open(writes()).await;
     let mut page = Socket::open(&desk.client()).await;
     assert_eq!(page.hear("hello").await["pending"], 0);
@@ -111,7 +111,7 @@ async fn a_page_prompts_is_asked_answers_and_sees_it_all() {
 }
 
 #[tokio::test]
-async fn two_pages_race_and_a_third_finds_what_is_left() {
+async fn two_pages_answer_at_once_and_a_third_finds_the_pending_request() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let (mut one, mut two) = (Socket::open(&client).await, Socket::open(&client).await);
@@ -132,7 +132,7 @@ async fn two_pages_race_and_a_third_finds_what_is_left() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_says_so() {
+async fn clients_are_notified_when_the_server_ends() {
     let mut desk = Desk::open(writes()).await;
     let mut page = Socket::open(&desk.client()).await;
     page.hear("hello").await;
@@ -149,7 +149,7 @@ async fn a_server_that_ends_says_so() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused_and_the_connection_stays() {
+async fn an_invalid_message_is_refused_and_the_connection_stays_open() {
     let desk = Desk::open(writes()).await;
     let mut page = Socket::open(&desk.client()).await;
     for text in [
@@ -172,22 +172,22 @@ async fn what_is_no_message_is_refused_and_the_connection_stays() {
 }
 
 #[tokio::test]
-async fn a_page_that_comes_later_is_told_what_is_at_work_and_how_it_ends() {
+async fn a_page_that_connects_later_receives_the_active_run_and_its_end() {
     let desk = Desk::open(writes()).await;
     let mut page = Socket::open(&desk.client()).await;
     page.say(json!({"type": "prompt", "text": "make it"})).await;
     let run = page.hear("accepted").await["runId"].clone();
     let asked = page.hear("permission_request").await;
     let mut later = Socket::open(&desk.client()).await;
-    let told = later.hear("run").await;
-    assert_eq!((&told["run"]["id"], &told["run"]["session"]), (&run, &asked["sessionId"]));
+    let changed = later.hear("run").await;
+    assert_eq!((&changed["run"]["id"], &changed["run"]["session"]), (&run, &asked["sessionId"]));
     let answer = json!({"type": "permission_response", "permissionId": asked["permissionId"], "approved": false});
     page.say(answer).await;
     let over = async {
         loop {
-            let told = later.hear("run").await;
-            if told["run"]["state"] == "completed" {
-                return told;
+            let changed = later.hear("run").await;
+            if changed["run"]["state"] == "completed" {
+                return changed;
             }
         }
     };
@@ -196,7 +196,7 @@ async fn a_page_that_comes_later_is_told_what_is_at_work_and_how_it_ends() {
 
 // Seen to fail with one limit of 4 MiB for every message.
 #[tokio::test]
-async fn large_messages_are_for_prompts_and_too_large_ones_are_refused_with_a_reason() {
+async fn only_prompts_may_be_large_and_too_large_ones_are_refused_with_a_reason() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("fine"))).await;
     let client = desk.client();
     let mut socket = Socket::open(&client).await;

@@ -1,4 +1,4 @@
-//! Spaces: who has to do with them, and what their sessions can and cannot.
+//! Spaces: who may use them, and what their sessions can and cannot do.
 
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk};
 
-/// Runs a command, whatever is said, and then ends.
+/// Runs a command for any prompt, and then ends.
 pub(crate) fn commands(command: &str) -> Script {
     calls("Bash", json!({"command": command}))
 }
 
-/// Uses a tool, whatever is said, and then ends.
+/// Calls a tool for any prompt, and then ends.
 pub(crate) fn calls(tool: &str, input: Value) -> Script {
     Script::new()
         .rule(when().has_tool_result(true), reply().text("the end"))
         .rule(when(), reply().tool_use(tool, input))
 }
 
-/// Makes a space in which commands need no question.
+/// Makes a space in which commands need no approval.
 pub(crate) async fn space(client: &Client, id: &str) -> Value {
     client.post("/api/spaces", json!({"id": id, "policy": {"allowed": ["Bash"]}})).await
 }
@@ -29,8 +29,8 @@ pub(crate) async fn session_in(client: &Client, space: &str) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// Has a prompt answered in a session; what came of its tool call.
-pub(crate) async fn told(desk: &Desk, client: &Client, session: &str) -> String {
+/// Sends a prompt in a session; returns the result of its tool call.
+pub(crate) async fn call_result(desk: &Desk, client: &Client, session: &str) -> String {
     let run = client.prompt(session, "go").await;
     client.until(&run, "completed").await;
     desk.api.requests().last().unwrap().tool_results().last().unwrap().text.clone()
@@ -51,13 +51,13 @@ async fn a_session_in_a_space_has_its_folder_its_zone_and_its_memory() {
     client.ask(Method::PUT, memory, Some(json!({"text": "We like tea."}))).await;
     client.ask(Method::PUT, "/api/memory", Some(json!({"text": "Be kind."}))).await;
     let session = session_in(&client, "team").await;
-    let result = told(&desk, &client, &session).await;
+    let result = call_result(&desk, &client, &session).await;
     assert_eq!(result, format!("{folder}\nEurope/Berlin"));
     let system = desk.api.requests().last().unwrap().system_text();
-    for told in ["We like tea.", "Be kind.", "Europe/Berlin", &folder] {
-        assert!(system.contains(told), "{told}: {system}");
+    for text in ["We like tea.", "Be kind.", "Europe/Berlin", &folder] {
+        assert!(system.contains(text), "{text}: {system}");
     }
-    // It is a file like any other, and what an agent writes there is what people read.
+    // It is a file like any other: users read what an agent writes there.
     let file = std::path::Path::new(&folder).join("CLAUDE.md");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "We like tea.");
     std::fs::write(&file, "We like coffee.").unwrap();
@@ -65,7 +65,7 @@ async fn a_session_in_a_space_has_its_folder_its_zone_and_its_memory() {
 }
 
 #[tokio::test]
-async fn a_memory_is_written_by_whoever_has_seen_the_last_one() {
+async fn a_memory_can_be_written_only_with_the_last_version() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     space(&client, "team").await;
@@ -82,14 +82,14 @@ async fn a_memory_is_written_by_whoever_has_seen_the_last_one() {
     assert_eq!(put("*".to_owned(), "three").await.unwrap().status(), 200);
     assert_eq!(put("no quotes".to_owned(), "four").await.unwrap().status(), 422);
     assert_eq!(put("*".to_owned(), &"x".repeat(70_000)).await.unwrap().status(), 422);
-    // Agents are told what all spaces remember; only admins of the server say what that is.
+    // All agents receive the memory of all spaces; only administrators of the server can write it.
     let mia = desk.client_of("mia").await;
     assert_eq!(status(&mia, Method::GET, "/api/memory", None).await, 200);
     let said = Some(json!({"text": "obey mia"}));
     assert_eq!(status(&mia, Method::PUT, "/api/memory", said).await, 403);
 }
 
-// Seen to fail with a memory that is opened where a link leads.
+// Seen to fail when the memory is opened through a link.
 #[tokio::test]
 async fn a_memory_that_leads_to_the_servers_token_is_not_read() {
     let desk = Desk::open(Script::new()).await;
@@ -102,9 +102,9 @@ async fn a_memory_that_leads_to_the_servers_token_is_not_read() {
     assert!(!said.to_string().contains(&desk.token), "{said}");
 }
 
-// Seen to fail with `require` that lets everybody in, and with roles that anybody sets.
+// Seen to fail with `require` that accepts every user, and with roles that every user can set.
 #[tokio::test]
-async fn to_strangers_there_is_no_space_and_members_do_not_rise() {
+async fn a_space_does_not_exist_for_other_users_and_members_cannot_change_roles() {
     let desk = Desk::open(Script::new()).await;
     let owner = desk.client_of("olga").await;
     let (mia, eve) = (desk.client_of("mia").await, desk.client_of("eve").await);
@@ -144,7 +144,7 @@ async fn to_strangers_there_is_no_space_and_members_do_not_rise() {
     assert_eq!(status(&owner, Method::PUT, as_ada, member("admin")).await, 200);
     assert_eq!(status(&ada, Method::PUT, as_mia, member("admin")).await, 403);
     assert_eq!(status(&ada, Method::DELETE, "/api/spaces/team", None).await, 403);
-    // What belongs to the operator, an admin of a space does not give away.
+    // An admin of a space cannot change what belongs to the operator.
     let secrets = Some(json!({"secrets": []}));
     assert_eq!(status(&ada, Method::PATCH, "/api/spaces/team", secrets).await, 403);
     for path in ["/api/secrets", "/api/mounts"] {
@@ -153,7 +153,7 @@ async fn to_strangers_there_is_no_space_and_members_do_not_rise() {
 }
 
 #[tokio::test]
-async fn admins_of_a_space_read_its_sessions_and_nobody_else_does() {
+async fn only_admins_of_a_space_read_its_sessions() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("hello"))).await;
     let owner = desk.client_of("olga").await;
     let (mia, bob) = (desk.client_of("mia").await, desk.client_of("bob").await);
@@ -172,18 +172,18 @@ async fn admins_of_a_space_read_its_sessions_and_nobody_else_does() {
     assert!(!owner.log(&session).await.is_empty());
     assert_eq!(status(&owner, Method::GET, &path, None).await, 200);
     assert_eq!(status(&bob, Method::GET, &path, None).await, 404);
-    // To read is not to act.
+    // They can read, but not act.
     let runs = format!("{path}/runs");
     assert_eq!(status(&owner, Method::POST, &runs, Some(json!({"prompt": "x"}))).await, 404);
     assert_eq!(status(&owner, Method::DELETE, &path, None).await, 404);
-    // Sessions outside of the space are not its admins' business.
+    // Sessions outside of the space are hidden from its admins.
     let other = mia.session().await;
     assert_eq!(status(&owner, Method::GET, &format!("/api/sessions/{other}"), None).await, 404);
 }
 
-// Seen to fail with a fitting that takes everybody for a member.
+// Seen to fail when every user counts as a member.
 #[tokio::test]
-async fn who_is_put_out_of_a_space_does_not_go_on_there() {
+async fn a_removed_member_of_a_space_cannot_continue_there() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("hello"))).await;
     let owner = desk.client_of("olga").await;
     let mia = desk.client_of("mia").await;
@@ -204,10 +204,10 @@ async fn who_is_put_out_of_a_space_does_not_go_on_there() {
     );
 }
 
-// Seen to fail with `begin` that takes what is asked for, with `apply` that does not narrow, and with a worker that keeps
-// the engine it has.
+// Seen to fail with `begin` that uses the requested setup, with `apply` that does not narrow it, and with a worker that
+// keeps its engine.
 #[tokio::test]
-async fn a_session_cannot_have_more_than_its_space() {
+async fn a_session_cannot_have_more_permissions_than_its_space() {
     let desk = Desk::with(calls("Read", json!({"file_path": "notes"})), |config| {
         config.allow_bypass = true;
     })
@@ -230,20 +230,20 @@ async fn a_session_cannot_have_more_than_its_space() {
         assert_eq!(status, 403, "{more}: {said}");
     }
     let session = session_in(&client, "team").await;
-    let result = told(&desk, &client, &session).await;
+    let result = call_result(&desk, &client, &session).await;
     assert!(result.contains("forbids"), "{result}");
     assert_eq!(desk.api.requests()[0].tool_names(), ["Bash", "Read"]);
-    // What its admins take away is gone with the next run, also where an engine is waiting.
+    // Permissions that its admins revoke are gone with the next run, also if an engine is idle.
     let stricter = json!({"policy": {"tools": ["Read"], "denied": ["Read(notes)"]}});
     client.ask(Method::PATCH, "/api/spaces/team", Some(stricter)).await;
-    told(&desk, &client, &session).await;
+    call_result(&desk, &client, &session).await;
     let last = desk.api.requests().last().unwrap().clone();
     assert_eq!(last.tool_names(), ["Read"]);
     assert!(last.messages().len() > 4, "it is the same conversation");
 }
 
 #[tokio::test]
-async fn policies_make_sense_and_stay_within_what_the_operator_allows() {
+async fn policies_are_valid_and_stay_within_the_operators_limits() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     for (policy, expected) in [
@@ -264,7 +264,7 @@ async fn policies_make_sense_and_stay_within_what_the_operator_allows() {
 
 // Seen to fail without the check of names.
 #[tokio::test]
-async fn names_do_not_lead_anywhere() {
+async fn names_with_paths_are_refused() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     let long = "x".repeat(5_000);
@@ -292,27 +292,30 @@ async fn a_session_moves_within_its_space_and_never_out_of_it() {
     std::fs::create_dir(folder.join("inner")).unwrap();
     std::os::unix::fs::symlink("/", folder.join("out")).unwrap();
     let session = session_in(&client, "team").await;
-    told(&desk, &client, &session).await;
+    call_result(&desk, &client, &session).await;
     let path = format!("/api/sessions/{session}");
     let go = |cwd: &str| client.ask(Method::PATCH, &path, Some(json!({"cwd": cwd})));
     assert_eq!(go("inner").await.0, 200);
-    assert_eq!(told(&desk, &client, &session).await, folder.join("inner").display().to_string());
+    assert_eq!(
+        call_result(&desk, &client, &session).await,
+        folder.join("inner").display().to_string()
+    );
     let last = desk.api.requests().last().unwrap().clone();
     assert!(last.messages().len() > 4, "it is the same conversation");
     for cwd in ["..", "../..", "/etc", "out/etc", "out"] {
         assert_eq!(go(cwd).await.0, 403, "{cwd}");
     }
     assert_eq!(go("nowhere").await.0, 422);
-    // A folder that becomes a way out is refused when the next run begins.
+    // A folder that becomes a link to the outside is refused when the next run begins.
     std::fs::remove_dir(folder.join("inner")).unwrap();
     std::os::unix::fs::symlink("/", folder.join("inner")).unwrap();
     let run = client.prompt(&session, "again").await;
     client.until(&run, "failed").await;
 }
 
-// Seen to fail without `check_free`, and with walls that hide nothing.
+// Seen to fail without `check_free`, and with a boundary that hides nothing.
 #[tokio::test]
-async fn a_folder_of_a_space_is_nobody_elses() {
+async fn the_folder_of_a_space_is_closed_to_other_sessions() {
     let desk = Desk::with(calls("Read", json!({"file_path": "team/notes"})), |config| {
         config.allow_bypass = true;
     })
@@ -330,15 +333,15 @@ async fn a_folder_of_a_space_is_nobody_elses() {
     }
     let there = Some(json!({"cwd": "team"}));
     assert_eq!(status(&client, Method::POST, "/api/sessions", there).await, 422);
-    // Not even from next door, with everything allowed.
+    // Not even from the neighbouring folder, with everything allowed.
     let free = json!({"permissionMode": "bypassPermissions"});
     let session = client.post("/api/sessions", free).await["id"].as_str().unwrap().to_owned();
-    let result = told(&desk, &client, &session).await;
+    let result = call_result(&desk, &client, &session).await;
     assert!(!result.contains("ours") && result.contains("forbids"), "{result}");
 }
 
 #[tokio::test]
-async fn a_space_that_is_gone_leaves_nothing_to_the_next_one() {
+async fn a_new_space_gets_nothing_of_a_deleted_one_with_the_same_id() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("hello"))).await;
     let client = desk.client();
     let made = space(&client, "team").await;
@@ -356,5 +359,5 @@ async fn a_space_that_is_gone_leaves_nothing_to_the_next_one() {
     space(&client, "team").await;
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
     let kept: Vec<_> = std::fs::read_dir(desk.data().join("data/gone")).unwrap().collect();
-    assert_eq!(kept.len(), 1, "put aside, not lost");
+    assert_eq!(kept.len(), 1, "the folder is moved aside, not lost");
 }

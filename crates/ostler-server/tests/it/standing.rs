@@ -1,4 +1,4 @@
-//! Rules that stand while other things change: schedules, upgrades, folders, rules that deny, folders that are swapped.
+//! Granted rules while other things change: schedules, upgrades, deny rules, folders that are replaced.
 
 use ostler_store::{Expected, Put, Store as _};
 use ostler_testkit::{Rule, Script, reply, when};
@@ -9,7 +9,7 @@ use crate::desk::{Client, Desk};
 use crate::doors::DOORS;
 use crate::hooks::Call;
 
-/// Makes these calls, one for each run.
+/// Makes these calls, one in each run.
 fn calls(all: &[(&str, Value)]) -> Script {
     let done = Script::new().rule(when().has_tool_result(true), reply().text("done"));
     let calls = all.iter().fold(done, |script, (tool, input)| {
@@ -24,7 +24,7 @@ fn commands(all: &[&str]) -> Script {
     calls(&calls_)
 }
 
-/// A run that has to wait for a person.
+/// Starts a run that must wait for approval.
 async fn asks(client: &Client, session: &str) -> Value {
     let run = client.prompt(session, "go").await;
     client.until(&run, "waiting").await;
@@ -39,7 +39,7 @@ async fn allow(client: &Client, asked: &Value, more: Value) {
     client.until(asked["run"].as_str().unwrap(), "completed").await;
 }
 
-/// Has a schedule run now; the run.
+/// Runs a schedule now; returns the run.
 async fn fire(client: &Client, start: Value) -> String {
     let plan = json!({"name": "n", "start": start, "when": {"every": "1h"}});
     let made = client.post("/api/schedules", plan).await;
@@ -51,9 +51,10 @@ async fn fire(client: &Client, start: Value) -> String {
 }
 
 // Seen to fail with `Granted::holds_for` that does not look at who started the run; and with `Mode::apply` without its hook
-// and `Workshop::shape` that does not say that only people answer.
+// and `Workshop::shape` that does not say that only users answer.
 #[tokio::test]
-async fn a_standing_rule_answers_a_schedule_only_if_that_was_granted_and_never_a_task_that_asks() {
+async fn a_granted_rule_answers_a_schedule_only_if_granted_for_it_and_never_a_task_that_always_asks()
+ {
     for unattended in [false, true] {
         let desk = Desk::open(commands(&["touch made", "touch made", "touch made"])).await;
         let client = desk.client();
@@ -68,11 +69,11 @@ async fn a_standing_rule_answers_a_schedule_only_if_that_was_granted_and_never_a
         client.until(&run, "waiting").await;
         let pending = client.get("/api/approvals").await["items"].clone();
         let asked = pending.as_array().unwrap().iter().find(|it| it["run"] == run.as_str());
-        assert_eq!(asked.unwrap()["rules"], json!([]), "nothing beyond this once is offered");
+        assert_eq!(asked.unwrap()["rules"], json!([]), "only this call can be allowed");
     }
 }
 
-/// A rule as a server kept it before rules were values.
+/// A rule as servers stored it before rules were structured values.
 fn old_rule(id: &str, session: &str, approval: &str, text: &str) -> Put {
     let body = json!({"id": id, "owner": "owner", "session": session, "rule": text,
         "by": "owner", "approval": approval, "created": 1});
@@ -80,10 +81,10 @@ fn old_rule(id: &str, session: &str, approval: &str, text: &str) -> Put {
     Put { kind, id: id.to_owned(), owner, body, expected: Expected::Absent }
 }
 
-// Seen to fail with `upgrade::single` that takes the first part of a text, and with a start that does not call
+// Seen to fail with `upgrade::single` that uses the first part of a text, and with a start that does not call
 // `upgrade_rules`.
 #[tokio::test]
-async fn a_rule_that_an_earlier_version_kept_as_text_is_one_rule_or_none_after_the_upgrade() {
+async fn a_rule_stored_as_text_by_an_earlier_version_becomes_one_rule_or_is_dropped() {
     let commands = commands(&["touch first", "touch made", "mkdir other", "python3 -c 'x' + Bash"]);
     let mut desk = Desk::open(commands).await;
     let client = desk.client();
@@ -110,7 +111,7 @@ async fn a_rule_that_an_earlier_version_kept_as_text_is_one_rule_or_none_after_t
     assert_eq!(ended.count(), 3, "{audit}");
     let run = client.prompt(&session, "go").await;
     client.until(&run, "completed").await;
-    assert!(desk.workspace().join("made").exists(), "the one that is clear still answers");
+    assert!(desk.workspace().join("made").exists(), "the unambiguous rule still answers");
     for _ in 0..2 {
         let asked = asks(&client, &session).await;
         let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
@@ -122,7 +123,7 @@ async fn a_rule_that_an_earlier_version_kept_as_text_is_one_rule_or_none_after_t
 
 // Seen to fail with `coverage::covers` that says yes to every call of the rule's tool.
 #[tokio::test]
-async fn a_granted_folder_rule_answers_for_edits_inside_and_not_outside() {
+async fn a_granted_folder_rule_answers_for_edits_inside_the_folder_only() {
     let write = |path: &str| ("Write", json!({"file_path": path, "content": "x"}));
     let inside = [write("sub/a.txt"), write("sub/b.txt"), write("sub/deep/c.txt")];
     let outside = [
@@ -161,7 +162,7 @@ async fn a_granted_folder_rule_answers_for_edits_inside_and_not_outside() {
 
 // Seen to fail with `Approvals::decide` that does not call `refuse_denied`.
 #[tokio::test]
-async fn a_deny_rule_that_is_added_while_a_question_is_open_refuses_the_later_yes() {
+async fn a_deny_rule_added_while_an_approval_is_pending_refuses_a_later_approval() {
     for door in DOORS {
         let desk = Desk::open(commands(&["touch made"])).await;
         let client = desk.client();
@@ -183,7 +184,7 @@ async fn a_deny_rule_that_is_added_while_a_question_is_open_refuses_the_later_ye
             assert_eq!(now["state"], "pending", "{door:?}: {decision}");
         }
         assert!(!desk.workspace().join("made").exists());
-        // Without the rule the same yes counts.
+        // Without the rule the same approval counts.
         patch(json!([])).await;
         let now = door.answer(&client, &asked, json!({"approved": true})).await;
         assert_eq!(now["state"], "allowed", "{door:?}");
@@ -192,7 +193,7 @@ async fn a_deny_rule_that_is_added_while_a_question_is_open_refuses_the_later_ye
 
 // Seen to fail with `granted_for` that does not ask `denied_by_space`.
 #[tokio::test]
-async fn a_deny_rule_that_is_added_during_a_run_is_stronger_than_a_granted_rule() {
+async fn a_deny_rule_added_during_a_run_is_stronger_than_a_granted_rule() {
     let bash = |command: &str| reply().tool_use("Bash", json!({"command": command}));
     let script = [bash("touch a.txt"), reply().text("done"), bash("mkdir b"), bash("touch c.txt")];
     let script = script
@@ -220,10 +221,10 @@ async fn a_deny_rule_that_is_added_during_a_run_is_stronger_than_a_granted_rule(
     client.until(mkdir["run"].as_str().unwrap(), "completed").await;
 }
 
-// Seen to fail with `fitting` that does not look at the folder of a session outside of spaces, and `Starter::folder` that does
-// not look either.
+// Seen to fail with `fitting` that does not check the folder of a session outside of spaces, and `Starter::folder` that
+// does not check it either.
 #[tokio::test]
-async fn a_swapped_folder_is_refused_however_the_next_run_begins() {
+async fn a_replaced_folder_is_refused_however_the_next_run_begins() {
     let desk = Desk::open(commands(&["pwd"])).await;
     let client = desk.client();
     let (folder, outside) = (desk.workspace().join("sub"), tempfile::tempdir().unwrap());
@@ -247,8 +248,8 @@ async fn a_swapped_folder_is_refused_however_the_next_run_begins() {
     client.until(&run, "failed").await;
     let input = json!({"threadId": session, "runId": "r", "messages": [{"id": "u", "role": "user", "content": "go"}],
         "tools": [], "context": []});
-    let told = crate::doors::agui(&client, input).await;
-    assert_eq!(told.last().unwrap()["type"], "RUN_ERROR", "{told:?}");
+    let events = crate::doors::agui(&client, input).await;
+    assert_eq!(events.last().unwrap()["type"], "RUN_ERROR", "{events:?}");
     let path = format!("/api/schedules/{}", schedule.as_str().unwrap());
     client.ask(Method::POST, &format!("{path}/run"), Some(json!({}))).await;
     let over = ["failed", "givenUp", "skipped", "retrying"];
@@ -266,9 +267,9 @@ async fn a_swapped_folder_is_refused_however_the_next_run_begins() {
     assert_eq!(desk.api.requests().len(), before, "no engine asked the model");
 }
 
-// Seen to fail with `Askers::ask` that counts the run as waiting before the request is kept.
+// Seen to fail with `Askers::ask` that counts the run as waiting before the request is stored.
 #[tokio::test]
-async fn a_run_that_waits_has_its_request_in_the_list() {
+async fn the_approval_of_a_waiting_run_is_in_the_list() {
     let names: Vec<String> = (0..8).map(|number| format!("touch made{number}")).collect();
     let desk = Desk::open(commands(&names.iter().map(String::as_str).collect::<Vec<_>>())).await;
     let client = desk.client();
@@ -283,7 +284,7 @@ async fn a_run_that_waits_has_its_request_in_the_list() {
 
 // Seen to fail with `Approval::to_keep` that keeps everything.
 #[tokio::test]
-async fn exact_arguments_are_not_kept_once_the_engine_has_the_answer() {
+async fn exact_arguments_are_deleted_once_the_engine_has_the_answer() {
     const SECRET: &str = "canary+5ecret/value";
     let call = format!("echo {SECRET} > made");
     for (decision, needs_exact) in [

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::desk::{Client, Desk, within};
 
-const SKILL: &str = "---\nname: greet\ndescription: Greets somebody.\nallowed-tools:\n  - Read\ninputs:\n  - name: who\n    type: string\n    required: true\n---\n# Greeter\n\nGreet {{ who }} politely.\n";
+const SKILL: &str = "---\nname: greet\ndescription: Greets a person.\nallowed-tools:\n  - Read\ninputs:\n  - name: who\n    type: string\n    required: true\n---\n# Greeter\n\nGreet {{ who }} politely.\n";
 const OTHER: &str = "---\nname: secret-skill\ndescription: Not for this task.\n---\nSay XYZZY.\n";
 
 fn says() -> Script {
     Script::new().rule(when(), reply().text("Good day, Ann."))
 }
 
-/// A server whose skills lie in its workspace's neighbour.
+/// A server with a folder of skills next to its workspace.
 async fn desk(script: Script) -> Desk {
     Desk::with(script, |config: &mut Config| {
         let skills = config.data.parent().unwrap().join("skills");
@@ -74,7 +74,7 @@ async fn a_skill_is_executed_with_its_parameters_and_nothing_else() {
     assert_eq!(events.last().unwrap(), &json!({"type": "done"}));
     assert!(events.contains(&json!({"type": "status", "status": "starting"})), "{types:?}");
     assert!(events.iter().any(|event| event["messageType"] == "assistant"), "{types:?}");
-    // Deltas of what came whole are gone, but for those still in memory.
+    // Deltas of complete messages are deleted, except those still in memory.
     let whole = |events: Vec<Value>| -> Vec<Value> {
         events.into_iter().filter(|event| event["messageType"] != "stream_event").collect()
     };
@@ -95,7 +95,7 @@ async fn a_skill_is_executed_with_its_parameters_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_task_is_said_before_it_is_kept() {
+async fn an_invalid_task_is_refused_before_it_is_stored() {
     let desk = desk(says()).await;
     let client = desk.client();
     let with = |field: &str, value: Value| {
@@ -141,7 +141,7 @@ async fn an_edited_skill_counts_from_the_next_execution_on() {
 }
 
 #[tokio::test]
-async fn a_task_is_cancelled_and_its_stream_says_so() {
+async fn the_stream_of_a_cancelled_task_reports_the_cancellation() {
     let desk = desk(Script::new().rule(when(), reply().hold("never").text("never"))).await;
     let client = desk.client();
     let id = client.post("/api/tasks", task()).await["id"].as_str().unwrap().to_owned();
@@ -157,9 +157,9 @@ async fn a_task_is_cancelled_and_its_stream_says_so() {
     assert_eq!((&end[2]["type"], &end[2]["code"]), (&json!("error"), &json!("cancelled")));
 }
 
-// Seen to fail when `Caller::may_see` says yes to everybody.
+// Seen to fail when `Caller::may_see` returns true for every user.
 #[tokio::test]
-async fn somebody_elses_tasks_are_not_there() {
+async fn tasks_of_other_users_do_not_exist() {
     let desk = desk(says()).await;
     let (ann, bob) = (desk.client_of("ann").await, desk.client_of("bob").await);
     let id = ann.post("/api/tasks", task()).await["id"].as_str().unwrap().to_owned();
@@ -175,7 +175,7 @@ async fn somebody_elses_tasks_are_not_there() {
     assert_eq!(ann.ask(Method::DELETE, &format!("/api/tasks/{id}"), None).await.0, 204);
 }
 
-// Seen to fail with a space that has its say before the skill has.
+// Seen to fail when the policy of a space is applied before the skill.
 #[tokio::test]
 async fn a_task_in_a_space_works_there_and_its_skill_cannot_widen_the_policy() {
     let desk = desk(says()).await;
@@ -199,7 +199,7 @@ async fn a_task_in_a_space_works_there_and_its_skill_cannot_widen_the_policy() {
     assert_eq!(client.ask(Method::POST, "/api/tasks", Some(body)).await.0, 403);
 }
 
-// Seen to fail when the head is taken apart and not kept.
+// Seen to fail when the head of the file is parsed and not stored.
 #[tokio::test]
 async fn a_skill_can_be_read_before_it_is_run() {
     let desk = desk(Script::new()).await;
@@ -215,7 +215,7 @@ async fn a_skill_can_be_read_before_it_is_run() {
     let bad = desk.data().join("skills/bad");
     std::fs::create_dir_all(&bad).unwrap();
     std::fs::write(bad.join("SKILL.md"), "---\nallowed-tools: 3\n---\n").unwrap();
-    let (status, told) = client.ask(Method::GET, "/api/skills/bad", None).await;
-    assert_eq!((status.as_u16(), &told["error"]["code"]), (422, &json!("skill_broken")));
+    let (status, refused) = client.ask(Method::GET, "/api/skills/bad", None).await;
+    assert_eq!((status.as_u16(), &refused["error"]["code"]), (422, &json!("skill_broken")));
     desk.api.finish();
 }

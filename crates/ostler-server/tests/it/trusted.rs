@@ -1,4 +1,4 @@
-//! Repositories that the operator trusts: `git` that only reads runs in them without approval, and nowhere else.
+//! Repositories that the operator trusts: only there, `git` commands that only read run without approval.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn git(folder: &Path, words: &[&str]) {
     assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A repository with one that lies in it, as an agent could have cloned it.
+/// A repository with another one inside, as an agent could have cloned it.
 fn repositories(workspace: &Path) {
     for folder in [workspace.to_owned(), workspace.join("clone")] {
         std::fs::create_dir_all(&folder).unwrap();
@@ -24,7 +24,7 @@ fn repositories(workspace: &Path) {
     }
 }
 
-/// A server whose agents run this command, each time they are told to.
+/// A server whose agents run this command at every prompt.
 async fn desk(command: &str, is_trusted: bool) -> Desk {
     let script = Script::new()
         .rule(when().has_tool_result(true), reply().text("done"))
@@ -40,7 +40,7 @@ async fn desk(command: &str, is_trusted: bool) -> Desk {
     .await
 }
 
-/// How a run of the command goes in a folder: `completed`, or `waiting` for a person.
+/// The state of a run of the command in a folder: `completed`, or `waiting` for approval.
 async fn fate(client: &Client, folder: &str) -> String {
     let session = client.post("/api/sessions", json!({"cwd": folder})).await;
     let run = client.prompt(session["id"].as_str().unwrap(), "go").await;
@@ -57,7 +57,11 @@ async fn git_runs_without_approval_in_repositories_that_the_operator_names_and_n
     let trusting = desk("git status", true).await;
     let client = trusting.client();
     assert_eq!(fate(&client, ".").await, "completed");
-    assert_eq!(fate(&client, "clone").await, "waiting", "what an agent cloned is not trusted");
+    assert_eq!(
+        fate(&client, "clone").await,
+        "waiting",
+        "a repository that an agent cloned is not trusted"
+    );
     let config = trusting.workspace().join(".git/config");
     let plain = std::fs::read_to_string(&config).unwrap();
     let canary = trusting.workspace().join("canary");
@@ -77,7 +81,7 @@ async fn git_runs_without_approval_in_repositories_that_the_operator_names_and_n
 // Mutant: the place of a call has no trusted repositories: the rule for `make` is not offered, because `git status` would
 // need one, too.
 #[tokio::test]
-async fn what_is_offered_fits_what_the_engine_trusts() {
+async fn the_offered_rules_consider_the_trusted_repositories() {
     let desk = desk("git status && make all", true).await;
     let client = desk.client();
     assert_eq!(fate(&client, ".").await, "waiting");

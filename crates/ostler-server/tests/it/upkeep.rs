@@ -1,4 +1,4 @@
-//! Checks and backups that the server makes by itself, and those that its owner asks for.
+//! Checks and backups that the server makes by itself, and those that its owner requests.
 
 use std::time::Duration;
 
@@ -12,9 +12,9 @@ fn says<'a>(doctor: &'a Value, id: &str) -> &'a Value {
     doctor["checks"].as_array().unwrap().iter().find(|check| check["id"] == id).unwrap()
 }
 
-// Seen to fail when nobody tends the database.
+// Seen to fail when no task maintains the database.
 #[tokio::test]
-async fn the_database_is_checked_and_backed_up_by_itself() {
+async fn the_database_is_checked_and_backed_up_automatically() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("backups");
     let there = place.clone();
@@ -26,7 +26,7 @@ async fn the_database_is_checked_and_backed_up_by_itself() {
     let client = desk.client();
     let session = client.session().await;
     client.until(&client.prompt(&session, "hello").await, "completed").await;
-    // Without those that are being written.
+    // Without backups that are still being written.
     let made = || {
         let files = std::fs::read_dir(&place).into_iter().flatten();
         let files = files.filter_map(|entry| Some(entry.ok()?.path()));
@@ -34,7 +34,7 @@ async fn the_database_is_checked_and_backed_up_by_itself() {
     };
     let count = || made().len();
     within(async {
-        // The clock of the test stands still, and a backup is named by the time.
+        // The test's clock does not advance by itself, and a backup is named by the time.
         while count() < 9 {
             desk.clock.advance(Duration::from_secs(86_400));
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,4 +1,4 @@
-//! What was used: by day and model, and of a session by run.
+//! Usage: by day and model, and by run of a session.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 // Seen to fail when results of calls are not counted.
 #[tokio::test]
-async fn a_session_tells_what_each_run_used_and_how_long_its_tools_took() {
+async fn a_session_shows_the_usage_of_each_run_and_the_time_of_its_tools() {
     let call = |command: &str| json!({"command": command, "description": "Do"});
     let script = Script::new()
         .rule(
@@ -57,9 +57,9 @@ async fn a_session_tells_what_each_run_used_and_how_long_its_tools_took() {
     desk.api.finish();
 }
 
-// Seen to fail when all days there ever were are told.
+// Seen to fail when the answer has all days that were ever recorded.
 #[tokio::test]
-async fn usage_is_told_by_day_and_model_to_whom_it_concerns() {
+async fn usage_is_reported_by_day_and_model_to_the_users_it_belongs_to() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;
     let (client, ann) = (desk.client(), desk.client_of("ann").await);
     for (who, pause) in [(&client, 0), (&ann, 40), (&client, 0), (&client, 1)] {
@@ -78,7 +78,7 @@ async fn usage_is_told_by_day_and_model_to_whom_it_concerns() {
             .collect();
         (days, usage["total"]["runs"].as_u64().unwrap())
     };
-    assert_eq!(count(&client, "").await, (vec![json!(2), json!(1)], 3), "not what is long ago");
+    assert_eq!(count(&client, "").await, (vec![json!(2), json!(1)], 3), "without old days");
     assert_eq!(count(&client, "?days=1").await, (vec![json!(1)], 1));
     assert_eq!(count(&client, "?days=100").await.1, 4);
     assert_eq!(count(&client, "?mine=true").await, (vec![json!(1), json!(1)], 2));
@@ -90,7 +90,7 @@ async fn usage_is_told_by_day_and_model_to_whom_it_concerns() {
     desk.api.finish();
 }
 
-/// What a run of the owner used, as its end writes it. `day` counts back from today.
+/// The usage record of an owner's run, as written at its end. `day` counts back from today.
 fn uncounted(desk: &Desk, number: u64) -> Put {
     let ended = desk.clock.now() - number % 5 * 24 * 60 * 60 * 1_000;
     let spent = json!({"model": "m", "costUsd": 0.5, "tokens": {"input": 2, "output": 1}});
@@ -132,7 +132,7 @@ async fn runs_of_earlier_versions_are_counted_once() {
     client.until(&run, "completed").await;
     let now = client.get("/api/usage").await["total"].clone();
     assert_eq!(now["runs"], 1);
-    // As an earlier version left it: without sums.
+    // As an earlier version left it: without totals.
     let sums = desk.store().list("dayUsage", &Filter::default(), &Page::default()).await.unwrap();
     assert_eq!(sums.len(), 3, "of the user, of all, and the mark: {sums:?}");
     for sum in sums {
@@ -146,7 +146,8 @@ async fn runs_of_earlier_versions_are_counted_once() {
     desk.api.finish();
 }
 
-/// What a run of a session used and changed, as an earlier version left it: with a place in the list, without sums.
+/// The usage and changes of a session's run, as an earlier version stored them: with a place in the list, without
+/// totals.
 fn of_session(desk: &Desk, session: &str, number: u64) -> [Put; 2] {
     let (at, run) = (desk.clock.now() + number, format!("run_{number:05}"));
     let place = format!("{at:015}-{run}");
@@ -177,7 +178,7 @@ async fn the_cost_of_a_sessions_usage_and_changes_does_not_grow_with_its_runs() 
     }
     let (used, changed) =
         (format!("/api/sessions/{session}/usage"), format!("/api/sessions/{session}/changes"));
-    // The sums of an earlier version are added up once.
+    // The totals of an earlier version are computed once.
     let first = client.get(&used).await;
     assert_eq!(first["total"]["runs"], 3_000);
     assert_eq!(first["total"]["tokens"]["input"], 6_000);
@@ -196,12 +197,12 @@ async fn the_cost_of_a_sessions_usage_and_changes_does_not_grow_with_its_runs() 
     let changes = client.get(&changed).await;
     assert_eq!((&changes["added"], &changes["removed"]), (&json!(6_000), &json!(3_000)));
     assert_eq!(changes["runs"][199]["run"], "run_02999");
-    // One more run: its end adds it to the sums.
+    // One more run: its end adds it to the totals.
     desk.clock.advance(DAY);
     let mut socket = Socket::open(&client).await;
     let before = desk.store().records_read();
     let run = client.prompt(&session, "go").await;
-    // Whoever asks again and again reads the run each time.
+    // Polling would read the run each time.
     while socket.hear("run").await["run"]["state"] != "completed" {}
     let usage = client.get(&used).await;
     let read = desk.store().records_read() - before;

@@ -1,4 +1,4 @@
-//! The webhook: told what waits, signed, tried again, and in nobody's way.
+//! The webhook: notified of pending approvals, signed, retried, and never in the way of a run.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ struct Ear {
 }
 
 impl Receiver {
-    /// Gives these answers, and then takes everything.
+    /// Gives these answers, and then accepts everything.
     pub(crate) async fn open(answers: &[u16]) -> Self {
         let (sender, heard) = mpsc::unbounded_channel();
         let answers = Arc::new(Mutex::new(answers.iter().copied().collect()));
@@ -57,7 +57,7 @@ async fn hear(State(ear): State<Ear>, headers: HeaderMap, body: Bytes) -> axum::
     (status, [("location", "/elsewhere")]).into_response()
 }
 
-/// Asks for leave to run a command, then ends.
+/// Makes a call that needs approval, then ends.
 fn asks(command: &str) -> Script {
     Script::new()
         .rule(when().has_tool_result(true), reply().text("the end"))
@@ -87,7 +87,7 @@ pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 }
 
 #[tokio::test]
-async fn somebody_is_told_that_he_is_waited_for() {
+async fn the_webhook_is_notified_when_a_run_waits_for_a_user() {
     let mut receiver = Receiver::open(&[]).await;
     let key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
     let command = format!("curl -H 'x-api-key: {key}' https://example.org");
@@ -96,32 +96,35 @@ async fn somebody_is_told_that_he_is_waited_for() {
     let session = client.session().await;
     let run = client.prompt(&session, "fetch it").await;
     let asked = client.pending().await;
-    let (headers, body, told) = receiver.next().await;
-    assert_eq!(told["event"], "waiting");
-    assert_eq!(told["approval"]["id"], asked["id"]);
+    let (headers, body, notification) = receiver.next().await;
+    assert_eq!(notification["event"], "waiting");
+    assert_eq!(notification["approval"]["id"], asked["id"]);
     assert_eq!(
-        (&told["approval"]["session"], &told["approval"]["run"]),
+        (&notification["approval"]["session"], &notification["approval"]["run"]),
         (&json!(session), &json!(run))
     );
-    assert_eq!(told["approval"]["kind"], "permission");
-    assert!(told["approval"]["summary"].as_str().unwrap().starts_with("Bash: curl"), "{told}");
-    assert!(!String::from_utf8_lossy(&body).contains(key), "{told}");
-    assert!(told["approval"].get("input").is_none());
-    let link = told["link"].as_str().unwrap();
+    assert_eq!(notification["approval"]["kind"], "permission");
+    assert!(
+        notification["approval"]["summary"].as_str().unwrap().starts_with("Bash: curl"),
+        "{notification}"
+    );
+    assert!(!String::from_utf8_lossy(&body).contains(key), "{notification}");
+    assert!(notification["approval"].get("input").is_none());
+    let link = notification["link"].as_str().unwrap();
     assert_eq!(link, format!("{}/api/approvals/{}", client.base, asked["id"].as_str().unwrap()));
     let time = text(&headers, "x-ostler-timestamp");
     let signed = [time.as_bytes(), b".", &body[..]].concat();
     assert_eq!(text(&headers, "x-ostler-signature"), format!("v1={}", hmac(SECRET, &signed)));
     assert!(time.parse::<u64>().unwrap().abs_diff(desk.clock.now() / 1_000) < 600);
-    assert_eq!(text(&headers, "x-ostler-delivery"), told["id"].as_str().unwrap());
+    assert_eq!(text(&headers, "x-ostler-delivery"), notification["id"].as_str().unwrap());
     let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
     client.post(&path, json!({"approved": false})).await;
     client.until(&run, "completed").await;
-    assert!(receiver.heard.is_empty(), "only what waits is told, and once");
+    assert!(receiver.heard.is_empty(), "only the pending approval is reported, and once");
 }
 
 #[tokio::test]
-async fn what_was_not_taken_is_sent_again_and_the_run_does_not_wait_for_it() {
+async fn a_failed_delivery_is_retried_and_the_run_does_not_wait_for_it() {
     let mut receiver = Receiver::open(&[500, 429]).await;
     let desk = desk(&receiver, asks("touch made"), &[WebhookEvent::Waiting]).await;
     let client = desk.client();
@@ -140,7 +143,7 @@ async fn what_was_not_taken_is_sent_again_and_the_run_does_not_wait_for_it() {
 }
 
 #[tokio::test]
-async fn what_is_refused_or_sent_elsewhere_is_not_sent_again() {
+async fn a_refused_or_redirected_delivery_is_not_retried() {
     for status in [400, 302] {
         let mut receiver = Receiver::open(&[status]).await;
         let desk = desk(&receiver, asks("touch made"), &[WebhookEvent::Waiting]).await;
@@ -152,7 +155,7 @@ async fn what_is_refused_or_sent_elsewhere_is_not_sent_again() {
     }
 }
 
-/// Waits until the metrics say something.
+/// Waits until the metrics match.
 async fn metrics(desk: &Desk, says: impl Fn(&str) -> bool) {
     let looking = async {
         loop {
@@ -168,20 +171,23 @@ async fn metrics(desk: &Desk, says: impl Fn(&str) -> bool) {
 }
 
 #[tokio::test]
-async fn the_end_of_a_run_is_told_if_that_is_asked_for() {
+async fn the_webhook_is_notified_of_the_end_of_a_run_if_configured() {
     let mut receiver = Receiver::open(&[]).await;
     let script = Script::new().rule(when(), reply().text("done"));
     let desk = desk(&receiver, script, &[WebhookEvent::Ended]).await;
     let client = desk.client();
     let run = client.prompt(&client.session().await, "hello").await;
-    let (_, _, told) = receiver.next().await;
-    assert_eq!((&told["event"], &told["run"]["id"]), (&json!("ended"), &json!(run)));
-    assert_eq!(told["run"]["state"], "completed");
-    assert!(told["run"].get("prompt").is_none());
+    let (_, _, notification) = receiver.next().await;
+    assert_eq!(
+        (&notification["event"], &notification["run"]["id"]),
+        (&json!("ended"), &json!(run))
+    );
+    assert_eq!(notification["run"]["state"], "completed");
+    assert!(notification["run"].get("prompt").is_none());
 }
 
 #[tokio::test]
-async fn what_still_waits_after_a_restart_is_told_again() {
+async fn the_webhook_is_notified_again_of_approvals_pending_after_a_restart() {
     let mut receiver = Receiver::open(&[]).await;
     let mut desk = desk(&receiver, asks("touch made"), &[WebhookEvent::Waiting]).await;
     let client = desk.client();
@@ -194,9 +200,9 @@ async fn what_still_waits_after_a_restart_is_told_again() {
 }
 
 #[tokio::test]
-async fn a_webhook_without_a_secret_or_an_address_starts_nothing() {
+async fn the_server_does_not_start_with_an_invalid_webhook() {
     let place = tempfile::tempdir().unwrap();
-    for (url, secret, told) in [
+    for (url, secret, expected) in [
         ("http://127.0.0.1:9/hook", "short", "OSTLER_WEBHOOK_SECRET"),
         ("ftp://127.0.0.1/hook", SECRET, "not the address of a web server"),
         ("file:///etc/passwd", SECRET, "not the address of a web server"),
@@ -206,8 +212,8 @@ async fn a_webhook_without_a_secret_or_an_address_starts_nothing() {
         config.listen.set_port(0);
         let (url, secret) = (url.to_owned(), secret.to_owned());
         config.webhook = Some(Webhook { url, secret, events: vec![WebhookEvent::Waiting] });
-        let Err(error) = Server::start(config).await else { panic!("{told}") };
-        assert!(error.to_string().contains(told), "{error}");
+        let Err(error) = Server::start(config).await else { panic!("{expected}") };
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }
 

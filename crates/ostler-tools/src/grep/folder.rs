@@ -33,7 +33,7 @@ pub(super) fn search(folder: &Folder<'_>) -> Result<ToolOutput, ToolError> {
         (report, is_whole) = on_all_cores(folder)?;
     }
     if !is_whole {
-        // With this many lines the report is full soon.
+        // With this many lines the report is full before long.
         (report, _) = in_order(folder, usize::MAX)?;
     }
     Ok(report.output())

@@ -110,7 +110,7 @@ fn charset(text: &str) -> Option<&'static Encoding> {
 
 fn markdown(html: &str) -> Result<String, ToolError> {
     if let Err(text) = complexity::check_complexity(html) {
-        return Ok(text + "\n\n[the page's structure is too tangled; this is its bare text]");
+        return Ok(text + "\n\n[the page's structure is too complex; this is its bare text]");
     }
     let converter = HtmlToMarkdown::builder().skip_tags(SKIPPED.to_vec()).build();
     let cannot = |error| ToolError::Failed(format!("the page's HTML cannot be read: {error}"));

@@ -275,7 +275,7 @@ async fn a_long_page_is_cut_and_saved_whole() {
     let path = Path::new(path.split_once(';').unwrap().0);
     assert_eq!(std::fs::read_to_string(path).unwrap(), "0123456789\n".repeat(20_000));
     drop(cx);
-    assert!(!path.exists(), "it outlives the session");
+    assert!(!path.exists(), "the file outlives the session");
 }
 
 #[tokio::test]

@@ -138,7 +138,7 @@ async fn route(cx: &ToolCx, url: &Url) -> Result<Route, ToolError> {
 #[derive(Debug, Default)]
 pub(super) struct Clients(Mutex<VecDeque<(Route, Client)>>);
 
-/// More hosts are seldom fetched from alternately.
+/// A session rarely switches between more hosts than this.
 const MOST_CLIENTS: usize = 8;
 /// How long a connection is kept for the next page. Many servers close theirs after five seconds.
 const KEPT: Duration = Duration::from_secs(4);

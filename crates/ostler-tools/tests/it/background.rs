@@ -65,7 +65,11 @@ async fn stopping_a_task_ends_its_children() {
     assert_eq!(stopped["command"], command);
     // Ends once no process holds the other end.
     let gone = tokio::task::spawn_blocking(move || pipe.read_to_string(&mut String::new()));
-    tokio::time::timeout(Duration::from_secs(60), gone).await.expect("lives on").unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), gone)
+        .await
+        .expect("a process still runs")
+        .unwrap()
+        .unwrap();
     assert_eq!(look(&session, &task, json!({})).await["status"], "stopped");
     let error = session.error("TaskStop", json!({"task_id": task})).await;
     assert_eq!(error, format!("task {task} has ended already"));

@@ -68,7 +68,7 @@ async fn the_directory_lasts_and_variables_do_not() {
 }
 
 #[tokio::test]
-async fn a_command_that_replaces_the_note_of_its_directory_stops_nothing() {
+async fn a_command_that_replaces_the_file_for_its_last_directory_does_not_block_the_tool() {
     let session = Session::new();
     for replacement in
         ["mkfifo \"$f\"", "ln -s /dev/zero \"$f\"", "truncate -s 1G \"$f\"", "mkdir \"$f\""]
@@ -159,7 +159,7 @@ async fn long_output_is_cut_in_the_middle_and_saved_to_a_file() {
     let folder = Path::new(path).parent().unwrap();
     assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700, "only the owner can read it");
     drop(session);
-    assert!(!Path::new(path).exists(), "the session's folder goes with it");
+    assert!(!Path::new(path).exists(), "the session's folder is deleted with it");
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn an_edit_that_changes_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_must_be_read_before_and_after_others_change_it() {
+async fn a_file_must_be_read_before_an_edit_and_again_after_another_program_changes_it() {
     let session = Session::new();
     session.file("a.txt", "one\n");
     assert!(session.error("Edit", edit("one", "two")).await.contains("Read it first"));

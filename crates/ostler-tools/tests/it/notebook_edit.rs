@@ -219,7 +219,7 @@ async fn an_impossible_edit_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_notebook_must_be_read_before_and_after_others_change_it() {
+async fn a_notebook_must_be_read_before_an_edit_and_again_after_another_program_changes_it() {
     let session = Session::new();
     session.file("a.ipynb", JUPYTER);
     let input = edit("replace", Some("m1"), "x", None);

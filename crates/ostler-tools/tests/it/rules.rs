@@ -70,7 +70,7 @@ async fn a_search_leaves_out_protected_files_and_says_so() {
     let grep = |pattern: &str| json!({ "pattern": pattern, "output_mode": "content" });
     let text = run(&session, &["Read(.env)"], "Grep", grep("KEY")).await;
     assert_eq!(text, "a.txt:1:KEY=public\n[2 files left out: permission rules guard them]\n");
-    // Whether there is a match must not show either: that would reveal a secret character by character.
+    // The output must not show whether there is a match: that would reveal a secret character by character.
     for pattern in ["KEY=s", "KEY=x"] {
         let text = run(&session, &["Read(./.env)", "Read(deep)"], "Grep", grep(pattern)).await;
         assert_eq!(text, "No matches found.\n[2 files left out: permission rules guard them]\n");

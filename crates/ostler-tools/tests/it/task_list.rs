@@ -93,7 +93,7 @@ async fn a_task_is_created_started_and_completed() {
     assert_eq!(tasks.recorded(), ["created 1 Build", "completed 1 Build"]);
     let again = tasks.structured("TaskUpdate", json!({"taskId": "1", "status": "completed"})).await;
     assert_eq!(again["updatedFields"], json!([]));
-    assert_eq!(tasks.recorded().len(), 2, "it was done before");
+    assert_eq!(tasks.recorded().len(), 2, "it was already completed");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ async fn the_list_is_replaced_and_the_old_one_returned() {
     let structured = session.structured("TodoWrite", json!({ "todos": first })).await;
     assert_eq!(structured, json!({ "oldTodos": [], "newTodos": first }));
     let output = session.run("TodoWrite", json!({ "todos": second })).await.unwrap();
-    assert_eq!(output.content.text(), "The list is kept: 1 done, 0 in progress, 1 to do.");
+    assert_eq!(output.content.text(), "The list is saved: 1 done, 0 in progress, 1 to do.");
     assert_eq!(output.structured.unwrap(), json!({ "oldTodos": first, "newTodos": second }));
 }
 

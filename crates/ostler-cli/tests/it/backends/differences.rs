@@ -1,8 +1,8 @@
-//! Where backends differ, and why that is right, or at least known.
+//! Where backends differ from the common story, and why.
 
 use super::stage::Backend;
 
-/// A backend that tells a story of its own.
+/// A backend with its own story.
 pub(super) struct Difference {
     pub(super) scenario: &'static str,
     backends: &'static [Backend],
@@ -14,7 +14,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "agent",
         backends: &[Backend::Vendor50],
-        reason: "it tells of a subagent late, and not of its end",
+        reason: "it reports a subagent late, and not its end",
         story: r#"init
             call Task {"description":"Do sub work","prompt":"SUBWORK please","subagent_type":"worker","run_in_background":false}
             note
@@ -30,14 +30,14 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "agentbg",
         backends: &[Backend::Vendor50],
-        reason: "it ends before its subagent has come to its command; observed, the cause is not known",
+        reason: "it ends before its subagent runs its command; observed, the cause is unknown",
         story: "1 results
             made.txt is not there",
     },
     Difference {
         scenario: "allowed-tools",
         backends: &[Backend::Vendor50],
-        reason: "it asks about this command in spite of the rule; observed, the cause is not known",
+        reason: "it asks about this command in spite of the rule; observed, the cause is unknown",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool failed
@@ -49,7 +49,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "bgbash",
         backends: &[Backend::Vendor50],
-        reason: "it tells of a task when it next looks, not when the task starts",
+        reason: "it reports a task when it next checks, not when the task starts",
         story: r#"init
             call Bash {"command":"sleep 1; touch made.txt","description":"Wait","run_in_background":true}
             tool ok
@@ -70,7 +70,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "bgstop",
         backends: &[Backend::Vendor50],
-        reason: "a task that the host ends is not told of",
+        reason: "the end of a task that the host stops is not reported",
         story: r#"the end of the task is told: false"#,
     },
     Difference {
@@ -84,7 +84,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "control",
         backends: &[Backend::Vendor50],
-        reason: "it does not tell the conversation about the new model",
+        reason: "it does not add the new model to the conversation",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool ok
@@ -111,7 +111,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "elicit",
         backends: &[Backend::Vendor50],
-        reason: "it does not pass on what a server asks the user",
+        reason: "it does not pass on a server's question to the user",
         story: r#"init
             call mcp__shell__wonder {}
             tool ok
@@ -138,7 +138,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "hook-ask",
         backends: &[Backend::Vendor50],
-        reason: "an allow rule outweighs a hook that wants a question",
+        reason: "an allow rule outweighs a hook that requires approval",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool ok
@@ -148,7 +148,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "hook-deny",
         backends: &[Backend::Vendor50],
-        reason: "a hook's no is not counted among the denials",
+        reason: "a hook's denial is not counted among the denials",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool failed
@@ -159,14 +159,14 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "hook-prompt-block",
         backends: &[Backend::Embedded, Backend::Child],
-        reason: "a blocked prompt begins no turn, and what the hook said is passed on as it is",
+        reason: "a blocked prompt begins no turn, and the hook's text is passed on unchanged",
         story: r#"result success "not this prompt"
             0 requests"#,
     },
     Difference {
         scenario: "hook-prompt-block",
         backends: &[Backend::Vendor50],
-        reason: "what the hook said is not passed on",
+        reason: "the hook's text is not passed on",
         story: r#"init
             result success ""
             0 requests"#,
@@ -174,7 +174,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "hook-throw",
         backends: &[Backend::Vendor50, Backend::Vendor325],
-        reason: "the vendor's programs let a call pass when its guard breaks down; here a guard that fails denies",
+        reason: "the vendor's programs allow a call when its hook panics; here a hook that fails denies",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool ok
@@ -197,7 +197,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "hook-timeout",
         backends: &[Backend::Vendor50],
-        reason: "the vendor's older program lets a call pass when its guard does not answer; here that denies",
+        reason: "the vendor's older program allows a call when its hook does not answer; here that denies",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool ok
@@ -220,7 +220,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "interrupt-perm",
         backends: &[Backend::Vendor325],
-        reason: "a question that was taken back counts as a denial there",
+        reason: "a withdrawn question counts as a denial there",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool failed
@@ -231,7 +231,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "interrupt-perm",
         backends: &[Backend::Vendor50],
-        reason: "its results that end a turn early are not marked as errors, and a question that was taken back counts as a denial",
+        reason: "its results that end a turn early are not marked as errors, and a withdrawn question counts as a denial",
         story: r#"init
             call Bash {"command":"touch made.txt","description":"Make it"}
             tool failed
@@ -263,7 +263,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "maxtok",
         backends: &[Backend::Vendor50],
-        reason: "it tells the user of every cut, and the model in words that are not shown",
+        reason: "it reports every cut to the user, and sends the model a text that is not shown",
         story: r#"init
             text part 0 
             trouble max_output_tokens
@@ -284,7 +284,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "mcp-toggle",
         backends: &[Backend::Vendor50],
-        reason: "it knows servers in the host by no name that could be switched off",
+        reason: "it cannot switch off servers in the host by their names",
         story: r#"switched false: Refused
             switched true: Refused
             calc: Refused
@@ -293,7 +293,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "multi-burst",
         backends: &[Backend::Vendor50],
-        reason: "prompts that wait are answered one by one",
+        reason: "queued prompts are answered one by one",
         story: r#"init
             text One.
             result success "One."
@@ -313,7 +313,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "opt-extra-args-odd",
         backends: &[Backend::Child],
-        reason: "a program that drives it may be newer: what it does not know is told on the error output",
+        reason: "a program that starts it may be newer: unknown flags are reported on standard error",
         story: r#"taken"#,
     },
     Difference {
@@ -325,21 +325,21 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "opt-user",
         backends: &[Backend::Embedded],
-        reason: "it is this process, which is who it is",
+        reason: "it runs in this process, which cannot change its user",
         story: r#"error Usage
             ran"#,
     },
     Difference {
         scenario: "opt-fallback-model",
         backends: &[Backend::Vendor50],
-        reason: "it falls back for accounts of another kind only; observed, the condition is not known",
+        reason: "it falls back only for other kinds of accounts; observed, the condition is unknown",
         story: r#"error Api
             claude-sonnet-4-5"#,
     },
     Difference {
         scenario: "refusal",
         backends: &[Backend::Vendor50],
-        reason: "it does not try a refused answer once more",
+        reason: "it does not retry a refused answer",
         story: r#"init
             text I would rather not.
             trouble invalid_request
@@ -348,13 +348,13 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "session-store",
         backends: &[Backend::Vendor50],
-        reason: "it does not send what it writes to the session's file",
+        reason: "it does not send the lines that it writes to the session's file",
         story: "--session-mirror is not known",
     },
     Difference {
         scenario: "skill",
         backends: &[Backend::Vendor50, Backend::Vendor325],
-        reason: "the text of a skill follows its call as a message of its own; here it is the result of the call",
+        reason: "the text of a skill follows its call as a separate message; here it is the result of the call",
         story: r#"init
             call Skill {"skill":"greet","args":"Bob"}
             tool ok
@@ -366,7 +366,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "slash",
         backends: &[Backend::Vendor50],
-        reason: "it knows no /clear here, and does not let the model read a command it does not know",
+        reason: "it has no /clear here, and does not send an unknown command to the model",
         story: "Hello: the model, same session
             /context: the engine, same session
             /nosuch hello: the engine, same session
@@ -402,7 +402,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "slowtools",
         backends: &[Backend::Vendor50],
-        reason: "calls run once the whole response is there",
+        reason: "calls run only after the whole response has arrived",
         story: r#"runs early: false
             init
             call Bash {"command":"touch one.txt","description":"Make it"}
@@ -418,7 +418,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "structbad",
         backends: &[Backend::Vendor50],
-        reason: "it goes on after the answer it has; here the turn is over",
+        reason: "it continues after the partial answer; here the turn is over",
         story: r#"init
             call StructuredOutput {"answer":42}
             tool failed
@@ -430,7 +430,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     Difference {
         scenario: "structured",
         backends: &[Backend::Vendor50],
-        reason: "it keeps asking for the answer it already has until its tries are used up",
+        reason: "it asks again for an answer that it already has, until its retries are used up",
         story: r#"init
             call StructuredOutput {"answer":"42"}
             tool ok
@@ -446,7 +446,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// The story a backend tells in place of the common one.
+/// The story of a backend that replaces the common one.
 pub(super) fn of(scenario: &str, backend: Backend) -> Option<&'static str> {
     let fits =
         |entry: &&Difference| entry.scenario == scenario && entry.backends.contains(&backend);

@@ -1,7 +1,8 @@
-//! What the vendor's programs did, kept in `fixtures/stories/`, so that most runs need not start them.
+//! Stories of the vendor's programs, saved in `fixtures/stories/`, so that most test runs need not start them.
 //!
 //! A story depends on the version of the program, on the scenario, and on our code at the other end of the pipe. The
-//! fixture has a hash of each; a story counts only while all three are the same, and is played again otherwise.
+//! fixture has a hash of each. A story counts only while all three are the same; otherwise its scenario is played
+//! again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,14 +14,14 @@ use super::scenarios::Group;
 
 const HEAD: &str = "# What this program of the vendor's did in each scenario. Written by `cargo xtask test`: see README.md.";
 
-/// The crates that talk to the program on our side. A change to them can change what the program does.
+/// The crates on our side of the pipe. A change to them can change what the program does.
 const CLIENT: [&str; 5] =
     ["ostler-mcp", "ostler-proto", "ostler-proto-derive", "ostler-sdk", "ostler-testkit"];
 
 /// What a story depends on, by name: the version of the program, and hashes of our code.
 pub(super) type Inputs = BTreeMap<String, String>;
 
-/// The kept stories of one program.
+/// The saved stories of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Fixture {
     pub(super) inputs: Inputs,
@@ -29,12 +30,12 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// Empty if there is no such file yet: every scenario is then played.
+    /// Empty if there is no such file yet: then every scenario is played.
     pub(super) fn read(path: &Path) -> Self {
         Self::parse(&std::fs::read_to_string(path).unwrap_or_default())
     }
 
-    /// What [`Self::render`] writes. Anything else in the text is ignored, and what is missing is played again.
+    /// Parses what [`Self::render`] writes. Other text is ignored, and missing stories are played again.
     fn parse(text: &str) -> Self {
         let mut sections = text.split("\n== ");
         let head = sections.next().unwrap_or_default().lines();
@@ -59,7 +60,7 @@ impl Fixture {
         text
     }
 
-    /// The story of a scenario, if nothing has changed that it depends on.
+    /// The story of a scenario, if none of its inputs has changed.
     pub(super) fn current(&self, now: &Inputs, group: &str, scenario: &str) -> Option<&str> {
         let depends_on = ["program", "client", group];
         let same = |name: &str| now.contains_key(name) && self.inputs.get(name) == now.get(name);
@@ -69,7 +70,7 @@ impl Fixture {
 
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         let text = self.render();
-        assert_eq!(Self::parse(&text), *self, "a story looks like the head of another one");
+        assert_eq!(Self::parse(&text), *self, "a story contains a line that looks like a heading");
         for place in [std::env::temp_dir().display().to_string(), "/home/".to_owned()] {
             assert!(!text.contains(&place), "a story names {place}, a folder of this machine");
         }
@@ -78,12 +79,12 @@ impl Fixture {
     }
 }
 
-/// Where the stories of a program are kept.
+/// The file with the stories of a program.
 pub(super) fn path(name: &str) -> PathBuf {
     crates().join("../fixtures/stories").join(name)
 }
 
-/// What the stories that are told now depend on.
+/// The current inputs of the stories.
 pub(super) fn inputs(program: String, groups: &[Group]) -> Inputs {
     let client: Vec<String> =
         CLIENT.iter().flat_map(|name| sources(&crates().join(name).join("src"))).collect();
@@ -119,7 +120,7 @@ fn sources(folder: &Path) -> Vec<String> {
     texts.flatten().collect()
 }
 
-/// Of what the compiler sees: comments and empty lines do not count.
+/// A hash of the code without comments and empty lines.
 fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut digest = Sha256::new();
     for text in texts {
@@ -153,7 +154,7 @@ fn a_fixture_is_read_as_it_was_written() {
 
 // Mutant: `current` without one of the names in `depends_on`.
 #[test]
-fn a_kept_story_counts_only_for_the_same_program_client_and_scenarios() {
+fn a_saved_story_counts_only_for_the_same_program_client_and_scenarios() {
     let fixture = example();
     let story = |now: &Inputs| fixture.current(now, "talk", "text").is_some();
     assert!(story(&fixture.inputs));
@@ -181,7 +182,7 @@ fn a_comment_does_not_make_stories_stale_and_code_does() {
 
 #[test]
 #[should_panic(expected = "a folder of this machine")]
-fn a_story_that_names_a_folder_of_this_machine_is_not_kept() {
+fn a_story_that_names_a_folder_of_this_machine_is_not_saved() {
     let mut fixture = example();
     let named = std::env::temp_dir().join("x").display().to_string();
     fixture.stories.insert("text".to_owned(), named);

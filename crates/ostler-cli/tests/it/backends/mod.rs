@@ -1,10 +1,10 @@
 //! The same behaviour on four backends: the embedded engine, `ostler` as a child process, and the vendor's command
 //! line programs of 2.1.50 and 2.1.325.
 //!
-//! A scenario is a script for the API, what a client does, and the story that comes of it. Where a backend tells another
-//! story, [`differences`] says which and why; an entry that no longer differs fails.
+//! A scenario is a script for the API, the actions of a client, and the expected story. If a backend has another story,
+//! [`differences`] says which and why; an entry that no longer differs fails.
 //!
-//! The vendor's programs are started only for scenarios that changed since their stories were kept: see [`fixture`].
+//! The vendor's programs are started only for scenarios that changed since their stories were saved: see [`fixture`].
 
 mod differences;
 mod fixture;
@@ -25,15 +25,14 @@ use self::stage::{Backend, Stage};
 /// How many scenarios are played at the same time.
 const AT_ONCE: usize = 4;
 
-/// What a client does.
+/// The actions of a client.
 type Act = for<'a> fn(&'a Stage) -> BoxFuture<'a, ()>;
 
-/// A scenario.
 struct Scenario {
     name: &'static str,
     script: Script,
     act: Act,
-    /// What happens, a line each, apart from leading white space.
+    /// The events, one per line; leading white space does not count.
     story: &'static str,
 }
 
@@ -41,12 +40,12 @@ fn scenario(name: &'static str, script: Script, act: Act, story: &'static str) -
     Scenario { name, script, act, story }
 }
 
-/// Lines without what only the layout of the source put before them.
+/// Removes the indentation of the source.
 fn tidy(story: &str) -> String {
     story.trim().lines().map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
-/// Plays a scenario, and returns what happened.
+/// Plays a scenario, and returns its story.
 async fn play(backend: Backend, script: Script, act: Act) -> String {
     let stage = Stage::new(backend, script).await;
     let played = std::panic::AssertUnwindSafe(act(&stage)).catch_unwind().await;
@@ -58,12 +57,12 @@ async fn play(backend: Backend, script: Script, act: Act) -> String {
     tidy(&actual)
 }
 
-/// The complaint if a scenario goes otherwise than expected.
+/// A complaint if the story is not the expected one.
 fn complaint(backend: Backend, name: &str, story: &str, actual: &str) -> Option<String> {
     let known = differences::of(name, backend);
     let (expected, base) = (tidy(known.unwrap_or(story)), tidy(story));
     if known.is_some() && expected == base {
-        return Some(format!("== {name}: the difference is the story itself; take it out"));
+        return Some(format!("== {name}: the difference equals the common story; remove it"));
     }
     if actual == expected {
         return None;
@@ -72,13 +71,13 @@ fn complaint(backend: Backend, name: &str, story: &str, actual: &str) -> Option<
     Some(format!("== {name}{hint}\n-- expected\n{expected}\n-- actual\n{actual}"))
 }
 
-/// For a look at some of them.
+/// To play only some scenarios.
 fn is_wanted(scenario: &Scenario) -> bool {
     let only = std::env::var("OSTLER_SCENARIO").unwrap_or_default();
     only.split(',').any(|part| scenario.name.contains(part))
 }
 
-/// Plays all scenarios, some at the same time: most of the time is spent waiting.
+/// Plays all scenarios, several at the same time: most of the time is spent waiting.
 async fn play_all(backend: Backend) {
     let scenarios = scenarios::all().into_iter().filter(is_wanted);
     let played = futures::stream::iter(scenarios).map(|scenario| async move {
@@ -102,24 +101,24 @@ fn the_table_of_differences_names_scenarios_that_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_embedded_engine_tells_the_stories() {
+async fn the_embedded_engine_matches_the_stories() {
     play_all(Backend::Embedded).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_process_tells_the_stories() {
+async fn a_child_process_matches_the_stories() {
     play_all(Backend::Child).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs npm packages; run by cargo xtask test"]
-async fn the_older_vendor_program_tells_the_stories() {
+async fn the_older_vendor_program_matches_the_stories() {
     vendor::check(Backend::Vendor50).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs npm packages; run by cargo xtask test"]
-async fn the_newer_vendor_program_tells_the_stories() {
+async fn the_newer_vendor_program_matches_the_stories() {
     vendor::check(Backend::Vendor325).await;
 }
 
@@ -144,7 +143,7 @@ async fn the_versions_of_the_vendors_programs_are_known() {
     }
 }
 
-/// What a session says about its engine, before or after the first prompt.
+/// The version that a session reports for its engine, before or after the first prompt.
 async fn version(backend: Backend, is_before: bool) -> Option<String> {
     use ostler_testkit::{reply, when};
 

@@ -1,13 +1,13 @@
-//! Which scenario, or which test elsewhere, shows that an option or a method does what it says. A missing row fails.
+//! Which scenario, or which test elsewhere, shows the effect of an option or a method. A missing row fails.
 
 use super::scenarios;
 
-/// An option of the official SDKs, and what shows that ours has its effect.
+/// An option of the official SDKs, and the tests that show its effect here.
 struct Row {
     requirement: u16,
     option: &'static str,
     scenarios: &'static [&'static str],
-    /// Tests of other files, for what no engine can be asked about.
+    /// Tests in other files, for effects that no engine can show.
     elsewhere: &'static [&'static str],
 }
 
@@ -55,7 +55,7 @@ const ROWS: &[Row] = &[
     row(49, "stderr", &[], &["ostler-sdk/tests/it/errors.rs"]),
     row(50, "systemPrompt", &["opt-system-text", "opt-system-preset", "opt-system-empty"], &[]),
     row(51, "tools", &["opt-tools"], &[]),
-    // Newer ones, and our own.
+    // Newer options, and our own.
     row(0, "settings", &["opt-settings"], &[]),
     row(0, "effort", &["opt-effort"], &[]),
     row(0, "permission timeout", &["opt-permission-timeout"], &[]),
@@ -84,7 +84,7 @@ const METHODS: &[Row] = &[
     row(61, "streamInput", &["method-feed-and-close"], &[]),
     row(62, "close", &["method-feed-and-close"], &["ostler-cli/tests/it/abandoned.rs"]),
     row(63, "setMcpServers", &["mcp-set-servers"], &[]),
-    // Newer ones.
+    // Newer methods.
     row(0, "reconnectMcpServer, toggleMcpServer", &["mcp-control", "mcp-toggle"], &[]),
     row(0, "stopTask", &["bgstop"], &[]),
     row(0, "getContextUsage and all the others", &["requests"], &["ostler-sdk/tests/it/requests.rs"]),
@@ -92,12 +92,12 @@ const METHODS: &[Row] = &[
 ];
 
 #[test]
-fn every_option_and_every_method_is_shown_to_have_its_effect() {
+fn a_test_shows_the_effect_of_every_option_and_method() {
     let known: Vec<&str> = scenarios::all().iter().map(|scenario| scenario.name).collect();
     let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let rows = || ROWS.iter().chain(METHODS);
     for Row { option, scenarios, elsewhere, .. } in rows() {
-        assert!(!scenarios.is_empty() || !elsewhere.is_empty(), "nothing shows {option}");
+        assert!(!scenarios.is_empty() || !elsewhere.is_empty(), "no test shows {option}");
         for name in *scenarios {
             assert!(known.contains(name), "{option}: there is no scenario {name}");
         }
@@ -105,7 +105,7 @@ fn every_option_and_every_method_is_shown_to_have_its_effect() {
             assert!(crates.join(file).is_file(), "{option}: there is no {file}");
         }
     }
-    // Whoever knows another SDK finds it here.
+    // Users of another SDK find the option in this table.
     let documented = include_str!("../../../../ostler-sdk/src/options.rs");
     for Row { option, .. } in ROWS.iter().filter(|row| row.requirement > 0) {
         assert!(documented.contains(&format!("`{option}`")), "{option} is not in the table");

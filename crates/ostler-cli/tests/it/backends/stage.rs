@@ -1,4 +1,4 @@
-//! Where a scenario is played: a backend, a scripted API, a home and a folder of its own.
+//! The environment of a scenario: a backend, a scripted API, and its own home and folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,29 +13,29 @@ use super::{story, vendor_paths};
 
 /// Long enough for a cold start of the slowest backend on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
-/// A model both of the vendor's programs know.
+/// A model that both of the vendor's programs know.
 pub(super) const MODEL: &str = "claude-sonnet-4-5";
 
-/// What a session runs on.
+/// The engine of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Backend {
     /// The engine in this process.
     Embedded,
     /// `ostler` as a child process.
     Child,
-    /// The vendor's command line program 2.1.50, as the TypeScript SDK 0.2.50 brings it.
+    /// The vendor's command line program 2.1.50, from the TypeScript SDK 0.2.50.
     Vendor50,
-    /// The vendor's command line program 2.1.325, as the TypeScript SDK 0.3.325 brings it.
+    /// The vendor's command line program 2.1.325, from the TypeScript SDK 0.3.325.
     Vendor325,
 }
 
 impl Backend {
-    /// The file with what this program of the vendor's did.
+    /// The file with the stories of this vendor program.
     pub(super) fn fixture(self) -> &'static str {
         if self == Self::Vendor50 { "older.txt" } else { "newer.txt" }
     }
 
-    /// The version of this program of the vendor's, as its package says.
+    /// The version of this vendor program, from its package.
     pub(super) fn version(self) -> String {
         let variable = if self == Self::Vendor50 { "OSTLER_PEERS" } else { "OSTLER_NATIVE_PEERS" };
         let manifest = vendor_paths::package(variable, "claude-agent-sdk").join("package.json");
@@ -61,7 +61,7 @@ pub(super) struct Stage {
     pub(super) home: TempDir,
     pub(super) folder: TempDir,
     said: Mutex<Vec<String>>,
-    /// What callbacks were asked; apart from the messages, because nothing orders the two.
+    /// The calls of callbacks, apart from the messages, because their order is not defined.
     pub(super) asked: Log,
 }
 
@@ -77,7 +77,7 @@ impl Log {
 
 impl Stage {
     pub(super) async fn new(backend: Backend, script: Script) -> Self {
-        // The older of the vendor's programs asks a small model about commands; that is no part of any story.
+        // The older vendor program asks a small model about commands, which is not part of any story.
         let aside = Script::new().rule(when().model("claude-haiku*"), reply().text("none"));
         let api = ScriptedApi::start(aside).await;
         api.append(script);
@@ -91,7 +91,7 @@ impl Stage {
         }
     }
 
-    /// Options for a session on this stage, away from the user's own settings.
+    /// Options for a session in this environment, without the user's settings.
     pub(super) fn options(&self) -> Options {
         let home = self.home.path().display().to_string();
         let mut options = self
@@ -110,14 +110,14 @@ impl Stage {
         options.env("PATH", std::env::var("PATH").unwrap())
     }
 
-    /// What the model of the conversation was asked.
+    /// The requests to the conversation's model.
     pub(super) fn requests(&self) -> Vec<RecordedRequest> {
         let mut requests = self.api.requests();
         requests.retain(|request| !request.body["model"].to_string().contains("haiku"));
         requests
     }
 
-    /// Notes something that happened.
+    /// Adds a line to the story.
     pub(super) fn note(&self, line: impl Into<String>) {
         self.said.lock().unwrap().push(line.into());
     }
@@ -126,13 +126,13 @@ impl Stage {
         self.folder.path().join(name)
     }
 
-    /// Notes whether a file is there.
+    /// Notes whether a file exists.
     pub(super) fn note_file(&self, name: &str) {
         let there = if Path::new(&self.file(name)).exists() { "is there" } else { "is not there" };
         self.note(format!("{name} {there}"));
     }
 
-    /// Gives one prompt, and tells everything up to the end.
+    /// Sends one prompt, and notes everything to the end.
     pub(super) async fn query(&self, prompt: impl Into<Prompt>, options: Options) {
         let mut messages = query(prompt, options);
         while let Some(message) = self.within("a message", messages.next()).await {
@@ -145,7 +145,7 @@ impl Stage {
         self.within("the start", Client::connect(options)).await.unwrap()
     }
 
-    /// Tells everything up to something.
+    /// Notes everything up to a line.
     pub(super) async fn tell_until(&self, client: &mut Client, last: &str) {
         while self.said.lock().unwrap().last().is_none_or(|line| line != last) {
             let message = self.within("a message", client.next()).await;
@@ -153,7 +153,7 @@ impl Stage {
         }
     }
 
-    /// Tells everything up to the next result, and returns that.
+    /// Notes everything up to the next result.
     pub(super) async fn turn(&self, client: &mut Client) {
         loop {
             let Some(message) = self.within("a message", client.next()).await else {
@@ -166,7 +166,7 @@ impl Stage {
         }
     }
 
-    /// Tells everything up to the end.
+    /// Closes the client, and notes everything to the end.
     pub(super) async fn close(&self, client: Client) {
         match self.within("the end", client.close()).await {
             Ok(()) => {}
@@ -181,7 +181,7 @@ impl Stage {
         }
     }
 
-    /// Waits, but not for ever.
+    /// Waits, with a time limit.
     pub(super) async fn within<T>(&self, what: &str, future: impl Future<Output = T>) -> T {
         let waited = tokio::time::timeout(LIMIT, future).await;
         waited.unwrap_or_else(|_| {
@@ -190,7 +190,7 @@ impl Stage {
         })
     }
 
-    /// Everything that happened.
+    /// The whole story.
     pub(super) fn story(self) -> String {
         let mut story = self.said.into_inner().unwrap();
         let asked = self.asked.0.lock().unwrap();
@@ -198,7 +198,7 @@ impl Stage {
         story.extend(
             self.api.take_failures().iter().map(|failure| format!("API: {}", failure.report)),
         );
-        // Where things are is no part of a story.
+        // Paths are not part of a story.
         let story = story.join("\n").replace(&self.folder.path().display().to_string(), "FOLDER");
         story.replace(&self.home.path().display().to_string(), "HOME")
     }

@@ -1,11 +1,11 @@
-//! A session told in lines that every backend can be held to: what happened, without ids, times and wording.
+//! A session as lines that are the same on every backend: events without ids, times and wording.
 
 use ostler::Message;
 use ostler::proto::api::StreamEvent;
 use ostler::proto::message::System;
 use serde_json::Value;
 
-/// The lines of a message. What is said beside the conversation (retries, states, hook reports) has none.
+/// The lines of a message. Messages outside of the conversation (retries, states, hook reports) have none.
 pub(super) fn lines(message: &Message) -> Vec<String> {
     match message {
         Message::Assistant(said) => assistant(&serde_json::to_value(said).unwrap()),
@@ -32,7 +32,7 @@ fn blocks(message: &Value) -> Vec<Value> {
 
 fn assistant(message: &Value) -> Vec<String> {
     if message["message"]["model"] == "<synthetic>" {
-        // The words are the engine's own.
+        // The text differs between engines.
         return vec![format!("trouble {}", message["error"].as_str().unwrap_or("-"))];
     }
     let line = |block: Value| match block["type"].as_str() {

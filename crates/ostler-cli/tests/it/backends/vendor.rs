@@ -1,4 +1,4 @@
-//! The stories of the vendor's programs: the kept ones where nothing has changed, all others played now.
+//! The stories of the vendor's programs: saved ones where nothing has changed, all others played now.
 
 use std::io::Write as _;
 
@@ -9,10 +9,10 @@ use super::scenarios::{Group, groups};
 use super::stage::Backend;
 use super::{AT_ONCE, Scenario, complaint, is_wanted, play};
 
-/// Set by `cargo xtask test --full`: every scenario is played.
+/// Set by `cargo xtask test --full`: then every scenario is played.
 const FULL: &str = "OSTLER_FULL";
 
-/// What is known of one scenario.
+/// The result of one scenario.
 struct Outcome {
     scenario: &'static str,
     story: String,
@@ -21,7 +21,7 @@ struct Outcome {
     complaint: Option<String>,
 }
 
-/// Holds a program of the vendor's to all scenarios. What had to be played is kept for the next time.
+/// Compares a vendor program with all scenarios. Saves the stories that were played.
 pub(super) async fn check(backend: Backend) {
     let path = fixture::path(backend.fixture());
     let kept = Fixture::read(&path);
@@ -65,15 +65,15 @@ async fn outcome(
     Outcome { scenario: name, story: actual, played, complaint }
 }
 
-/// A program that did something else last time, with the same inputs, cannot be kept.
+/// A complaint if a program, with the same inputs, did something else last time: such a story cannot be saved.
 fn changed(name: &str, kept: Option<String>, actual: &str) -> Option<String> {
     let kept = kept.filter(|kept| kept != actual)?;
     Some(format!(
-        "== {name}: not the story in fixtures/stories\n-- kept\n{kept}\n-- actual\n{actual}"
+        "== {name}: not the story in fixtures/stories\n-- saved\n{kept}\n-- actual\n{actual}"
     ))
 }
 
-/// Writes the file again if there is something new. The check has passed either way.
+/// Writes the file again if a story has changed. The check has passed in any case.
 fn keep(kept: &Fixture, new: Fixture, path: &std::path::Path) {
     if *kept == new {
         return;
@@ -89,23 +89,23 @@ fn keep(kept: &Fixture, new: Fixture, path: &std::path::Path) {
     }
 }
 
-/// Past the test harness, which keeps what passing tests print to itself.
+/// Bypasses the test harness, which hides the output of passing tests.
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").ok();
 }
 
 // Mutant: `changed` always returns `None`.
 #[test]
-fn a_program_that_no_longer_does_what_is_kept_is_a_complaint() {
+fn a_program_that_no_longer_matches_its_saved_story_is_a_complaint() {
     assert_eq!(changed("text", None, "init"), None);
     assert_eq!(changed("text", Some("init".to_owned()), "init"), None);
     let complaint = changed("text", Some("init".to_owned()), "init\nover").unwrap();
-    assert!(complaint.contains("-- kept\ninit\n-- actual\ninit\nover"), "{complaint}");
+    assert!(complaint.contains("-- saved\ninit\n-- actual\ninit\nover"), "{complaint}");
 }
 
 // Mutant: `outcome` returns the kept story without comparing it.
 #[tokio::test]
-async fn a_kept_story_that_is_not_the_expected_one_is_a_complaint() {
+async fn a_saved_story_that_is_not_the_expected_one_is_a_complaint() {
     let backend = Backend::Vendor325;
     for (kept, complains) in
         [("init\ntext Hello.\nresult success \"Hello.\"", false), ("init", true)]

@@ -1,4 +1,4 @@
-//! Commands that print far too much, start far too much, or do not want to end.
+//! Commands that print far too much, start far too many processes, or do not end.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ use crate::tmux::eventually;
 async fn place(input: Value) -> (ScriptedApi, Ostler) {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Bash", input))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let api = ScriptedApi::start(script).await;
     let ostler = at(&api.base_url()).args(&["--permission-mode", "bypassPermissions"]);
     (api, ostler)
@@ -24,10 +24,10 @@ async fn attack(name: &str, input: Value) -> (Ran, Ostler) {
     attack_sized(name, "", input).await
 }
 
-/// Runs one command; whatever came of it, the model answers.
+/// Runs one command; whatever its result, the model answers.
 async fn attack_sized(name: &str, size: &str, input: Value) -> (Ran, Ostler) {
     let (_api, ostler) = place(input).await;
-    // Whatever the command leaves on disk is in here, and must be gone with the run.
+    // Temporary files of the command are in here, and must be deleted with the run.
     let temporary = ostler.path("temporary");
     fs::create_dir(&temporary).unwrap();
     let ostler = ostler.env("TMPDIR", temporary.to_str().unwrap());
@@ -35,7 +35,7 @@ async fn attack_sized(name: &str, size: &str, input: Value) -> (Ran, Ostler) {
     let ran =
         tokio::task::block_in_place(|| measure_sized(&name, size, prompt(&ostler, &["-p", "go"])));
     assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.starts_with("Told: "), "{name}: {:.500}", ran.stdout);
+    assert!(ran.stdout.starts_with("Result: "), "{name}: {:.500}", ran.stdout);
     assert!(ran.stdout.len() < 100_000, "{name}: {} bytes reach the model", ran.stdout.len());
     let left = fs::read_dir(temporary).unwrap().count();
     assert_eq!(left, 0, "{name} leaves temporary files");
@@ -77,7 +77,7 @@ async fn a_command_that_reads_its_input() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_with_500_children_takes_them_along() {
+async fn a_command_with_500_children_ends_with_all_of_them() {
     let command = "for i in $(seq 500); do sleep 600 & echo $! >> pids; done; wait";
     let input = json!({"command": command, "timeout": 4_000});
     let (_, ostler) = attack("500 children", input).await;
@@ -106,7 +106,7 @@ async fn a_command_that_ignores_the_end_of_the_program() {
         signal(&child, name);
         let row = format!("Bash: ignores SIGTERM, SIG{name} to ostler");
         let ran = Ran::of(child);
-        add_row(&row, "the command is gone", peak, ENGINE_LIMIT);
+        add_row(&row, "the command has ended", peak, ENGINE_LIMIT);
         assert_eq!(ran.code, code, "{}", ran.stderr);
         is_gone(&pid());
     }

@@ -1,4 +1,4 @@
-//! One answer with very many calls, or with calls that cannot be told apart.
+//! One answer with very many calls, or with calls that have the same id.
 
 use ostler_testkit::{RawApi, RawPart, RawReply, Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -26,9 +26,9 @@ fn call(id: u64, name: &str, input: &Value) -> Value {
     json!({"type": "tool_use", "id": format!("toolu_{id}"), "name": name, "input": input})
 }
 
-/// Sends one answer, then a text. How many results the second request has.
+/// Sends one answer, then a text. Returns how many results the second request has.
 async fn attack(name: &str, size: u64, first: RawReply) -> usize {
-    let (sent, told) = std::sync::mpsc::channel();
+    let (sent, received) = std::sync::mpsc::channel();
     let api = RawApi::start(move |n, body| match n {
         0 => first.clone(),
         _ => {
@@ -42,7 +42,7 @@ async fn attack(name: &str, size: u64, first: RawReply) -> usize {
         measure_sized(name, &size.to_string(), prompt(&ostler, &["-p", "go"]))
     });
     assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "Done."), "{name}: {:.500}", ran.stderr);
-    let body: Value = serde_json::from_slice(&told.recv().unwrap()).unwrap();
+    let body: Value = serde_json::from_slice(&received.recv().unwrap()).unwrap();
     let results = |message: &Value| {
         let blocks = message["content"].as_array().into_iter().flatten();
         blocks.filter(|block| block["type"] == "tool_result").count()
@@ -85,7 +85,7 @@ async fn tens_of_thousands_of_blocks_in_one_answer() {
     assert_eq!(attack("model: thousands of blocks in one answer", count, answer).await, 1);
 }
 
-/// Calls in so many turns, so that what one turn takes is given back before the next.
+/// Calls in several turns: the memory of one turn is freed before the next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_result_in_every_turn() {
     let turns = usize::try_from(sized(100, 12)).unwrap();

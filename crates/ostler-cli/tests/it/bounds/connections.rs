@@ -1,4 +1,4 @@
-//! Thousands of connections that say nothing, or say it slowly: everybody else is served.
+//! Thousands of connections that send nothing, or send slowly: other clients are still served.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::peak::{SERVER_LIMIT, add_row, current};
 use super::requests::{PATIENCE, server};
 use crate::serve_options::Served;
 
-/// Each connection is a file here, and one in the server, which inherits the limit.
+/// Each connection is an open file here, and one in the server, which inherits the limit.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
@@ -21,7 +21,7 @@ fn raise_file_limit() {
     );
 }
 
-/// How long others wait for an answer: the longest of some requests.
+/// How long other clients wait for an answer: the longest of some requests.
 async fn others_wait(served: &Served) -> Duration {
     let mut longest = Duration::ZERO;
     for _ in 0..10 {
@@ -46,8 +46,8 @@ async fn open(served: &Served, count: usize, beginning: &str) -> Vec<TcpStream> 
     streams
 }
 
-/// Waits until the server has closed all of them, if the attack is made in full: it takes half a minute. That slow heads
-/// and bodies are not waited for is shown with shorter limits by the unit tests of the server.
+/// Waits until the server has closed all of them, if the attack is made in full: it takes half a minute. Unit tests of
+/// the server show with shorter limits that slow heads and bodies are not waited for.
 async fn closed(streams: Vec<TcpStream>) -> &'static str {
     if std::env::var_os("OSTLER_FULL").is_none() {
         return "others are served";
@@ -72,12 +72,12 @@ async fn check(name: &str, count: usize, beginning: impl Fn(&Served) -> String) 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_hundred_slow_heads_hold_nobody_up() {
+async fn three_hundred_slow_heads_do_not_delay_other_clients() {
     check("300 slow heads", 300, |_| "GET /api/sessions HTTP/1.1\r\nhost: 127".to_owned()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_slow_bodies_hold_nobody_up() {
+async fn a_hundred_slow_bodies_do_not_delay_other_clients() {
     check("100 slow bodies", 100, |served| {
         let host = served.base.trim_start_matches("http://");
         format!(
@@ -89,6 +89,6 @@ async fn a_hundred_slow_bodies_hold_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_thousand_idle_connections_hold_nobody_up() {
+async fn five_thousand_idle_connections_do_not_delay_other_clients() {
     check("5,000 idle connections", 5_000, |_| String::new()).await;
 }

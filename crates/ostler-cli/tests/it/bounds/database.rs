@@ -1,4 +1,4 @@
-//! The server's own files are damaged: it does not start and says why, or works without what cannot be read.
+//! Damaged files of the server: it does not start and says why, or works without the unreadable parts.
 
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,10 +13,10 @@ use super::requests::server;
 use crate::run::{Ostler, Ran};
 use crate::serve_options::Served;
 
-/// Where a server keeps things, after it has worked and ended.
+/// The data of a server that has worked and ended.
 struct Data {
     ostler: Ostler,
-    /// The sessions that there are, each with one run.
+    /// The sessions, each with one run.
     sessions: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Data {
         find(self.ostler.folder.path(), name).unwrap_or_else(|| panic!("there is no {name}"))
     }
 
-    /// Starts a server on it, which must refuse; what it says.
+    /// Starts a server on the data, which must refuse; returns its output.
     fn refused(self, name: &str) -> String {
         let mut child = self.ostler.spawn(&["serve", "--listen", "127.0.0.1:0"]);
         child.stdin = None;
@@ -62,7 +62,7 @@ impl Data {
         ran.stderr
     }
 
-    /// Starts a server on it, which must work; the status of each session's log.
+    /// Starts a server on the data, which must work; returns the status of each session's log.
     async fn logs(self, name: &str) -> (Served, Vec<u16>) {
         let served =
             Served::again(Script::new().rule(when(), reply().text("Fine.")), self.ostler).await;
@@ -88,7 +88,7 @@ fn find(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_is_none_is_not_replaced() {
+async fn a_file_that_is_not_a_database_is_not_replaced() {
     let data = Data::new().await;
     let file = data.database();
     fs::OpenOptions::new().write(true).open(&file).unwrap().write_all(&[0xA5; 100]).unwrap();
@@ -112,7 +112,7 @@ async fn a_database_that_is_none_is_not_replaced() {
 
 // Seen to fail without `tell_of_empty_database`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_length_zero_begins_again_and_is_told() {
+async fn an_empty_database_is_created_again_and_reported() {
     let data = Data::new().await;
     fs::write(data.database(), "").unwrap();
     let (mut served, statuses) = data.logs("database of length 0").await;
@@ -122,7 +122,7 @@ async fn a_database_of_length_zero_begins_again_and_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_page_costs_one_session_its_log() {
+async fn a_damaged_page_makes_only_one_session_unreadable() {
     let data = Data::new().await;
     let mut file = fs::OpenOptions::new().read(true).write(true).open(data.database()).unwrap();
     let mut bytes = Vec::new();
@@ -147,7 +147,7 @@ async fn junk_in_place_of_the_write_ahead_log_is_ignored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_and_users_that_cannot_be_trusted_start_nothing() {
+async fn the_server_does_not_start_with_invalid_tokens_or_users() {
     let data = Data::new().await;
     fs::write(data.file("token"), "").unwrap();
     let said = data.refused("empty token");

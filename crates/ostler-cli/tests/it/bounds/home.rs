@@ -1,6 +1,6 @@
-//! A home that cannot be written to, or has no room: the run goes on, and says so.
+//! A home that is read-only or full: the run continues, and reports it.
 //!
-//! Both need a file system of their own: a small tmpfs in a mount namespace (`unshare`), for root or with user namespaces.
+//! Both need their own file system: a small tmpfs in a mount namespace (`unshare`), for root or with user namespaces.
 
 use std::fs;
 use std::io::Write as _;
@@ -26,7 +26,7 @@ fn spawn(ostler: &Ostler, prepare: &str, arguments: &[&str]) -> Child {
         arguments: [flags, "sh", "-c", &mount, "sh", PROGRAM].map(str::to_owned).to_vec(),
         variables: ostler.variables.clone(),
     };
-    // The home is that of the program, whose folder outlives it.
+    // The home belongs to the program, whose folder outlives it.
     let wrapped = wrapped.env("HOME", home.to_str().unwrap());
     let mut child =
         wrapped.spawn(&[&["--cwd", ostler.folder.path().to_str().unwrap()], arguments].concat());
@@ -34,7 +34,7 @@ fn spawn(ostler: &Ostler, prepare: &str, arguments: &[&str]) -> Child {
     child
 }
 
-/// Runs a prompt with one write; the model answers and the file is there.
+/// Runs a prompt with one write; the model answers and the file exists.
 async fn attack(name: &str, prepare: &str) -> Ran {
     let script = Script::new()
         .rule(
@@ -61,13 +61,13 @@ async fn attack(name: &str, prepare: &str) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_read_only_home_is_told_and_the_run_goes_on() {
+async fn a_read_only_home_is_reported_and_the_run_continues() {
     let ran = attack("HOME is read-only", r#"mount -o remount,ro "$HOME""#).await;
     assert!(ran.stdout.contains("session_writes_lost"), "{:.2000} {:.500}", ran.stdout, ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_home_is_told_and_the_run_goes_on() {
+async fn a_full_home_is_reported_and_the_run_continues() {
     let fill = r#"{ cat /dev/zero > "$HOME/filler" 2>/dev/null; true; }"#;
     let ran = attack("HOME is on a full disk", fill).await;
     assert!(ran.stdout.contains("session_writes_lost"), "{:.2000} {:.500}", ran.stdout, ran.stderr);
@@ -85,13 +85,13 @@ fn on_small_disk(mut ostler: Ostler, prepare: &str) -> Ostler {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
+async fn a_server_reports_a_full_disk_and_continues_when_there_is_room() {
     let script = Script::new().rule(when(), reply().text("Fine."));
     let served =
         Served::furnished(script, &["--data", "disk/data"], |ostler| on_small_disk(ostler, "true"))
             .await;
     assert_eq!(served.run(json!({}), "go").await, "completed");
-    // The file system is seen by the server alone, and through its process.
+    // Only the server sees the file system, and others through its process.
     let disk = served.ostler.path("disk");
     let filler = format!("/proc/{}/root{}/filler", served.id(), disk.display());
     let mut file = fs::File::create(&filler).unwrap();
@@ -105,7 +105,7 @@ async fn a_server_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
         let prompt = json!({"prompt": "x".repeat(50_000)});
         request.json(&prompt).send().await.unwrap().status().as_u16()
     };
-    // What the database has room for already takes a few.
+    // A few prompts fit into the free pages of the database.
     let mut full = 202;
     for _ in 0..200 {
         full = ask().await;
@@ -123,7 +123,7 @@ async fn a_server_on_a_full_disk_says_so_and_goes_on_when_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_starts_on_a_full_disk_says_why_it_does_not() {
+async fn a_server_that_cannot_start_on_a_full_disk_says_why() {
     let fill = "{ cat /dev/zero > disk/filler 2>/dev/null; true; }";
     let ostler = on_small_disk(Ostler::new(), fill);
     let mut child = ostler.spawn(&["serve", "--listen", "127.0.0.1:0", "--data", "disk/data"]);

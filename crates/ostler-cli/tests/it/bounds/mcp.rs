@@ -1,4 +1,4 @@
-//! MCP servers that die, are silent, or send far too much: the run goes on, and the model is told.
+//! MCP servers that die, are silent, or send far too much: the run continues, and the model receives the error.
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::peak::{measure_sized, sized};
 use super::{at, prompt};
 use crate::run::Ran;
 
-/// A server of shell code. `LIST` answers `tools/list`, `CALL` answers a call, `FIRST` runs before anything is read.
+/// A server in shell code. `LIST` answers `tools/list`, `CALL` answers a call, `FIRST` runs before anything is read.
 const SERVER: &str = r#"
 id() { printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'; }
 say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -46,13 +46,13 @@ impl Server<'_> {
         self.attack_sized(name, "").await
     }
 
-    /// Has the model call its tool; whatever came of the call, the model answers.
+    /// Has the model call its tool; whatever the result, the model answers.
     async fn attack_sized(&self, name: &str, size: &str) -> Ran {
         let code = SERVER.replace("FIRST", self.first).replace("LIST", self.list);
         let code = code.replace("CALL", self.call);
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("mcp__s__work", json!({})))
-            .rule(when(), reply().text("Told: {{tool_result}}"));
+            .rule(when(), reply().text("Result: {{tool_result}}"));
         let api = ScriptedApi::start(script).await;
         let ostler = at(&api.base_url())
             .env("MCP_TIMEOUT", self.start_ms)
@@ -64,7 +64,7 @@ impl Server<'_> {
         let ran =
             tokio::task::block_in_place(|| measure_sized(&name, size, prompt(&ostler, &arguments)));
         assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
-        assert!(ran.stdout.starts_with("Told: "), "{name}: {:.500}", ran.stdout);
+        assert!(ran.stdout.starts_with("Result: "), "{name}: {:.500}", ran.stdout);
         ran
     }
 }

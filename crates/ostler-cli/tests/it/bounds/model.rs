@@ -1,4 +1,4 @@
-//! A model that answers nonsense: every run ends with a message.
+//! A model with invalid answers: every run ends with a message.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::peak::measure;
 use super::{at, begin, event, prompt};
 use crate::run::Ran;
 
-/// The end of an answer whose only block is begun.
+/// The end of an answer whose only block has begun.
 pub(super) fn end(reason: &str) -> String {
     event(&json!({"type": "content_block_stop", "index": 0}))
         + &event(&json!({"type": "message_delta", "delta": {"stop_reason": reason}}))
@@ -37,7 +37,7 @@ fn call(name: &str, arguments: &str) -> RawReply {
     stream(block + &arguments + &end("tool_use"))
 }
 
-/// Sends this as the first answer and a text after it; nothing is tried again.
+/// Sends this as the first answer and a text after it, without retries.
 async fn attack(name: &str, first: RawReply) -> (Ran, usize) {
     let api = RawApi::start(move |n, _| match n {
         0 => first.clone(),
@@ -52,21 +52,21 @@ async fn attack(name: &str, first: RawReply) -> (Ran, usize) {
     (ran, api.n_requests())
 }
 
-/// An error is told, on standard output, as the answer would have been.
+/// The error is on standard output, where the answer would have been.
 async fn check_error(name: &str, first: RawReply) {
     let (ran, _) = attack(name, first).await;
     assert_eq!(ran.code, Some(1), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
-    assert!(!ran.stdout.trim().is_empty(), "{name}: nothing is told");
+    assert!(!ran.stdout.trim().is_empty(), "{name}: nothing is printed");
 }
 
-/// The answer is of use, or asked for again in one piece: the run goes on.
+/// The answer is usable, or requested again in one piece: the run continues.
 async fn check_goes_on(name: &str, first: RawReply) {
     let (ran, _) = attack(name, first).await;
     assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_whose_stream_is_nonsense() {
+async fn a_model_whose_stream_is_invalid() {
     let started = begin(&json!({"type": "text", "text": ""}));
     check_error("garbage", stream(vec![0xA5_u8; 100_000])).await;
     check_error("broken events", stream("event: \n\ndata\ndata:{\n\n: \n\nid: 7\n\n")).await;
@@ -93,7 +93,7 @@ async fn a_model_whose_connection_breaks_or_stays_silent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_whose_calls_are_nonsense() {
+async fn a_model_whose_calls_are_invalid() {
     check_goes_on("arguments that are not JSON", call("Read", "{\"file_path\": ")).await;
     check_goes_on("arguments of the wrong type", call("Read", "[1, 2, 3]")).await;
     let deep = "[".repeat(200_000) + &"]".repeat(200_000);
@@ -113,7 +113,7 @@ async fn a_model_that_redirects_gets_no_second_request_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_model_that_asks_to_wait_for_three_years() {
+async fn a_model_with_a_retry_after_of_three_years() {
     let api = RawApi::start(|_, _| stream("").status(429).header("retry-after: 94608000")).await;
     let ostler = at(&api.base_url());
     let ran = tokio::task::block_in_place(|| {

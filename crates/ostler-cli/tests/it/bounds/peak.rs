@@ -1,7 +1,7 @@
 //! The memory of a process under attack, and the table of all attacks.
 //!
-//! Every attack is a row: its name, what came of it, the peak, the limit. Rows are appended to the file that
-//! [`TABLE`] names; `cargo xtask test` sets it, prints the table, and fails if an attack of `tests/attacks.txt` is missing.
+//! Every attack is a row: its name, its result, the peak, the limit. Rows are appended to the file that [`TABLE`]
+//! names; `cargo xtask test` sets it, prints the table, and fails if an attack of `tests/attacks.txt` is missing.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,26 +15,26 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::Ran;
 
-/// The most memory that one engine may take, in kilobytes. A debug build takes some 45 MB before it has read anything.
+/// The most memory that one engine may use, in kilobytes. A debug build uses some 45 MB before it has read anything.
 pub(crate) const ENGINE_LIMIT: u64 = 200_000;
-/// The most memory that a server may take, in kilobytes.
+/// The most memory that a server may use, in kilobytes.
 pub(crate) const SERVER_LIMIT: u64 = 400_000;
-/// Longer than any attack takes on the slowest machine: what takes longer does not end.
+/// Longer than any attack takes on the slowest machine; a program that takes longer does not end.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
-/// Names the file that rows are appended to.
+/// The variable with the file that rows are appended to.
 const TABLE: &str = "OSTLER_ATTACK_TABLE";
 
-/// The larger size with `OSTLER_FULL=1`, as the attacks were made first; otherwise one that shows the same bound sooner.
+/// The full size with `OSTLER_FULL=1`; otherwise a smaller one that shows the same bound sooner.
 pub(crate) fn sized(full: u64, quick: u64) -> u64 {
     if std::env::var_os("OSTLER_FULL").is_some() { full } else { quick }
 }
 
-/// Runs a program to its end and adds a row for it. Fails if it has to be killed or takes too much memory.
+/// Runs a program to its end and adds a row for it. Fails if it must be killed or uses too much memory.
 pub(crate) fn measure(name: &str, child: Child) -> Ran {
     measure_sized(name, "", child)
 }
 
-/// The same for an attack whose size depends on [`sized`]; the row says which it was.
+/// The same for an attack whose size depends on [`sized`]; the row contains the size.
 pub(crate) fn measure_sized(name: &str, size: &str, child: Child) -> Ran {
     let begun = Instant::now();
     let peak = Peak::of(child.id());
@@ -49,7 +49,7 @@ pub(crate) fn measure_sized(name: &str, size: &str, child: Child) -> Ran {
     ran
 }
 
-/// The exit code, and the beginning of what was printed.
+/// The exit code, and the beginning of the output.
 fn summary(ran: &Ran) -> String {
     let code = ran.code.map_or_else(|| "killed".to_owned(), |code| format!("exit {code}"));
     let text = if ran.stdout.trim().is_empty() { &ran.stderr } else { &ran.stdout };
@@ -64,14 +64,15 @@ pub(crate) fn add_row(name: &str, result: &str, peak: u64, limit: u64) {
     print!("{row}");
     if let Some(table) = std::env::var_os(TABLE) {
         let mut table = fs::OpenOptions::new().create(true).append(true).open(table).unwrap();
-        // One write, so that rows of tests that run at the same time do not mix.
+        // One write, so that rows of parallel tests do not mix.
         table.write_all(row.as_bytes()).unwrap();
     }
-    assert!(peak > 0, "the memory of {name} was never seen");
+    assert!(peak > 0, "the memory of {name} was never measured");
     assert!(peak < limit, "{name} took {peak} kB, more than {limit} kB; {result}");
 }
 
-/// Follows the memory of a process and of those it starts, until it is asked. Kills the process after [`TIME_LIMIT`].
+/// Measures the memory of a process and of those it starts, until [`Self::end`]. Kills the process after
+/// [`TIME_LIMIT`].
 pub(crate) struct Peak {
     done: mpsc::Sender<()>,
     watcher: JoinHandle<u64>,
@@ -79,15 +80,15 @@ pub(crate) struct Peak {
 
 impl Peak {
     pub(crate) fn of(id: u32) -> Self {
-        // At once: a process that has little to do may be over before the thread has begun.
+        // At once: a process with little to do may end before the thread begins.
         let first = own(id);
         let (done, over) = mpsc::channel();
         Self { done, watcher: std::thread::spawn(move || first.max(watch(id, &over))) }
     }
 
-    /// The most that one of the processes has held resident, in kilobytes.
+    /// The peak resident memory of one of the processes, in kilobytes.
     pub(crate) fn end(self) -> u64 {
-        // The watcher has ended already if it had to kill the process.
+        // The watcher has already ended if it had to kill the process.
         let _ = self.done.send(());
         self.watcher.join().unwrap()
     }
@@ -100,7 +101,7 @@ fn watch(id: u32, over: &mpsc::Receiver<()>) -> u64 {
         if over.recv_timeout(Duration::from_millis(5)) != Err(mpsc::RecvTimeoutError::Timeout) {
             break;
         }
-        // To find the others takes a look at every process of the machine.
+        // Finding the other processes means reading every process of the machine.
         peak = peak.max(if round.is_multiple_of(5) { current(id) } else { own(id) });
         if begun.elapsed() > TIME_LIMIT {
             let id = Pid::from_raw(id.cast_signed()).expect("a process has an id");
@@ -111,14 +112,14 @@ fn watch(id: u32, over: &mpsc::Receiver<()>) -> u64 {
     peak.max(current(id))
 }
 
-/// The kernel's own peak of a process (`VmHWM`), in kilobytes; zero if there is no such process.
+/// The kernel's peak of a process (`VmHWM`), in kilobytes; zero if the process does not exist.
 fn own(id: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     peak.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// The largest peak of a process and of all that it started, directly or not. In kilobytes.
+/// The largest peak of a process and of all processes that it started, directly or not, in kilobytes.
 pub(crate) fn current(id: u32) -> u64 {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let parents: HashMap<u32, u32> = entries
@@ -131,7 +132,7 @@ pub(crate) fn current(id: u32) -> u64 {
         .collect();
     let is_started_by_it = |other: &&u32| {
         let mut ancestors = std::iter::successors(Some(**other), |id| parents.get(id).copied());
-        // The first process has no parent; a chain never is as long as this.
+        // The first process has no parent; no chain is as long as this.
         ancestors.by_ref().take(1_000).any(|ancestor| ancestor == id)
     };
     parents.keys().filter(is_started_by_it).map(|id| own(*id)).fold(own(id), u64::max)

@@ -1,4 +1,4 @@
-//! Requests to the server that are far too large, and what models and files do to its engines.
+//! Requests to the server that are far too large, and the effect of models and files on its engines.
 
 use std::fs;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use super::peak::{Peak, SERVER_LIMIT, add_row, current, sized};
 use super::{document_bomb, flood};
 use crate::serve_options::Served;
 
-/// Generous: only what hangs takes as long.
+/// Generous: only a hanging server takes this long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(100);
 
-/// A server whose model answers anything.
+/// A server whose model answers every prompt.
 pub(super) async fn server() -> Served {
     Served::scripted(Script::new().rule(when(), reply().text("Fine.")), &[]).await
 }
 
-/// The head of a request with these further lines.
+/// The head of a request with these additional lines.
 fn head(served: &Served, more: &str) -> String {
     let host = served.base.trim_start_matches("http://");
     format!(
@@ -28,7 +28,7 @@ fn head(served: &Served, more: &str) -> String {
     )
 }
 
-/// Sends a body of up to a gigabyte until an answer comes; its status, and how many bytes were sent.
+/// Sends a body of up to a gigabyte until an answer arrives; returns its status, and how many bytes were sent.
 async fn send(served: &Served, more: &str, piece: &[u8]) -> (u16, u64) {
     let address = served.base.trim_start_matches("http://");
     let (mut reading, mut writing) = TcpStream::connect(address).await.unwrap().into_split();
@@ -39,7 +39,7 @@ async fn send(served: &Served, more: &str, piece: &[u8]) -> (u16, u64) {
     });
     let mut sent = 0;
     while !status.is_finished() && sent < sized(1_000_000_000, 200_000_000) {
-        // The server has closed the connection, which the answer explains.
+        // The server has closed the connection; the answer says why.
         if writing.write_all(piece).await.is_err() {
             break;
         }
@@ -77,7 +77,7 @@ async fn prompts_of_many_megabytes() {
     let served = server().await;
     let session = served.ask("/sessions", Some(json!({}))).await;
     let path = format!("/sessions/{}/runs", session["id"].as_str().unwrap());
-    // A debug build takes long for the largest.
+    // A debug build takes long for the largest prompt.
     let largest = sized(5_000_000, 2_000_000);
     for (name, bytes) in [("small", 100_000), ("large", 1_000_000), ("largest", largest)] {
         let text = "x".repeat(usize::try_from(bytes).unwrap());
@@ -91,7 +91,7 @@ async fn prompts_of_many_megabytes() {
     let url = format!("{}/api{path}", served.base);
     let large = json!({"prompt": "x".repeat(20_000_000)});
     let sent = served.http.post(url).bearer_auth(&served.token).json(&large).send().await;
-    // It may close the connection before all was sent.
+    // The server may close the connection before everything was sent.
     let result =
         sent.map_or_else(|_| "closed".to_owned(), |answer| answer.status().as_u16().to_string());
     add_row("server: prompt of 20 MB", &result, current(served.id()), SERVER_LIMIT);
@@ -119,13 +119,13 @@ async fn a_model_that_sends_300_megabytes_to_a_server() {
 async fn a_document_of_300_megabytes_read_on_a_server() {
     let script = Script::new()
         .rule(when().turn(0), reply().tool_use("Read", json!({"file_path": "a.pdf"})))
-        .rule(when(), reply().text("Told: {{tool_result}}"));
+        .rule(when(), reply().text("Result: {{tool_result}}"));
     let served = Served::scripted(script, &[]).await;
     fs::write(served.ostler.path("a.pdf"), document_bomb()).unwrap();
     let peak = Peak::of(served.id());
     let state = served.run(json!({}), "go").await;
     add_row("server: PDF with a page that unpacks to too much", &state, peak.end(), SERVER_LIMIT);
     assert_eq!(state, "completed");
-    let told = served.api.requests().last().unwrap().body.to_string();
-    assert!(told.contains("too large to be read"), "{told:.500}");
+    let request = served.api.requests().last().unwrap().body.to_string();
+    assert!(request.contains("too large to be read"), "{request:.500}");
 }

@@ -11,7 +11,7 @@ use super::peak::{SERVER_LIMIT, add_row, current, sized};
 use super::requests::{PATIENCE, server};
 use crate::serve_options::Served;
 
-/// Asks for all events of a session and reads none.
+/// Requests all events of a session and reads none.
 async fn silent_reader(served: &Served, session: &str) -> TcpStream {
     let address = served.base.trim_start_matches("http://");
     let socket = TcpSocket::new_v4().unwrap();
@@ -22,13 +22,13 @@ async fn silent_reader(served: &Served, session: &str) -> TcpStream {
         served.token
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The head of the answer: it is a subscriber now.
+    // The head of the answer has arrived, so it is a subscriber now.
     tokio::time::timeout(PATIENCE, stream.readable()).await.expect("an answer").unwrap();
     stream
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_readers_that_do_not_read_hold_nobody_up() {
+async fn two_hundred_readers_that_do_not_read_do_not_delay_other_clients() {
     // A debug build takes half a minute for the hashes of the full log.
     let pieces = (0..sized(400, 30)).map(|number| format!("{number} {}", "x".repeat(10_000)));
     let mut script =
@@ -66,7 +66,7 @@ async fn two_hundred_readers_that_do_not_read_hold_nobody_up() {
     drop(readers);
 }
 
-/// Opens a WebSocket by hand: nothing but pings goes over it.
+/// Opens a WebSocket by hand that sends only pings.
 async fn socket(served: &Served) -> TcpStream {
     let address = served.base.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -85,14 +85,14 @@ async fn socket(served: &Served) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_a_million_pings_on_one_socket_have_to_wait() {
+async fn half_a_million_pings_on_one_socket_are_slowed_down() {
     let served = server().await;
     let mut idle = Vec::new();
     for _ in 0..100 {
         idle.push(socket(&served).await);
     }
     let (mut reading, mut writing) = socket(&served).await.into_split();
-    // What comes back is taken, so that it is the server that slows the sender down.
+    // The answers are read, so that it is the server that slows the sender down.
     let reader = tokio::spawn(async move {
         let mut bytes = vec![0; 1 << 16];
         while reading.read(&mut bytes).await.is_ok_and(|n| n > 0) {}
@@ -104,7 +104,7 @@ async fn half_a_million_pings_on_one_socket_have_to_wait() {
     let pings = frame.repeat(1_000);
     let mut sent = 0_u64;
     while sent < 528_000 {
-        // The server does not read it any more: what a second does not move, the limit of requests holds back.
+        // The server no longer reads: what does not get through within a second is held back by the request limit.
         let writes = tokio::time::timeout(Duration::from_secs(1), writing.write_all(&pings)).await;
         match writes {
             Ok(written) => written.unwrap(),
@@ -116,6 +116,6 @@ async fn half_a_million_pings_on_one_socket_have_to_wait() {
     let result = format!("{sent} taken of 528000, health {}", health.status().as_u16());
     add_row("server: 528,000 pings on one socket", &result, current(served.id()), SERVER_LIMIT);
     assert_eq!(health.status(), 200);
-    assert!(sent < 528_000, "all pings were taken at once");
+    assert!(sent < 528_000, "all pings were accepted at once");
     reader.abort();
 }

@@ -1,5 +1,5 @@
-//! Session files that are damaged, hostile or not files: the conversation is resumed without what cannot be read, or
-//! the program says that there is none.
+//! Session files that are damaged, hostile or not files: the session is resumed without the unreadable parts, or the
+//! program reports that there is no session.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use super::peak::measure;
 use super::{at, prompt};
 use crate::run::{Ostler, Ran};
 
-/// A conversation of two prompts, in a file.
+/// A session of two prompts, in a file.
 struct Conversation {
     api: ScriptedApi,
     ostler: Ostler,
@@ -41,13 +41,13 @@ impl Conversation {
         tokio::task::block_in_place(|| measure(&name, prompt(&self.ostler, &arguments)))
     }
 
-    /// Everything of the last request to the model.
+    /// The last request to the model, as text.
     fn last_request(&self) -> String {
         self.api.requests().last().unwrap().body.to_string()
     }
 }
 
-/// Damages the file and resumes; the new prompt and these earlier ones reach the model.
+/// Damages the file and resumes the session; the new prompt and these earlier ones reach the model.
 async fn check_resumed(name: &str, damage: impl Fn(Vec<u8>) -> Vec<u8>, kept: &[&str]) {
     let conversation = Conversation::new().await;
     let bytes = fs::read(&conversation.file).unwrap();
@@ -60,7 +60,7 @@ async fn check_resumed(name: &str, damage: impl Fn(Vec<u8>) -> Vec<u8>, kept: &[
     }
 }
 
-/// Damages the file so that nothing is left of the conversation, which is told.
+/// Damages the file so that nothing is left of the session; the program reports it.
 async fn check_refused(name: &str, damage: impl Fn(&Conversation)) {
     let conversation = Conversation::new().await;
     damage(&conversation);
@@ -112,13 +112,13 @@ async fn a_session_file_whose_messages_are_their_own_parents_ends() {
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(&conversation.file, text).unwrap();
     let ran = conversation.resume("a circle of parents");
-    // Nothing in it is a beginning.
+    // No message in it is a beginning.
     assert_eq!(ran.code, Some(1), "{:.500} {:.500}", ran.stdout, ran.stderr);
     assert!(ran.stderr.contains("No conversation found"), "{}", ran.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_file_that_is_empty_or_a_pipe_is_no_conversation() {
+async fn a_session_file_that_is_empty_or_a_pipe_is_not_a_session() {
     check_refused("empty", |it| fs::write(&it.file, "").unwrap()).await;
     check_refused("a named pipe", |it| {
         fs::remove_file(&it.file).unwrap();

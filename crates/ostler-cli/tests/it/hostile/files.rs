@@ -1,18 +1,18 @@
-//! The files and folders a project brings, each of them in every form that leads elsewhere or has no end.
+//! The files and folders of a project, each replaced by something that leads elsewhere or has no end.
 
 use std::fs;
 
 use super::{SECRET, Stage};
 
-/// A kind of file that a project can bring.
+/// A kind of file that a project can contain.
 struct Kind {
-    /// Its place in the project.
+    /// Its path in the project.
     path: &'static str,
-    /// What such a file would have to say to be taken.
+    /// Content that would make the file valid.
     text: &'static str,
     arguments: &'static [&'static str],
     prompt: &'static str,
-    /// Whether a session refuses to start without it: rules that forbid something may stand in it.
+    /// Whether a session refuses to start without it, because it may contain deny rules.
     is_needed: bool,
 }
 
@@ -94,7 +94,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// A way to put something else where such a file belongs.
+/// What is put in the place of such a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Form {
     Link,
@@ -119,7 +119,7 @@ const FORMS: &[Form] = &[
 ];
 
 impl Form {
-    /// Whether it is a fine file that only lies elsewhere.
+    /// Whether the file is valid and only lies outside of the project.
     fn works_with_trust(self) -> bool {
         matches!(self, Self::Link | Self::RelativeLink | Self::LinkOfLink | Self::LinkedFolder)
     }
@@ -151,14 +151,14 @@ impl Form {
             Self::Huge => {
                 stage.write(&place, "");
                 let file = fs::OpenOptions::new().write(true).open(stage.path(&place)).unwrap();
-                // Sparse: it takes no room, but reading it would take all memory.
+                // Sparse: it takes no space on disk, but reading it would fill the memory.
                 file.set_len(1 << 40).unwrap();
             }
         }
     }
 }
 
-/// Tries every form of some kinds, without trust and with it.
+/// Tries every form of some kinds, without and with trust.
 async fn attack(paths: &[&str]) {
     let kinds: Vec<&Kind> = KINDS.iter().filter(|kind| paths.contains(&kind.path)).collect();
     assert_eq!(kinds.len(), paths.len());
@@ -170,15 +170,15 @@ async fn attack(paths: &[&str]) {
             let seen = stage.run(kind.arguments, kind.prompt);
             assert!(!seen.shows_secret(), "{case}: {}", seen.ran.stdout);
             let stderr = &seen.ran.stderr;
-            // A style, an agent or a text without any word of its own is as good as none.
-            let is_told = stderr.contains(kind.path.rsplit('/').next().unwrap())
+            // A style, an agent or a text without content counts as missing.
+            let is_reported = stderr.contains(kind.path.rsplit('/').next().unwrap())
                 || stderr.contains(kind.path.rsplit_once('/').map_or("", |(folder, _)| folder));
-            assert!(is_told || *form == Form::Huge, "{case} is not told of: {stderr}");
+            assert!(is_reported || *form == Form::Huge, "{case} is not reported: {stderr}");
             if kind.is_needed {
                 assert!(seen.requests.is_empty() && seen.ran.code == Some(1), "{case}: {stderr}");
             }
             let seen = stage.run(&[&["--trust-project"], kind.arguments].concat(), kind.prompt);
-            // Settings are shown to nobody, and that a server failed is told in frames only.
+            // Settings are not shown, and a failed server is reported only in frames.
             if !kind.is_needed {
                 assert_eq!(
                     seen.shows_secret(),
@@ -215,7 +215,7 @@ async fn settings_and_servers_that_are_not_in_the_project_are_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_whose_head_has_no_end_does_not_stop_a_session() {
+async fn a_repository_with_an_endless_head_file_does_not_block_a_session() {
     for name in [".git", ".git/HEAD"] {
         for form in [Form::Pipe, Form::Zero, Form::Huge] {
             let stage = Stage::new().await;
@@ -231,7 +231,7 @@ async fn a_repository_whose_head_has_no_end_does_not_stop_a_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_and_explain_end_whatever_a_project_has_for_settings() {
+async fn doctor_and_explain_end_whatever_settings_a_project_has() {
     let kind = KINDS.iter().find(|kind| kind.path == ".claude/settings.json").unwrap();
     for form in FORMS {
         let stage = Stage::new().await;

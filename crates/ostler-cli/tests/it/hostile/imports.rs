@@ -1,11 +1,11 @@
-//! What the instructions of a project (`CLAUDE.md` and its like) import.
+//! Imports in the instructions of a project (`CLAUDE.md` and similar files).
 
 use super::{SECRET, Stage};
 
-/// The files with instructions that a project can have.
+/// The instruction files that a project can have.
 const PLACES: &[&str] = &["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md"];
 
-/// A way to reach the secret: its name, what to import, and what to put into the project for it.
+/// A way to reach the secret: the import, and how to prepare the project for it.
 struct Import {
     text: &'static str,
     /// Whether the user's trust makes it work.
@@ -57,7 +57,7 @@ async fn instructions_of_an_untrusted_project_import_nothing_from_outside() {
 
 // Seen to fail with the checks of `KERNEL_FOLDERS` and of the file's type taken out of `Boundary`.
 #[tokio::test(flavor = "multi_thread")]
-async fn trust_opens_what_lies_outside_but_never_devices_pipes_and_proc() {
+async fn trust_allows_imports_from_outside_but_never_devices_pipes_and_proc() {
     for Import { text, works_with_trust } in IMPORTS {
         let stage = stage().await;
         let text =
@@ -65,13 +65,13 @@ async fn trust_opens_what_lies_outside_but_never_devices_pipes_and_proc() {
         stage.write("project/CLAUDE.md", &format!("own words\n{text}\n"));
         let seen = stage.run(&["--trust-project"], "hello");
         assert_eq!(seen.shows_secret(), *works_with_trust, "{text}: {}", seen.ran.stderr);
-        let is_told = seen.ran.stderr.contains("left out");
-        assert_eq!(is_told, !works_with_trust, "{text}: {}", seen.ran.stderr);
+        let is_reported = seen.ran.stderr.contains("left out");
+        assert_eq!(is_reported, !works_with_trust, "{text}: {}", seen.ran.stderr);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_users_own_instructions_import_what_the_user_likes_but_no_devices() {
+async fn the_users_own_instructions_import_any_file_but_no_devices() {
     for Import { text, works_with_trust } in IMPORTS {
         let stage = stage().await;
         let text =
@@ -94,10 +94,10 @@ async fn instructions_may_be_links_and_imports_within_the_project() {
     assert!(!seen.ran.stderr.contains("left out"), "{}", seen.ran.stderr);
 }
 
-/// A file in the project that a rule keeps from being read, and ways to have it read all the same.
+/// A file in the project that a rule protects from reading, and ways to have it read anyway.
 // Seen to fail with `may_show` left out of `Boundary::open_import` and of `Boundary::open`.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_a_rule_keeps_from_being_read_is_not_imported_even_with_trust() {
+async fn a_file_that_a_rule_protects_is_not_imported_even_with_trust() {
     let deny = r#"{"permissions": {"deny": ["Read(.env)"]}}"#;
     let ask = r#"{"permissions": {"ask": ["Read(.env)"]}}"#;
     for settings in [deny, ask] {
@@ -125,7 +125,7 @@ async fn a_file_that_a_rule_keeps_from_being_read_is_not_imported_even_with_trus
 
 // Mutant: as for the first test here; the same engine answers at a terminal.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_at_a_terminal_leaves_the_same_out() {
+async fn a_session_at_a_terminal_leaves_out_the_same_imports() {
     let mut stage = stage().await;
     stage.write("project/CLAUDE.md", "own words\n@~/.ssh/id_rsa @/proc/self/environ\n");
     stage.link("project/.claude/commands/e.md", "../../../home/.ssh/id_rsa");

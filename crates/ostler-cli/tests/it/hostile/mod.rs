@@ -1,4 +1,4 @@
-//! A project written by a stranger, and a secret outside of it: nothing of the secret reaches the model or a frame.
+//! A hostile project, and a secret outside of it: nothing of the secret reaches the model or a frame.
 
 mod files;
 mod imports;
@@ -14,18 +14,18 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::{Ostler, Ran};
 
-/// What must not be seen anywhere.
+/// The secret, which must not appear anywhere.
 const SECRET: &str = "CANARY-7f3a";
 /// No attack takes this long unless the program hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A stranger's project next to the user's home, with a model that answers anything.
+/// A hostile project next to the user's home, with a model that answers every prompt.
 struct Stage {
     api: ScriptedApi,
     ostler: Ostler,
 }
 
-/// What one run showed.
+/// The observable effects of one run.
 struct Seen {
     ran: Ran,
     /// All requests to the model, as text.
@@ -44,7 +44,7 @@ impl Stage {
         let ostler = Ostler::new()
             .env("ANTHROPIC_API_KEY", "key")
             .env("ANTHROPIC_BASE_URL", &api.base_url())
-            // What `/proc/self/environ` would show.
+            // `/proc/self/environ` would show it.
             .env("SOME_TOKEN", SECRET);
         let home = ostler.path("home");
         let stage = Self { ostler: ostler.env("HOME", home.to_str().unwrap()), api };
@@ -53,7 +53,7 @@ impl Stage {
         stage
     }
 
-    /// A path next to project and home.
+    /// A path next to the project and the home.
     fn path(&self, name: &str) -> std::path::PathBuf {
         self.ostler.path(name)
     }

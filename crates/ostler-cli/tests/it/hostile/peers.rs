@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::record::peers::{driver, hear, installed};
 use crate::run::Ostler;
 
-/// A way to start a driver: the program and the module of the SDK, if it is named apart.
+/// How to start a driver: the program, and the module of the SDK if it has a separate name.
 struct Sdk {
     name: &'static str,
     program: Vec<String>,

@@ -1,4 +1,5 @@
-//! People at work: some prompt and resume, some follow, some answer. All of them remember what they were told.
+//! Users at work: some send prompts and resume, some follow, some answer. All remember what the server acknowledged or
+//! sent.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -14,25 +15,25 @@ use tokio::task::JoinSet;
 
 use super::{PATIENCE, SLOTS, random};
 
-/// How long one waits before looking again.
+/// The pause between two polls.
 const MOMENT: Duration = Duration::from_millis(15);
-/// Prompts in one session; the next ones are in another, so that conversations stay short.
+/// Prompts per session; later ones go to another session, so that conversations stay short.
 const IN_ONE_SESSION: usize = 6;
-/// Who answer at the same time.
+/// How many users answer at the same time.
 const APPROVERS: usize = 2;
 
-/// What people were told.
+/// What the server has sent to users.
 #[derive(Clone, Default)]
 pub(super) struct Known {
-    /// By session and number: the event as it came.
+    /// By session and number: the event as received.
     pub(super) events: HashMap<String, BTreeMap<u64, String>>,
-    /// Runs that were acknowledged, with their sessions.
+    /// Acknowledged runs, with their sessions.
     pub(super) runs: HashMap<String, String>,
-    /// Decisions that were acknowledged.
+    /// Acknowledged decisions.
     pub(super) decisions: HashMap<String, String>,
 }
 
-/// The server as people see it, and what they know.
+/// The server as users see it, and what they know.
 pub(super) struct World {
     http: reqwest::Client,
     token: PathBuf,
@@ -71,7 +72,7 @@ impl World {
 
     pub(super) async fn until_events(&self, count: u64, longest: Duration) {
         let mut seen = self.n_events.subscribe();
-        // A life in which everybody waits for somebody else ends too.
+        // A life in which all users wait for each other ends, too.
         let _ = tokio::time::timeout(longest, seen.wait_for(|seen| *seen >= count)).await;
     }
 
@@ -91,7 +92,7 @@ impl World {
         self.troubles.lock().unwrap().push(what);
     }
 
-    /// A request to the server that is there, or will be.
+    /// A request to the current server, or to the next one.
     async fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let mut server = self.server.subscribe();
         let base = server.wait_for(Option::is_some).await.unwrap().clone().unwrap_or_default();
@@ -99,7 +100,7 @@ impl World {
         self.http.request(method, format!("{base}{path}")).bearer_auth(token.trim())
     }
 
-    /// What came of a request; nothing if the server was killed over it.
+    /// The answer to a request; `None` if the server was killed meanwhile.
     async fn ask(&self, method: Method, path: &str, body: Option<Value>) -> Option<(u16, Value)> {
         let mut request = self.request(method.clone(), path).await;
         if let Some(body) = body {
@@ -125,7 +126,7 @@ impl World {
         listed["items"].as_array().cloned()
     }
 
-    /// Decides, and remembers if that was acknowledged; the status.
+    /// Decides, and remembers the decision if it was acknowledged; returns the status.
     pub(super) async fn decide(&self, id: &str, approved: bool) -> Option<u16> {
         let path = format!("/api/approvals/{id}/decision");
         let said = json!({"approved": approved});
@@ -145,7 +146,7 @@ impl World {
         Some(status)
     }
 
-    /// Starts or resumes a run, and remembers it if that was acknowledged.
+    /// Starts or resumes a run, and remembers it if it was acknowledged.
     async fn begin(&self, path: &str, body: Option<Value>) -> Option<String> {
         let (status, run) = self.ask(Method::POST, path, body).await?;
         // An approver has resumed it, or the answer to the first request was lost with the server.
@@ -191,7 +192,7 @@ impl World {
         let mut runs = Vec::new();
         for session in &sessions {
             let path = format!("/api/sessions/{}/runs", session["id"].as_str().unwrap());
-            // No session has more than a page of them.
+            // No session has more than one page of runs.
             runs.extend(self.pages(&path, |_| None).await);
         }
         runs
@@ -215,7 +216,7 @@ impl World {
     }
 }
 
-/// Everybody begins.
+/// Starts all users.
 pub(super) fn begin(world: &Arc<World>) -> JoinSet<()> {
     let mut people = JoinSet::new();
     for slot in 0..SLOTS {
@@ -228,9 +229,9 @@ pub(super) fn begin(world: &Arc<World>) -> JoinSet<()> {
     people
 }
 
-/// One prompt after the other, each until it is over.
+/// Sends one prompt after the other, each after the end of the one before.
 async fn work(world: Arc<World>, slot: usize) {
-    // Followers end with the set.
+    // Followers end when the set is dropped.
     let mut followers = JoinSet::new();
     let mut followed = String::new();
     for number in 0.. {
@@ -279,7 +280,7 @@ async fn execute(world: Arc<World>) {
     }
 }
 
-/// Resumes every run that is interrupted and waits for its end. Whatever is asked is denied. How many there were.
+/// Resumes every interrupted run and waits for its end. Denies all approvals. Returns the number of runs.
 pub(super) async fn resume_all(world: &World) -> usize {
     let mut seen = HashSet::new();
     loop {
@@ -310,7 +311,7 @@ async fn end(world: &World, run: &str) {
         let (_, found) = world.ask(Method::GET, &format!("/api/runs/{run}"), None).await.unwrap();
         match found["state"].as_str().unwrap_or_default() {
             "queued" | "running" | "waiting" => deny_all(world).await,
-            // One of an earlier life that was interrupted itself has its own turn.
+            // A run of an earlier life that was itself interrupted is resumed separately.
             "completed" | "interrupted" => return,
             _ => return world.trouble(format!("the resumed run {found}")),
         }
@@ -324,7 +325,7 @@ async fn deny_all(world: &World) {
     tokio::time::sleep(MOMENT).await;
 }
 
-/// Waits for the end of a run; one that was interrupted is resumed, mostly.
+/// Waits for the end of a run. Resumes most of the runs that were interrupted.
 async fn see_through(world: &World, mut run: String) {
     loop {
         match world.ask(Method::GET, &format!("/api/runs/{run}"), None).await {
@@ -344,7 +345,7 @@ async fn see_through(world: &World, mut run: String) {
     }
 }
 
-/// Reads a session's events for ever: each time from the beginning, or where it was left.
+/// Reads a session's events forever: each time from the beginning, or after the last one received.
 async fn follow(world: Arc<World>, session: String, resumes: bool) {
     let mut last = 0;
     loop {
@@ -363,7 +364,7 @@ async fn follow(world: Arc<World>, session: String, resumes: bool) {
 
 async fn read(world: &World, session: &str, last: &mut u64, answer: reqwest::Response) {
     let (mut pieces, mut bytes) = (answer.bytes_stream(), Vec::new());
-    // What is cut off in the middle was not told.
+    // An event that is cut off in the middle was not received.
     while let Some(Ok(piece)) = pieces.next().await {
         bytes.extend_from_slice(&piece);
         while let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
@@ -372,7 +373,7 @@ async fn read(world: &World, session: &str, last: &mut u64, answer: reqwest::Res
             let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
             let (Some(id), Some(data)) = (field("id: "), field("data: ")) else { continue };
             let seq: u64 = id.parse().unwrap();
-            // Deltas whose message came whole meanwhile are left out; the verdict looks at all the rest.
+            // Deltas of messages that are complete meanwhile are left out; `verdict` checks all the others.
             if seq <= *last {
                 world.trouble(format!("{session}: event {seq} came after {last}"));
             }
@@ -382,7 +383,7 @@ async fn read(world: &World, session: &str, last: &mut u64, answer: reqwest::Res
     }
 }
 
-/// Answers what waits, with yes or no; some of it not in this life.
+/// Answers pending approvals, with yes or no; leaves some for a later life.
 async fn approve(world: Arc<World>, approver: usize) {
     loop {
         for approval in world.pending().await.unwrap_or_default() {
@@ -396,7 +397,7 @@ async fn approve(world: Arc<World>, approver: usize) {
     }
 }
 
-/// Whether nobody answers it in this life; all agree on that.
+/// Whether an approval is not answered in this life; all users agree on that.
 fn is_left(id: &str, life: usize) -> bool {
     let sum: usize = id.bytes().map(usize::from).sum();
     (sum + life).is_multiple_of(4)

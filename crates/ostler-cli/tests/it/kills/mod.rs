@@ -1,5 +1,5 @@
-//! The whole server is killed, again and again, while people work with it: they prompt, follow, answer and resume. What
-//! any of them was told must be so afterwards.
+//! The whole server is killed again and again while users work with it: they send prompts, follow, answer and resume.
+//! Everything that it acknowledged or sent must be true afterwards.
 
 mod load;
 mod print;
@@ -22,24 +22,24 @@ use tokio::process::{Child, Command};
 use self::load::World;
 use crate::bounds::peak;
 
-/// Far more than anything here takes.
+/// Far longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A life in which nothing happens is long enough after this.
+/// A life without events ends after this.
 const LONGEST_LIFE: Duration = Duration::from_secs(3);
-/// In the environment of the server and of everything it starts.
+/// In the environment of the server and of every process it starts.
 const MARK: &str = "OSTLER_TEST_KILLS";
-/// How often it is killed; 25 times if this is not set, 500 times in the night.
+/// How often the server is killed; 25 times by default, 500 times in the nightly run.
 const KILLS: &str = "OSTLER_KILLS";
-/// Who work at the same time, each in sessions of their own.
+/// How many users work at the same time, each in their own sessions.
 const SLOTS: usize = 6;
-/// What tasks do. Its folder is copied for every run.
+/// The skill of the tasks. Its folder is copied for every run.
 const SKILL: &str = "---\nname: greet\ndescription: Greets.\n---\nGreet politely.\n";
 
 fn random(what: impl std::hash::Hash, below: u64) -> u64 {
     RandomState::new().hash_one(what) % below
 }
 
-/// Works by the prompt. Whoever goes on after an interruption does what was begun, to the last argument.
+/// Acts according to the prompt. After an interruption it repeats the interrupted call with the same arguments.
 fn script() -> Script {
     let mut script = Script::new().rule(when().has_tool_result(true), reply().text("Done."));
     for slot in 0..SLOTS {
@@ -50,17 +50,17 @@ fn script() -> Script {
             .rule(of_slot().prompt_contains("work"), works())
             .rule(of_slot().prompt_contains("interrupted"), works());
     }
-    let letters = (0..20).map(|number| format!("word {number} "));
-    // The second one is not waited for by the shell: it is an orphan as soon as nobody cares for the group. The third one leaves
-    // the group.
+    let words = (0..20).map(|number| format!("word {number} "));
+    // The shell does not wait for the second process, which becomes an orphan when its parent ends. The third one
+    // leaves the group.
     let lingers = "sleep 600 & (sleep 601 &) ; (setsid sleep 602 &) ; wait";
     let lingers = json!({"command": lingers, "description": "Wait"});
     script
         .rule(when().prompt_contains("linger"), reply().tool_use("Bash", lingers))
-        .rule(when(), reply().text_pieces(letters))
+        .rule(when(), reply().text_pieces(words))
 }
 
-/// Where the server keeps things and works, and what it is started with.
+/// The folders of the server, and what it is started with.
 struct House {
     folder: TempDir,
     api: ScriptedApi,
@@ -82,7 +82,7 @@ impl House {
         self.folder.path().join(name)
     }
 
-    /// Starts it; every fifth time with engines that are processes of their own.
+    /// Starts the server; every fifth time with engines as separate processes.
     fn start(&self, life: usize) -> Child {
         let program = env!("CARGO_BIN_EXE_ostler");
         let mut command = Command::new(program);
@@ -99,7 +99,7 @@ impl House {
         command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
     }
 
-    /// Where it listens, once it does.
+    /// The address, once the server listens.
     async fn address(&self, server: &mut Child) -> String {
         let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
         let address = async {
@@ -120,7 +120,7 @@ impl House {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// Folders without a lock, which a kill has left while they were made or removed, count as left after a minute.
+    /// Folders without a lock, which a kill left while they were created or removed, count as abandoned after a minute.
     fn age_folders(&self) {
         let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
         for path in entries(&self.path("temporary")) {
@@ -128,7 +128,7 @@ impl House {
         }
     }
 
-    /// That the last server has removed its temporary folders, those of its runs, and those of all before it.
+    /// The last server has removed its temporary folders, those of its runs, and those of all servers before it.
     async fn no_folder_is_left(&self) {
         let left =
             || [self.path("temporary"), self.path("data/runs")].map(|it| entries(&it)).concat();
@@ -141,7 +141,7 @@ impl House {
         assert!(gone, "these folders are left: {:#?}", left());
     }
 
-    /// Waits until nothing is left of what the server started.
+    /// Waits until no process is left that the server started.
     async fn nothing_is_left(&self) {
         let mut left = Vec::new();
         let gone = tokio::time::timeout(PATIENCE, async {
@@ -180,8 +180,8 @@ fn marked(mark: &str) -> Vec<String> {
     described.collect()
 }
 
-/// Kills it where it stands. Some lives end before the server listens, some in the middle of the work.
-/// The most memory that it took, in kilobytes.
+/// One life of the server, which ends with a kill: sometimes before it listens, sometimes in the middle of its work.
+/// Returns the most memory that it used, in kilobytes.
 async fn live(house: &House, world: &Arc<World>, life: usize) -> u64 {
     let mut server = house.start(life);
     let patience = random(("patience", life), 300);
@@ -201,7 +201,7 @@ async fn live(house: &House, world: &Arc<World>, life: usize) -> u64 {
     peak
 }
 
-/// Somebody comes later, answers all that waits, each once, and resumes all that was interrupted. How many that were.
+/// A user answers all pending approvals, each once, and resumes all interrupted runs. Returns how many there were.
 async fn settle_what_is_left(house: &House, world: &Arc<World>, life: usize) -> usize {
     house.age_folders();
     let mut server = house.start(life);
@@ -228,10 +228,10 @@ fn kills() -> usize {
     std::env::var(KILLS).map_or(25, |text| text.parse().expect("OSTLER_KILLS is a number"))
 }
 
-// Seen to fail when events are told before they are stored, when a recovered run is not marked, when a decision is
+// Seen to fail when events are sent before they are stored, when a recovered run is not marked, when a decision is
 // stored without its audit, and without the watchdog of process groups.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kills_lose_nothing_that_anybody_was_told() {
+async fn kills_lose_nothing_that_the_server_acknowledged() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let house = House::new().await;
     let world = World::new(house.path("data/token"));

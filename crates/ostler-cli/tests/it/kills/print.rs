@@ -1,5 +1,5 @@
-//! `ostler -p` is killed in the middle of its work, again and again: what it wrote down can be read and continued, and
-//! nothing of it is left.
+//! `ostler -p` is killed in the middle of its work, again and again: its session can be read and resumed, and it leaves
+//! no processes or folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::{MARK, PATIENCE, marked, random};
 use crate::bounds::peak;
 use crate::run::Ostler;
 
-/// How often it is killed.
+/// How often the program is killed.
 const KILLS: &str = "OSTLER_PRINT_KILLS";
 
-/// Works in several turns, with processes that would outlive it if nobody cared.
+/// Works in several turns, with processes that would outlive it if nothing ended them.
 fn script() -> Script {
     let lingers = json!({"command": "sleep 600 & (setsid sleep 601 &) ; sleep 0.05"});
     let words = (0..60).map(|number| format!("word {number} "));
@@ -27,14 +27,14 @@ fn script() -> Script {
         .rule(works, reply().text_pieces(words).delay_between_events_ms(2))
 }
 
-/// The files of sessions.
+/// The session files.
 fn transcripts(ostler: &Ostler) -> Vec<PathBuf> {
     let projects = fs::read_dir(ostler.path("no-home/.claude/projects"));
     let folders = projects.into_iter().flatten().map(|folder| folder.unwrap().path());
     folders.flat_map(|folder| fs::read_dir(folder).unwrap()).map(|it| it.unwrap().path()).collect()
 }
 
-/// That every line is whole and follows one that is there. Only the last may be cut off, by the kill.
+/// Every line is complete and follows an existing one. Only the last may be cut off by the kill.
 fn check_lines(file: &Path) {
     let text = fs::read_to_string(file).unwrap();
     let mut known = Vec::new();
@@ -52,7 +52,7 @@ fn check_lines(file: &Path) {
     }
 }
 
-/// Waits until nothing is left of what a killed program started.
+/// Waits until no process is left that a killed program started.
 async fn nothing_is_left(mark: &str) {
     let gone = async {
         while !marked(mark).is_empty() {
@@ -81,7 +81,7 @@ async fn a_killed_print_run_can_be_continued_and_leaves_nothing() {
         let before = transcripts(&ostler);
         let arguments = ["-p", "--permission-mode", "bypassPermissions", "work on this"];
         let mut child = ostler.spawn(&arguments);
-        // Nothing is piped to it.
+        // It gets no piped input.
         drop(child.stdin.take());
         tokio::time::sleep(Duration::from_millis(random(("life", kill), 700))).await;
         most = most.max(peak::current(child.id()));
@@ -89,7 +89,7 @@ async fn a_killed_print_run_can_be_continued_and_leaves_nothing() {
         child.wait().unwrap();
         nothing_is_left(&mark).await;
         let new = transcripts(&ostler).into_iter().find(|file| !before.contains(file));
-        // Killed before it had said anything.
+        // Killed before it had sent anything.
         let Some(file) = new else { continue };
         check_lines(&file);
         let id = file.file_stem().unwrap().to_str().unwrap();
@@ -97,12 +97,12 @@ async fn a_killed_print_run_can_be_continued_and_leaves_nothing() {
         check_lines(&file);
         continued += 1;
     }
-    // One that was killed while it made or removed a folder has left it without a lock, which counts after a minute.
+    // A program killed while it created or removed a folder leaves it without a lock, which counts after a minute.
     let long_ago = std::time::SystemTime::now() - Duration::from_secs(120);
     for folder in fs::read_dir(&temporary).unwrap() {
         fs::File::open(folder.unwrap().path()).unwrap().set_modified(long_ago).unwrap();
     }
-    // The last start removes what all before it left.
+    // The last start removes what all programs before it left.
     ostler.run(&["-p", "what did I ask"]).shows(&["I know."]);
     let is_empty = || fs::read_dir(&temporary).unwrap().next().is_none();
     let emptied = async {

@@ -1,4 +1,4 @@
-//! What is in the store afterwards, beside what people were told.
+//! Compares the store with what users received.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::load::Known;
 
-/// Everything that is stored.
+/// The content of the store.
 struct Stored {
     /// By session: number, kind and body of each event.
     logs: BTreeMap<String, Vec<(u64, String, String)>>,
@@ -17,23 +17,23 @@ struct Stored {
     audit: Vec<Value>,
 }
 
-/// Judges; what there was, in words.
+/// Checks the store; returns a summary.
 pub(super) async fn judge(folder: &Path, known: &Known, ran: &str) -> String {
     let store = Sqlite::open(folder).await.unwrap();
-    assert_eq!(store.examine().await.unwrap(), [], "the chains of hashes hold");
+    assert_eq!(store.examine().await.unwrap(), [], "the hash chains are valid");
     let stored = load(&store).await;
-    numbers_grow_and_nothing_is_there_twice(&stored);
-    what_was_seen_is_there(&stored, known);
-    nothing_was_left_out(&stored, known);
-    what_was_acknowledged_is_there(&stored, known);
-    records_are_what_the_logs_say(&stored);
+    numbers_grow_and_no_message_is_stored_twice(&stored);
+    events_that_users_saw_are_stored(&stored, known);
+    no_event_was_skipped(&stored, known);
+    acknowledged_runs_and_decisions_are_stored(&stored, known);
+    records_match_the_logs(&stored);
     all_runs_are_over(&stored);
     approvals_are_pending_or_decided_once(&stored, known);
     nothing_ran_that_was_not_allowed(&stored, ran);
     let n_seen: usize = known.events.values().map(BTreeMap::len).sum();
     let n_stored: usize = stored.logs.values().map(Vec::len).sum();
     let interrupted = stored.runs.values().filter(|run| run["state"] == "interrupted").count();
-    // Otherwise it would say nothing.
+    // With less work the test would prove nothing.
     assert!(n_seen > 50 && known.runs.len() > 5 && !known.decisions.is_empty(), "too little work");
     format!(
         "{n_seen} of {n_stored} events seen, {} runs acknowledged ({interrupted} interrupted), {} decisions, {} commands",
@@ -81,10 +81,10 @@ async fn records(store: &Sqlite, kind: &str) -> HashMap<String, Value> {
     }
 }
 
-fn numbers_grow_and_nothing_is_there_twice(stored: &Stored) {
+fn numbers_grow_and_no_message_is_stored_twice(stored: &Stored) {
     for (session, log) in &stored.logs {
         let numbers: Vec<u64> = log.iter().map(|(seq, ..)| *seq).collect();
-        // Deltas whose message came whole are gone, and their numbers with them.
+        // Deltas of complete messages are deleted together with their numbers.
         assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{session}: {numbers:?}");
         let mut messages = HashSet::new();
         for (seq, _, body) in log.iter().filter(|(_, kind, _)| kind == "message") {
@@ -96,7 +96,7 @@ fn numbers_grow_and_nothing_is_there_twice(stored: &Stored) {
     }
 }
 
-fn what_was_seen_is_there(stored: &Stored, known: &Known) {
+fn events_that_users_saw_are_stored(stored: &Stored, known: &Known) {
     for (session, events) in &known.events {
         let log = stored.logs.get(session).unwrap_or_else(|| panic!("{session} is gone"));
         for (seq, seen) in events {
@@ -110,18 +110,18 @@ fn what_was_seen_is_there(stored: &Stored, known: &Known) {
     }
 }
 
-/// Whoever saw an event saw all before it, but for deltas whose message came whole.
-fn nothing_was_left_out(stored: &Stored, known: &Known) {
+/// A user who saw an event saw all before it, except deltas of complete messages.
+fn no_event_was_skipped(stored: &Stored, known: &Known) {
     for (session, events) in &known.events {
         let last = events.keys().next_back().copied().unwrap_or_default();
         for (seq, _, body) in stored.logs[session].iter().filter(|(seq, ..)| *seq <= last) {
             let is_delta = body.contains("\"type\":\"stream_event\"");
-            assert!(is_delta || events.contains_key(seq), "nobody saw event {seq} of {session}");
+            assert!(is_delta || events.contains_key(seq), "no user saw event {seq} of {session}");
         }
     }
 }
 
-fn what_was_acknowledged_is_there(stored: &Stored, known: &Known) {
+fn acknowledged_runs_and_decisions_are_stored(stored: &Stored, known: &Known) {
     for (run, session) in &known.runs {
         let found = stored.runs.get(run).unwrap_or_else(|| panic!("{run} is gone"));
         assert_eq!(found["session"], session.as_str());
@@ -132,8 +132,8 @@ fn what_was_acknowledged_is_there(stored: &Stored, known: &Known) {
     }
 }
 
-/// What the events of a kind say last about each thing of that kind.
-fn last_said(stored: &Stored, kind: &str) -> HashMap<String, Value> {
+/// The last state of each thing in the events of its kind.
+fn last_states(stored: &Stored, kind: &str) -> HashMap<String, Value> {
     let events = stored.logs.values().flatten().filter(|(_, it, _)| it == kind);
     let said = events.map(|(.., body)| {
         let thing = serde_json::from_str::<Value>(body).unwrap()[kind].take();
@@ -142,9 +142,9 @@ fn last_said(stored: &Stored, kind: &str) -> HashMap<String, Value> {
     said.collect()
 }
 
-fn records_are_what_the_logs_say(stored: &Stored) {
+fn records_match_the_logs(stored: &Stored) {
     for (kind, records) in [("run", &stored.runs), ("approval", &stored.approvals)] {
-        let said = last_said(stored, kind);
+        let said = last_states(stored, kind);
         assert_eq!(said.len(), records.len(), "every {kind} has an event and a record");
         for (id, record) in records {
             assert_eq!(said[id]["state"], record["state"], "{id}");
@@ -152,7 +152,7 @@ fn records_are_what_the_logs_say(stored: &Stored) {
     }
 }
 
-/// Somebody has waited for the end of all that was left.
+/// A user has waited for the end of all remaining runs.
 fn all_runs_are_over(stored: &Stored) {
     for (id, run) in &stored.runs {
         let state = run["state"].as_str().unwrap();
@@ -176,7 +176,7 @@ fn approvals_are_pending_or_decided_once(stored: &Stored, known: &Known) {
     }
 }
 
-/// A yes is for one call. It may be lost with the server, but not be used twice.
+/// An approval is for one call. It may be lost with the server, but not be used twice.
 fn nothing_ran_that_was_not_allowed(stored: &Stored, ran: &str) {
     let allowed = |slot: &str| {
         let command = format!("echo {slot} >> ran");

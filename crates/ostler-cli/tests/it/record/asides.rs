@@ -1,4 +1,4 @@
-//! Requests beside the conversation are recorded like any other: summaries, and searches of tools.
+//! Requests outside of the conversation are recorded like any other: summaries, and searches of tools.
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{FRAMES, lines, offline, online, parts, record, replay, story, text};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_that_was_compacted_is_compacted_again() {
+async fn a_compaction_is_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let script = Script::new()
@@ -54,7 +54,7 @@ async fn a_search_of_a_tool_is_answered_from_the_recording() {
     assert_eq!(exchanges.len(), 3);
     let offered = exchanges[1]["request"]["tools"][0]["name"].as_str();
     assert_eq!(offered, Some("web_search"), "{}", exchanges[1]);
-    // What stands in the file already is not written again.
+    // Text that is already in the file is not written again.
     let last = &exchanges[2]["request"];
     assert_eq!((&last["goes_on_from"], &last["messages_kept"]), (&json!(1), &json!(1)));
     assert_eq!((last["messages"].as_array().unwrap().len(), last.get("tools")), (2, None));

@@ -1,4 +1,4 @@
-//! What goes wrong is recorded and comes again as it went wrong.
+//! Errors are recorded, and happen again in the replay.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{FRAMES, lines, online, parts, record, replay, story, text};
 use crate::run::Ran;
 
-/// Records a run over this script and compares it with its replay.
+/// Records a run of this script and compares it with its replay.
 async fn check(script: Script, args: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
@@ -25,7 +25,7 @@ fn has(story: &[String], part: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retries_are_told_again() {
+async fn retries_are_replayed() {
     let busy = |status| reply().status(Status::new(status).retry_after(0));
     let script = Script::new().rule(when(), [busy(529), busy(429), reply().text("Here.")]);
     let story = check(script, &[]).await;
@@ -34,14 +34,14 @@ async fn retries_are_told_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_of_the_api_is_a_refusal_again() {
+async fn a_refusal_of_the_api_is_replayed() {
     let status = Status::new(401).message("invalid x-api-key");
     let story = check(Script::new().rule(when(), reply().status(status)), &[]).await;
     has(&story, "Invalid API key");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_broke_off_breaks_off_again() {
+async fn a_broken_stream_is_replayed() {
     let script = Script::new()
         .rule(when().streaming(true), reply().text_pieces(["Half ", "of it"]).cut(3))
         .rule(when().streaming(false), reply().text("All of it."));
@@ -51,7 +51,7 @@ async fn a_stream_that_broke_off_breaks_off_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_other_model_takes_over_again() {
+async fn the_fallback_to_another_model_is_replayed() {
     let script = Script::new()
         .rule(when().model("claude-fallback"), reply().text("I take over."))
         .rule(when(), reply().status(Status::new(529).retry_after(0)));
@@ -62,7 +62,7 @@ async fn the_other_model_takes_over_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_was_killed_leaves_what_it_had() {
+async fn the_recording_of_a_killed_run_can_be_replayed_up_to_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let script = Script::new()

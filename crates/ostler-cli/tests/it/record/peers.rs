@@ -11,7 +11,7 @@ use tokio::process::Command;
 use super::{parts, text};
 use crate::run::{Ostler, PROGRAM};
 
-/// Generous: it only keeps an SDK that hangs from hanging everything.
+/// Generous: it only limits an SDK that hangs.
 const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) fn installed(variable: &str, path: &str) -> PathBuf {
@@ -24,7 +24,7 @@ pub(crate) fn driver(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)
 }
 
-/// What an SDK hears with these extra arguments.
+/// The output of an SDK with these extra arguments.
 pub(crate) async fn hear(ostler: &Ostler, program: &[&str], extra: serde_json::Value) -> String {
     let mut command = std::process::Command::new(program[0]);
     ostler.furnish(&mut command);

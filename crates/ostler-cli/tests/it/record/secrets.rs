@@ -1,4 +1,4 @@
-//! Nothing secret is in a recording, and nobody else can read it.
+//! A recording contains no secrets, and other users cannot read it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{online, replay, text};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_are_in_no_line_of_it() {
+async fn a_recording_contains_no_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let script = Script::new()

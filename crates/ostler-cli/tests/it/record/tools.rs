@@ -28,7 +28,7 @@ async fn recorded_tools_touch_nothing() {
     let real = offline().args(&["--replay", text(&tape)]);
     assert_eq!(real.run(&args).stdout, "Counted 1.\n");
     assert!(real.path("count").exists());
-    // The second time the count is another one, and the recording knows no answer to that.
+    // The second time the count differs, and the recording has no answer for that.
     let ran = real.run(&args);
     assert_eq!(ran.code, Some(1));
     assert!(ran.stdout.contains("messages[2].content[0].content"), "{}", ran.stdout);
@@ -40,7 +40,7 @@ async fn recorded_tools_touch_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn permissions_are_asked_in_a_replay_too() {
+async fn approvals_are_required_in_a_replay_too() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     record(counting(), &tape, &["--allowed-tools=Bash", "-p", "go"]).await;
@@ -50,7 +50,7 @@ async fn permissions_are_asked_in_a_replay_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_that_a_real_tool_makes_are_followed() {
+async fn random_names_in_real_tool_results_replace_the_recorded_ones() {
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("a.jsonl");
     let script = Script::new()

@@ -1,4 +1,4 @@
-//! Runs that end because the client has to do something, and the runs that bring its answers.
+//! Runs that end because the client must act, and the runs that bring its answers.
 
 use ostler_server::agui::Approvals;
 use ostler_testkit::{Script, reply as model, when};
@@ -22,7 +22,7 @@ fn offering(input: Value, names: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_tool_of_the_client_is_called_by_it_and_answered_in_the_next_run() {
+async fn a_call_of_a_client_tool_ends_the_run_and_is_answered_in_the_next_one() {
     let stage = Stage::new(paint()).await;
     let first = stage.run(&offering(input("r1", &[user("u1", "paint")]), &["paint"])).await;
     let made = calls(&first);
@@ -35,7 +35,7 @@ async fn a_tool_of_the_client_is_called_by_it_and_answered_in_the_next_run() {
         [user("u1", "paint"), reply("a1", "Painting."), answer("t1", &made[0].0, json!("crimson"))];
     let second = stage.run(&offering(input("r2", &messages), &["paint"])).await;
     assert_eq!(text_of(&second), "It is crimson");
-    assert_eq!((calls(&second), results(&second)), (vec![], vec![]), "nothing is told again");
+    assert_eq!((calls(&second), results(&second)), (vec![], vec![]), "nothing is sent again");
     assert_eq!(outcome(&second), "success");
     assert_eq!(stage.api.requests().len(), 2);
 }
@@ -55,7 +55,7 @@ async fn calls_of_one_turn_are_answered_together() {
     assert_eq!(results(&first).len(), 1, "the search is done here: {first:#?}");
     assert_eq!(pending(&first), json!([one, two]));
 
-    // One answer alone does not let the turn go on.
+    // The turn does not continue with only one answer.
     let mut messages =
         vec![user("u1", "paint"), reply("a1", ""), answer("t2", &two, json!("second"))];
     let second = stage.run(&offering(input("r2", &messages), &["paint"])).await;
@@ -95,7 +95,7 @@ async fn an_answer_may_be_an_error_or_a_picture() {
 }
 
 #[tokio::test]
-async fn an_answer_to_a_call_that_nobody_made_is_not_heard() {
+async fn an_answer_to_a_call_that_does_not_exist_is_ignored() {
     let stage = Stage::new(paint()).await;
     let messages = [
         user("u1", "hi"),
@@ -115,7 +115,7 @@ async fn an_answer_to_a_call_that_nobody_made_is_not_heard() {
 }
 
 #[tokio::test]
-async fn a_user_who_speaks_instead_of_answering_is_heard() {
+async fn a_prompt_instead_of_an_answer_reaches_the_model() {
     let stage = Stage::new(
         Script::new()
             .rule(when().prompt_contains("never mind"), model().text("Fine"))
@@ -127,7 +127,7 @@ async fn a_user_who_speaks_instead_of_answering_is_heard() {
     let messages = [user("u1", "paint"), user("u2", "never mind")];
     let second = stage.run(&offering(input("r2", &messages), &["paint"])).await;
     assert_eq!((text_of(&second).as_str(), outcome(&second).as_str()), ("Fine", "success"));
-    // Its answer comes too late.
+    // The answer arrives too late.
     let late = [
         user("u1", "paint"),
         user("u2", "never mind"),
@@ -149,7 +149,7 @@ async fn another_run_may_offer_other_tools() {
     assert!(requests[0].tool_names().contains(&"mcp__ag_ui__paint"));
     assert!(requests[1].tool_names().contains(&"mcp__ag_ui__carve"));
     assert!(!requests[1].tool_names().contains(&"mcp__ag_ui__paint"));
-    assert_eq!(requests[1].messages().len(), 3, "and the conversation goes on");
+    assert_eq!(requests[1].messages().len(), 3, "and the conversation continues");
 }
 
 // --- questions
@@ -174,7 +174,7 @@ fn resume(run: &str, entries: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_call_that_needs_a_yes_ends_the_run_with_a_question() {
+async fn a_call_that_needs_approval_ends_the_run_with_an_interrupt() {
     let stage = Stage::new(writes()).await;
     let first = stage.run(&input("r1", &[user("u1", "write")])).await;
     assert_eq!(outcome(&first), "interrupt");
@@ -184,7 +184,7 @@ async fn a_call_that_needs_a_yes_ends_the_run_with_a_question() {
     assert_eq!(asked[0]["metadata"]["input"]["content"], "original");
     assert!(!stage.home.path().join("a.txt").exists());
 
-    // Without an answer, and with an answer to something else, the question stays.
+    // Without an answer, or with an answer to another interrupt, the question stays.
     for entries in [
         json!([]),
         json!([{"interruptId": "other", "status": "resolved", "payload": {"approved": true}}]),
@@ -205,8 +205,8 @@ async fn a_call_that_needs_a_yes_ends_the_run_with_a_question() {
 }
 
 #[tokio::test]
-async fn a_no_an_edit_and_a_question_that_was_left() {
-    for (entry, written, told) in [
+async fn an_interrupt_can_be_denied_edited_or_cancelled() {
+    for (entry, written, expected) in [
         (
             json!({"status": "resolved", "payload": {"approved": false, "message": "not now"}}),
             None,
@@ -225,14 +225,14 @@ async fn a_no_an_edit_and_a_question_that_was_left() {
         entry["interruptId"] = interrupts(&first)[0]["id"].clone();
         let second = stage.run(&resume("r2", json!([entry]))).await;
         assert_eq!(outcome(&second), "success");
-        assert!(text_of(&second).contains(told), "{}", text_of(&second));
+        assert!(text_of(&second).contains(expected), "{}", text_of(&second));
         let file = std::fs::read_to_string(stage.home.path().join("a.txt")).ok();
         assert_eq!(file.as_deref(), written);
     }
 }
 
 #[tokio::test]
-async fn questions_that_come_one_after_another_are_asked_one_after_another() {
+async fn approvals_of_calls_in_sequence_are_asked_in_sequence() {
     let stage = Stage::new(writes()).await;
     let first = stage.run(&input("r1", &[user("u1", "two")])).await;
     assert_eq!(calls(&first).len(), 2);
@@ -248,7 +248,7 @@ async fn questions_that_come_one_after_another_are_asked_one_after_another() {
 }
 
 #[tokio::test]
-async fn a_question_of_the_agent_is_answered_in_words() {
+async fn a_question_of_the_agent_is_answered_with_text() {
     let questions = json!({"questions": [{"question": "Which colour?", "header": "Colour", "multiSelect": false,
         "options": [{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}]}]});
     let script = Script::new()
@@ -268,7 +268,7 @@ async fn a_question_of_the_agent_is_answered_in_words() {
 }
 
 #[tokio::test]
-async fn a_client_may_be_asked_by_a_tool_of_its_own() {
+async fn a_client_may_be_asked_for_approval_through_its_own_tool() {
     let stage =
         Stage::with(writes(), |config| config.agui.approvals = Approvals::Tool("confirm".into()))
             .await;
@@ -283,7 +283,7 @@ async fn a_client_may_be_asked_by_a_tool_of_its_own() {
     assert_eq!(results(&second)[0].0, made[0].0);
     assert!(stage.home.path().join("a.txt").exists());
 
-    // Without the tool nobody can be asked.
+    // Without the tool there is no user to ask.
     let stage =
         Stage::with(writes(), |config| config.agui.approvals = Approvals::Tool("confirm".into()))
             .await;
@@ -293,7 +293,7 @@ async fn a_client_may_be_asked_by_a_tool_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_subagent_that_needs_a_yes_waits_and_goes_on() {
+async fn a_subagent_that_needs_approval_waits_and_continues() {
     let script = Script::new()
         .rule(when().prompt_contains("dig").has_tool_result(true), model().text("dug"))
         .rule(

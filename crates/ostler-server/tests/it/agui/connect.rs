@@ -1,4 +1,4 @@
-//! Clients that come later: what was said is told as one, what goes on from its beginning.
+//! Clients that connect later: finished turns arrive as one snapshot, a running turn from its beginning.
 
 use ostler_agui::event::{Body, Event};
 use ostler_server::agui::Disconnect;
@@ -19,8 +19,8 @@ async fn attach(client: &Client, thread: &str) -> Events {
     Events::new(response)
 }
 
-/// The messages of a snapshot, with whose they are.
-fn told(events: &[Event]) -> Vec<Value> {
+/// The messages of a snapshot, with their roles.
+fn snapshot_of(events: &[Event]) -> Vec<Value> {
     let mut snapshots = events.iter().filter_map(|event| match &event.body {
         Body::MessagesSnapshot { messages } => Some(json!(messages)),
         _ => None,
@@ -41,7 +41,7 @@ fn script() -> Script {
 }
 
 #[tokio::test]
-async fn what_is_over_is_told_as_its_client_has_it() {
+async fn finished_turns_arrive_with_the_ids_that_the_first_client_has() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let mut messages = vec![user("u1", "find it")];
@@ -49,12 +49,12 @@ async fn what_is_over_is_told_as_its_client_has_it() {
     let looked = attach(&client, "t").await.rest().await;
     assert_eq!(kinds(&looked)[..2], ["RUN_STARTED", "MESSAGES_SNAPSHOT"]);
     assert_eq!(outcome(&looked), "success");
-    let past = told(&looked);
+    let past = snapshot_of(&looked);
     let roles: Vec<_> = past.iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
     assert_eq!(past[0], messages[0]);
-    assert_eq!(past[1]["toolCalls"][0]["id"], json!(calls(&first)[0].0), "by the same names");
-    // What came from here is no news.
+    assert_eq!(past[1]["toolCalls"][0]["id"], json!(calls(&first)[0].0), "with the same ids");
+    // Messages that came from the snapshot are not new.
     messages = past;
     messages.push(user("u2", "hi"));
     assert_eq!(text_of(&run(&client, &input("r2", &messages)).await), "You said hi");
@@ -62,7 +62,7 @@ async fn what_is_over_is_told_as_its_client_has_it() {
 }
 
 #[tokio::test]
-async fn what_goes_on_is_told_from_its_beginning_to_its_end() {
+async fn a_running_turn_is_streamed_from_its_beginning_to_its_end() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     run(&client, &input("r1", &[user("u1", "hi")])).await;
@@ -72,13 +72,18 @@ async fn what_goes_on_is_told_from_its_beginning_to_its_end() {
     let second = attach(&client, "t").await;
     desk.api.gate("half").release();
     let looked = second.rest().await;
-    assert_eq!(told(&looked).last(), Some(&user("u2", "slow")), "{:?}", told(&looked));
+    assert_eq!(
+        snapshot_of(&looked).last(),
+        Some(&user("u2", "slow")),
+        "{:?}",
+        snapshot_of(&looked)
+    );
     assert_eq!((text_of(&looked).as_str(), outcome(&looked).as_str()), ("begun", "success"));
     assert_eq!(outcome(&first.rest().await), "success", "and the first is not disturbed");
 }
 
 #[tokio::test]
-async fn a_question_is_asked_of_everybody_who_comes() {
+async fn a_pending_question_is_sent_to_every_client_that_connects() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let first = run(&client, &input("r1", &[user("u1", "write")])).await;
@@ -90,13 +95,13 @@ async fn a_question_is_asked_of_everybody_who_comes() {
 }
 
 #[tokio::test]
-async fn what_others_said_is_there_and_is_not_said_again() {
+async fn prompts_of_other_clients_are_in_the_snapshot_and_are_not_sent_again() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let session = client.session().await;
     let made = client.prompt(&session, "hi from elsewhere").await;
     client.until(&made, "completed").await;
-    let mut past = told(&attach(&client, &session).await.rest().await);
+    let mut past = snapshot_of(&attach(&client, &session).await.rest().await);
     assert_eq!(past[0]["content"], "hi from elsewhere");
     past.push(user("u2", "hi again"));
     let body = with(input("r1", &past), "threadId", json!(session));
@@ -106,7 +111,7 @@ async fn what_others_said_is_there_and_is_not_said_again() {
 }
 
 #[tokio::test]
-async fn what_the_user_took_back_is_not_told() {
+async fn turns_that_the_user_replaced_are_not_in_the_snapshot() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     run(&client, &input("r1", &[user("u1", "hi")])).await;
@@ -114,14 +119,14 @@ async fn what_the_user_took_back_is_not_told() {
     run(&client, &input("r2", &two)).await;
     let other = [user("u1", "hi"), reply("a1", "You said hi"), user("u3", "hi three")];
     run(&client, &input("r3", &other)).await;
-    let past = told(&attach(&client, "t").await.rest().await);
+    let past = snapshot_of(&attach(&client, "t").await.rest().await);
     let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["hi", "You said hi", "hi three", "You said hi three"]);
 }
 
-// Seen to fail when a thread is found by its name alone.
+// Seen to fail when a thread is found by its id alone.
 #[tokio::test]
-async fn a_thread_that_was_forgotten_begins_anew_under_its_name() {
+async fn the_id_of_a_deleted_thread_can_be_used_again() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     run(&client, &input("r1", &[user("u1", "hi")])).await;
@@ -131,14 +136,14 @@ async fn a_thread_that_was_forgotten_begins_anew_under_its_name() {
     let again = run(&client, &input("r2", &[user("u1", "hi")])).await;
     assert_eq!(text_of(&again), "You said hi", "it is not known");
     assert_eq!(desk.api.requests()[1].messages().len(), 1);
-    assert_eq!(told(&attach(&client, "t").await.rest().await).len(), 2);
+    assert_eq!(snapshot_of(&attach(&client, "t").await.rest().await).len(), 2);
     let log = client.log(session.as_str().unwrap()).await;
     assert_eq!(log.iter().filter(|event| event["kind"] == "prompt").count(), 1, "{log:#?}");
 }
 
-// Seen to fail when a run is stopped by whoever goes.
+// Seen to fail when a run is stopped by any client that disconnects.
 #[tokio::test]
-async fn who_only_looks_on_can_go_without_stopping_anything() {
+async fn a_client_that_only_watches_can_disconnect_without_stopping_the_run() {
     let stops = |config: &mut Config| config.agui.disconnect = Disconnect::Stop;
     let desk = Desk::with(script(), stops).await;
     let client = desk.client();
@@ -153,7 +158,7 @@ async fn who_only_looks_on_can_go_without_stopping_anything() {
 }
 
 #[tokio::test]
-async fn a_thread_of_somebody_else_is_not_there() {
+async fn a_thread_of_another_user_does_not_exist() {
     let desk = Desk::open(script()).await;
     run(&desk.client(), &input("r1", &[user("u1", "hi")])).await;
     let other = desk.client_of("bob").await;
@@ -162,9 +167,10 @@ async fn a_thread_of_somebody_else_is_not_there() {
     assert_eq!((status.as_u16(), &said["error"]["code"]), (404, &json!("not_found")));
 }
 
-// Seen to fail when all prompts of the log are told, and when the end of a queued run takes what another one is streaming.
+// Seen to fail when the snapshot has all prompts of the log, and when the end of a queued run ends another run's
+// stream.
 #[tokio::test]
-async fn what_was_taken_back_before_it_began_is_not_told() {
+async fn prompts_withdrawn_before_their_turn_are_not_in_the_snapshot() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let session = client.session().await;
@@ -172,23 +178,23 @@ async fn what_was_taken_back_before_it_began_is_not_told() {
     desk.api.gate("half").reached().await;
     let log = format!("/api/sessions/{session}/log?limit=500");
     client.watch(&log, "a delta", |log| log.to_string().contains("text_delta")).await;
-    let queued = client.prompt(&session, "hi, never heard").await;
+    let queued = client.prompt(&session, "hi, never sent").await;
     let cancel = format!("/api/runs/{queued}/cancel");
     client.post(&cancel, json!({})).await;
     client.until(&queued, "cancelled").await;
     desk.api.gate("half").release();
     client.until(&slow, "completed").await;
-    let past = told(&attach(&client, &session).await.rest().await);
+    let past = snapshot_of(&attach(&client, &session).await.rest().await);
     let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["slow", "begun"]);
     let forked = client.post(&format!("/api/sessions/{session}/fork"), json!({})).await;
-    let past = told(&attach(&client, forked["id"].as_str().unwrap()).await.rest().await);
+    let past = snapshot_of(&attach(&client, forked["id"].as_str().unwrap()).await.rest().await);
     assert_eq!(past.len(), 2, "{past:?}");
 }
 
-// Seen to fail when only what the agent says is told.
+// Seen to fail when only the agent's messages are sent.
 #[tokio::test]
-async fn what_is_said_in_the_middle_of_a_run_is_told_to_everybody_once() {
+async fn a_prompt_sent_during_a_run_reaches_every_client_once() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     let mut first = begin(&client, &input("r1", &[user("u1", "slow")])).await;
@@ -200,7 +206,7 @@ async fn what_is_said_in_the_middle_of_a_run_is_told_to_everybody_once() {
     let second = attach(&client, "t").await;
     desk.api.gate("half").release();
     let (first, second) = (first.rest().await, second.rest().await);
-    assert_eq!(told(&second).len(), 1, "the prompt itself: {:?}", told(&second));
+    assert_eq!(snapshot_of(&second).len(), 1, "the prompt itself: {:?}", snapshot_of(&second));
     for events in [&first, &second] {
         let said: Vec<&str> = events
             .iter()
@@ -215,33 +221,33 @@ async fn what_is_said_in_the_middle_of_a_run_is_told_to_everybody_once() {
             .collect();
         assert_eq!(said, ["hi as well"]);
     }
-    // Whoever comes later has it among what was said.
-    let past = told(&attach(&client, "t").await.rest().await);
+    // A later client has it in its snapshot.
+    let past = snapshot_of(&attach(&client, "t").await.rest().await);
     let of_user = past.iter().filter(|it| it["role"] == "user");
     let texts: Vec<_> = of_user.map(|it| it["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["slow", "hi as well"]);
 }
 
-// Seen to fail when a session without an engine's conversation of its own counts as one where nothing was said.
+// Seen to fail when a session without its own engine conversation counts as an empty one.
 #[tokio::test]
-async fn a_fork_is_a_thread_that_knows_what_was_said() {
+async fn a_fork_is_a_thread_with_the_earlier_conversation() {
     let desk = Desk::open(script()).await;
     let client = desk.client();
     run(&client, &input("r1", &[user("u1", "hi one")])).await;
     let session = client.get("/api/sessions").await["items"][0]["id"].clone();
     let path = format!("/api/sessions/{}/fork", session.as_str().unwrap());
     let forked = client.post(&path, json!({})).await["id"].clone();
-    let mut past = told(&attach(&client, forked.as_str().unwrap()).await.rest().await);
+    let mut past = snapshot_of(&attach(&client, forked.as_str().unwrap()).await.rest().await);
     let texts: Vec<_> = past.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(texts, ["hi one", "You said hi one"]);
     let named = past[0]["id"].as_str().unwrap();
-    assert!(named.starts_with("prompt-run_"), "it came from elsewhere: {named}");
+    assert!(named.starts_with("prompt-run_"), "the prompt came from another client: {named}");
     past.push(user("u2", "hi two"));
     let body = with(input("r2", &past), "threadId", forked.clone());
     assert_eq!(text_of(&run(&client, &body).await), "You said hi two");
     let said = desk.api.requests()[1].body["messages"].to_string();
     assert_eq!(said.matches("\"hi one\"").count(), 1, "{said}");
     assert_eq!(said.matches("\"You said hi one\"").count(), 1, "{said}");
-    let past = told(&attach(&client, forked.as_str().unwrap()).await.rest().await);
+    let past = snapshot_of(&attach(&client, forked.as_str().unwrap()).await.rest().await);
     assert_eq!(past.len(), 4, "{past:?}");
 }

@@ -1,4 +1,4 @@
-//! What is heard of a conversation that is sent again and again, and what is shared beside it.
+//! Which messages of a resent conversation are new, and the state shared with the client.
 
 use ostler_agui::event::Body;
 use ostler_agui::patch::apply;
@@ -12,7 +12,7 @@ fn echo() -> Script {
     Script::new().rule(when(), model().text("You said: {{prompt}}"))
 }
 
-/// The texts of a request's messages, with whose they are.
+/// The texts of a request's messages, with their roles.
 fn said(stage: &Stage, number: usize) -> Vec<String> {
     let requests = stage.api.requests();
     let messages = requests[number].messages().to_vec();
@@ -34,7 +34,7 @@ fn said(stage: &Stage, number: usize) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn only_what_is_new_is_heard() {
+async fn only_new_messages_of_a_resent_conversation_are_used() {
     let stage = Stage::new(echo()).await;
     let first = stage.run(&input("r1", &[user("u1", "one")])).await;
     let id = first.iter().find_map(|event| match &event.body {
@@ -68,48 +68,48 @@ async fn ids_of_messages_are_never_used_twice_in_a_thread() {
 }
 
 #[tokio::test]
-async fn a_user_who_goes_back_gets_another_conversation() {
+async fn a_user_who_edits_or_regenerates_gets_another_conversation() {
     let stage = Stage::new(echo()).await;
     stage.run(&input("r1", &[user("u1", "one")])).await;
     let two = [user("u1", "one"), reply("a1", "You said: one"), user("u2", "two")];
     stage.run(&input("r2", &two)).await;
-    // Another answer to the last message.
+    // Regenerate the answer to the last message.
     let again = stage.run(&input("r3", &two)).await;
     assert_eq!(text_of(&again), "You said: two");
     assert_eq!(said(&stage, 2), ["user: one", "assistant: You said: one", "user: two"]);
-    // Other words in its place.
+    // Replace the last message.
     let other = [user("u1", "one"), reply("a1", "You said: one"), user("u2b", "three")];
     assert_eq!(outcome(&stage.run(&input("r4", &other)).await), "success");
     assert_eq!(said(&stage, 3), ["user: one", "assistant: You said: one", "user: three"]);
-    // And on from there.
+    // Continue from there.
     let on = [&other[..], &[reply("a3", "You said: three"), user("u3", "four")]].concat();
     stage.run(&input("r5", &on)).await;
     assert_eq!(said(&stage, 4).len(), 5, "{:?}", said(&stage, 4));
-    // From the very beginning.
+    // Restart from the first message.
     stage.run(&input("r6", &[user("u1", "one")])).await;
     assert_eq!(said(&stage, 5), ["user: one"]);
 }
 
 #[tokio::test]
-async fn a_thread_that_is_not_known_is_told_what_was_said() {
+async fn the_history_of_an_unknown_thread_reaches_the_model() {
     let stage = Stage::new(echo()).await;
     let long =
         [user("u1", "my name is Ada"), reply("a1", "Hello Ada"), user("u2", "what is my name?")];
     stage.run(&input("r1", &long)).await;
-    let told = said(&stage, 0);
-    assert!(told[0].contains("User: my name is Ada\nAssistant: Hello Ada\n"), "{told:?}");
-    assert!(told[0].ends_with("what is my name?"), "{told:?}");
+    let sent = said(&stage, 0);
+    assert!(sent[0].contains("User: my name is Ada\nAssistant: Hello Ada\n"), "{sent:?}");
+    assert!(sent[0].ends_with("what is my name?"), "{sent:?}");
 }
 
 #[tokio::test]
-async fn without_memory_every_run_begins_with_what_the_client_sends() {
+async fn without_memory_every_run_begins_with_the_clients_messages() {
     let stage = Stage::with(echo(), |config| config.agui.memory = Memory::None).await;
     stage.run(&input("r1", &[user("u1", "one")])).await;
     let events = stage.run(&input("r2", &[user("u9", "two")])).await;
     assert_eq!(text_of(&events), "You said: two");
     assert_eq!(said(&stage, 1), ["user: two"]);
     let files = walk(stage.home.path());
-    assert!(!files.iter().any(|name| name.ends_with(".jsonl")), "nothing is kept: {files:?}");
+    assert!(!files.iter().any(|name| name.ends_with(".jsonl")), "nothing is saved: {files:?}");
 }
 
 fn walk(folder: &std::path::Path) -> Vec<String> {
@@ -145,7 +145,7 @@ async fn pictures_and_documents_reach_the_model_and_the_rest_is_left_out() {
 }
 
 #[tokio::test]
-async fn what_stands_around_the_conversation_is_in_the_system_prompt() {
+async fn system_messages_and_context_are_in_the_system_prompt() {
     let stage = Stage::new(echo()).await;
     let mut body = input(
         "r1",
@@ -182,7 +182,7 @@ async fn the_agent_changes_the_shared_state_and_the_client_follows() {
     }
     assert_eq!(state, json!({"kept": true, "steps": [1, 2]}));
     assert_eq!(calls(&events), [], "the call itself is not shown");
-    // What the client makes of it is what the next run begins with.
+    // The next run begins with the client's version of the state.
     let edited = json!({"kept": false});
     let history = [user("u1", "go"), reply("a1", "ok"), user("u2", "again")];
     stage.run(&with(input("r2", &history), "state", edited)).await;
@@ -195,13 +195,13 @@ async fn the_agent_changes_the_shared_state_and_the_client_follows() {
 }
 
 #[tokio::test]
-async fn what_is_the_servers_own_cannot_be_overwritten() {
+async fn the_servers_keys_of_the_state_cannot_be_overwritten() {
     let script = changes(json!({"set": {"plan": "gold"}}));
     let stage = Stage::with(script, |config| config.agui.server_keys = vec!["plan".into()]).await;
     let events = stage
         .run(&with(input("r1", &[user("u1", "go")]), "state", json!({"plan": "hacked"})))
         .await;
-    assert_eq!(kinds(&events)[1], "STATE_SNAPSHOT", "the client is told what holds");
+    assert_eq!(kinds(&events)[1], "STATE_SNAPSHOT", "the client receives the valid state");
     let history = [user("u1", "go"), reply("a1", "ok")];
     let next = stage.run(&with(input("r2", &history), "state", json!({"plan": "free"}))).await;
     let Body::StateSnapshot { snapshot } = &next[1].body else { panic!("{next:#?}") };

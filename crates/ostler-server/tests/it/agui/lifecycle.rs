@@ -1,4 +1,4 @@
-//! How runs end, and what becomes of threads.
+//! How runs end, and how long threads are kept.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn held() -> Script {
         .rule(when(), model().text("Hello"))
 }
 
-/// A run that has begun to speak and waits in the middle.
+/// A run that has begun to answer and is held in the middle.
 async fn halfway(stage: &Stage, run: &str) -> Events {
     let mut events = stage.begin(&input(run, &[user("u1", "slow")])).await;
     events.until(|event| matches!(event.body, Body::TextMessageContent { .. })).await;
@@ -28,7 +28,7 @@ async fn halfway(stage: &Stage, run: &str) -> Events {
 }
 
 #[tokio::test]
-async fn a_run_that_is_stopped_is_closed_and_cancelled_and_the_thread_goes_on() {
+async fn a_stopped_run_is_closed_and_cancelled_and_the_thread_continues() {
     let stage = Stage::new(held()).await;
     let events = halfway(&stage, "r1").await;
     assert_eq!(stage.stop("t").await, json!({"stopped": true}));
@@ -42,7 +42,7 @@ async fn a_run_that_is_stopped_is_closed_and_cancelled_and_the_thread_goes_on() 
 }
 
 #[tokio::test]
-async fn an_old_client_hears_of_a_stop_as_an_error() {
+async fn an_old_client_receives_a_stop_as_an_error() {
     let stage = Stage::new(held()).await;
     let mut body = input("r1", &[user("u1", "slow")]);
     body.as_object_mut().unwrap().remove("protocolVersion");
@@ -54,7 +54,7 @@ async fn an_old_client_hears_of_a_stop_as_an_error() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_does_not_take_its_run_along() {
+async fn a_run_continues_when_its_client_disconnects() {
     let stage = Stage::new(held()).await;
     drop(halfway(&stage, "r1").await);
     let next =
@@ -62,20 +62,20 @@ async fn a_client_that_goes_does_not_take_its_run_along() {
     stage.api.gate("half").release();
     assert_eq!(text_of(&next.rest().await), "Hello", "the next run waits for it");
     let last = stage.api.requests().pop().unwrap();
-    assert!(last.body["messages"].to_string().contains("begun done"), "it was finished");
+    assert!(last.body["messages"].to_string().contains("begun done"), "the first run finished");
 }
 
 #[tokio::test]
-async fn a_client_that_goes_can_stop_its_run() {
+async fn a_run_can_be_configured_to_stop_when_its_client_disconnects() {
     let stage = Stage::with(held(), |config| config.agui.disconnect = Disconnect::Stop).await;
     drop(halfway(&stage, "r1").await);
     let next =
         stage.run(&input("r2", &[user("u1", "slow"), reply("x", "be"), user("u2", "hi")])).await;
-    assert_eq!(text_of(&next), "Hello", "and nobody had to open the gate");
+    assert_eq!(text_of(&next), "Hello", "although the gate stayed closed");
 }
 
 #[tokio::test]
-async fn a_model_that_fails_is_an_error_with_a_code_and_no_reply() {
+async fn a_failed_model_request_is_an_error_with_a_code_and_not_a_reply() {
     let refused =
         model().status(Status::new(400).error_type("invalid_request_error").message("too odd"));
     let script = Script::new()
@@ -88,13 +88,13 @@ async fn a_model_that_fails_is_an_error_with_a_code_and_no_reply() {
     assert!(end["message"].as_str().unwrap().contains("too odd"), "{end}");
     let code = end["code"].as_str().unwrap();
     assert!(!code.is_empty() && code != "unknown", "{end}");
-    assert_eq!(text_of(&events), "", "it is not said as a reply");
+    assert_eq!(text_of(&events), "", "the error is not sent as a reply");
     let next = stage.run(&input("r2", &[user("u1", "odd"), user("u2", "hi")])).await;
     assert_eq!(text_of(&next), "Hello");
 }
 
 #[tokio::test]
-async fn a_run_that_takes_too_long_is_ended() {
+async fn a_run_over_the_time_limit_is_ended() {
     let stage =
         Stage::with(held(), |config| config.limits.run = Some(Duration::from_millis(300))).await;
     let events = stage.run(&input("r1", &[user("u1", "slow")])).await;
@@ -104,7 +104,7 @@ async fn a_run_that_takes_too_long_is_ended() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_tells_its_clients() {
+async fn clients_are_notified_when_the_server_shuts_down() {
     let stage = Stage::new(held()).await;
     let events = halfway(&stage, "r1").await;
     stage.shutdown.cancel();
@@ -128,9 +128,9 @@ async fn a_second_run_waits_for_the_first_or_is_refused() {
     assert!(outcome(&events).starts_with("error run_in_progress"), "{}", outcome(&events));
 }
 
-// Seen to fail when threads are found by their name alone, whoever asks.
+// Seen to fail when threads are found by their id alone, without the caller.
 #[tokio::test]
-async fn threads_of_one_name_are_apart_by_caller() {
+async fn threads_of_different_callers_with_the_same_id_are_separate() {
     let script = Script::new().rule(when(), model().text("{{prompt}}"));
     let stage = Stage::new(script).await;
     stage.run(&input("r1", &[user("u1", "the secret")])).await;
@@ -141,7 +141,7 @@ async fn threads_of_one_name_are_apart_by_caller() {
 }
 
 #[tokio::test]
-async fn many_threads_do_not_hear_each_other() {
+async fn many_threads_do_not_receive_each_others_messages() {
     let stage = Stage::new(Script::new().rule(when(), model().text("re {{prompt}}"))).await;
     let runs = (0..20).map(|number| {
         let body = input("r1", &[user("u1", &format!("question {number}"))]);
@@ -156,18 +156,22 @@ async fn many_threads_do_not_hear_each_other() {
 }
 
 #[tokio::test]
-async fn a_thread_that_rests_has_no_engine_and_goes_on_with_another() {
+async fn an_idle_thread_has_no_engine_and_continues_with_a_new_one() {
     let stage = Stage::with(held(), |config| config.limits.idle = Duration::from_millis(20)).await;
     stage.run(&input("r1", &[user("u1", "hi")])).await;
     stage.rests(0).await;
     let history = [user("u1", "hi"), reply("a1", "Hello"), user("u2", "still there?")];
     let events = stage.run(&input("r2", &history)).await;
     assert_eq!(outcome(&events), "success");
-    assert_eq!(stage.api.requests().pop().unwrap().messages().len(), 3, "it knows what was said");
+    assert_eq!(
+        stage.api.requests().pop().unwrap().messages().len(),
+        3,
+        "it knows the conversation"
+    );
 }
 
 #[tokio::test]
-async fn a_thread_that_waits_for_an_answer_is_not_forgotten() {
+async fn the_engine_of_a_thread_that_waits_for_an_answer_is_kept() {
     let script = Script::new()
         .rule(when().has_tool_result(true), model().text("{{tool_result}}"))
         .rule(when(), model().tool_use("mcp__ag_ui__paint", json!({})));
@@ -183,7 +187,7 @@ async fn a_thread_that_waits_for_an_answer_is_not_forgotten() {
 }
 
 #[tokio::test]
-async fn thoughts_come_with_their_signatures_and_may_come_back() {
+async fn thoughts_have_signatures_and_may_be_sent_back() {
     let script = Script::new()
         .rule(when().turn(0), model().thinking("Hm", "c2lnbmVk").text("Yes"))
         .rule(when(), model().text("Still yes"));
@@ -207,7 +211,7 @@ async fn thoughts_come_with_their_signatures_and_may_come_back() {
 }
 
 #[tokio::test]
-async fn what_subagents_used_is_counted_once() {
+async fn the_usage_of_subagents_is_counted_once() {
     let script = Script::new()
         .rule(when().prompt_contains("dig"), model().text("dug").usage(ostler_testkit::Usage::tokens(100, 10)))
         .rule(when().has_tool_result(true), model().text("done").usage(ostler_testkit::Usage::tokens(20, 2)))

@@ -1,4 +1,4 @@
-//! Official clients examine the server: the list of checks is in `tests/agui/conformance.mjs`.
+//! Official clients examine the server. The list of checks is in `tests/agui/conformance.mjs`.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::stage::{config, serve, start};
 
-/// The numbers of all checks there are.
+/// The numbers of all checks.
 const CHECKS: std::ops::RangeInclusive<u32> = 1..=60;
 
 fn script() -> Script {
@@ -21,9 +21,9 @@ fn script() -> Script {
     let todos =
         json!({"todos": [{"content": "dig", "status": "pending", "activeForm": "digging"}]});
     let hello = || model().text_pieces(["Hello w", "örld 👩", "\u{200d}👩\u{200d}👧\u{200d}👦!"]);
-    // A gate that was opened stays open, so that each that is used has a name of its own.
-    let gates = ["a", "b", "c", "d"].iter().fold(Script::new(), |script, letter| {
-        let (hold, halves) = (format!("hold-{letter}"), format!("halves-{letter}"));
+    // A gate that was opened stays open, so each use has its own gate.
+    let gates = ["a", "b", "c", "d"].iter().fold(Script::new(), |script, name| {
+        let (hold, halves) = (format!("hold-{name}"), format!("halves-{name}"));
         let held = model().text("held").hold(&hold);
         let half = model().text_pieces(["first", " second"]).gate(3, &halves);
         script.rule(when().prompt_contains(&hold), held).rule(when().prompt_contains(&halves), half)
@@ -63,7 +63,7 @@ fn script() -> Script {
             when().prompt_contains("fail"),
             model().status(Status::new(400).error_type("invalid_request_error").message("no luck")),
         )
-        // An engine whose stream breaks asks once more for the whole answer.
+        // After a broken stream the engine asks once more for the whole answer.
         .rule(
             when().prompt_contains("breaks off").streaming(false),
             model().status(Status::new(400).message("no luck")),
@@ -114,10 +114,10 @@ fn script() -> Script {
         .rule(when(), model().text("You said {{prompt}}"))
 }
 
-/// What is special about a server.
+/// How a server's settings differ.
 type Change = fn(&mut Config);
 
-/// The smallest picture there is, as a PNG.
+/// The smallest picture, as a PNG.
 const PIXEL: &[u8] = &[
     0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d, 0x49, 0x48, 0x44, 0x52, 0, 0, 0,
     1, 0, 0, 0, 1, 8, 6, 0, 0, 0, 0x1f, 0x15, 0xc4, 0x89, 0, 0, 0, 0x0d, 0x49, 0x44, 0x41, 0x54,
@@ -172,12 +172,12 @@ async fn examine(client: &str) {
     let missing: Vec<_> =
         CHECKS.filter(|number| !said.contains(&format!("ok {number} "))).collect();
     assert!(missing.is_empty(), "checks {missing:?} did not pass:\n{said}");
-    // Models that fail on purpose are no failures of the script, but requests that were not valid are.
+    // Models that fail on purpose are not failures of the script, but invalid requests are.
     let invalid = api.take_failures();
     assert!(invalid.is_empty(), "{invalid:?}");
 }
 
-/// Waits until only one engine is left: the one whose turn waits.
+/// Waits until one engine is left, the one whose turn waits. Returns the number of engines.
 async fn rested(agui: &AgUi) -> usize {
     for _ in 0..1_000 {
         if agui.engines() == 1 {
@@ -209,6 +209,6 @@ async fn the_official_client_passes_every_check() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs clients of AG-UI from npm: OSTLER_AGUI_PEERS"]
-async fn the_official_client_from_before_1_0_passes_every_check() {
+async fn the_official_client_before_1_0_passes_every_check() {
     examine("old").await;
 }

@@ -1,4 +1,4 @@
-//! AG-UI as a part of the whole server: its threads are sessions, its questions everybody's.
+//! AG-UI as a part of the whole server: its threads are sessions, and its questions appear in every client.
 
 use ostler_agui::event::{Body, Event};
 use ostler_testkit::{Rule, Script, reply as model, when};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::stage::*;
 use crate::desk::{Client, Desk, within};
 
-/// Begins a run as whoever has the client's token.
+/// Begins a run as the user of the client's token.
 pub(crate) async fn begin(client: &Client, body: &Value) -> Events {
     let response = within(client.request(Method::POST, "/agui").json(body).send()).await.unwrap();
     assert!(response.status().is_success(), "{}", response.status());
@@ -37,7 +37,7 @@ fn writes() -> Script {
         .rule(when(), model().text("Hello"))
 }
 
-/// A client's yes to what a run ended with.
+/// Approves the interrupts of a run.
 fn yes(run: &str, events: &[Event], more: Value) -> Value {
     let mut payload = json!({"approved": true});
     payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -56,12 +56,12 @@ async fn last_run(client: &Client) -> Value {
 }
 
 #[tokio::test]
-async fn the_server_serves_agui_to_those_it_knows() {
+async fn the_server_serves_agui_only_with_a_valid_token() {
     let desk = Desk::open(writes()).await;
     let url = format!("http://{}/agui", desk.address());
     let body = input("r1", &[user("u1", "hi")]);
-    let nobody = reqwest::Client::new().post(&url).json(&body).send().await.unwrap();
-    assert_eq!(nobody.status(), 401);
+    let refused = reqwest::Client::new().post(&url).json(&body).send().await.unwrap();
+    assert_eq!(refused.status(), 401);
     assert_eq!(text_of(&run(&desk.client(), &body).await), "Hello");
 }
 
@@ -77,14 +77,14 @@ async fn a_thread_is_a_session_with_its_runs_and_its_log() {
     let log = client.log(session["id"].as_str().unwrap()).await;
     let prompt = log.iter().find(|event| event["kind"] == "prompt").unwrap();
     assert_eq!(prompt["body"]["messages"], json!([user("u1", "hi")]));
-    // Another user's thread of the same name is another session.
+    // Another user's thread with the same id is another session.
     let other = desk.client_of("bob").await;
     run(&other, &input("r1", &[user("u1", "hi")])).await;
     assert_eq!(other.get("/api/sessions").await["items"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn a_session_of_another_client_goes_on_under_its_own_name() {
+async fn a_session_of_another_client_continues_as_a_thread_with_its_id() {
     let desk = Desk::open(writes()).await;
     let client = desk.client();
     let id = client.session().await;
@@ -92,8 +92,8 @@ async fn a_session_of_another_client_goes_on_under_its_own_name() {
     client.until(&first, "completed").await;
     let body = with(input("r1", &[user("u1", "and again")]), "threadId", json!(id));
     assert_eq!(text_of(&run(&client, &body).await), "Hello");
-    assert_eq!(desk.api.requests()[1].messages().len(), 3, "the conversation goes on");
-    // It is nobody else's, and the name alone opens nothing.
+    assert_eq!(desk.api.requests()[1].messages().len(), 3, "the conversation continues");
+    // Other users cannot open it by its id.
     let other = desk.client_of("bob").await;
     run(&other, &body).await;
     assert_eq!(desk.api.requests()[2].messages().len(), 1);
@@ -108,7 +108,7 @@ async fn a_question_over_agui_can_be_answered_elsewhere() {
     assert_eq!(interrupts(&first)[0]["id"], asked["id"]);
     let path = format!("/api/approvals/{}/decision", asked["id"].as_str().unwrap());
     client.post(&path, json!({"approved": true})).await;
-    // The client's own answer comes too late, and the run goes on all the same.
+    // The client's own answer comes too late, and the run continues anyway.
     let second = run(&client, &yes("r2", &first, json!({}))).await;
     assert_eq!(outcome(&second), "success");
     assert_eq!(results(&second).len(), 1);
@@ -118,7 +118,7 @@ async fn a_question_over_agui_can_be_answered_elsewhere() {
 }
 
 #[tokio::test]
-async fn an_answer_over_agui_is_kept_like_any_other_and_may_grant_a_rule() {
+async fn an_answer_over_agui_is_stored_like_any_other_and_may_grant_a_rule() {
     let script = Script::new()
         .rule(when().has_tool_result(true), model().text("It said"))
         .rule(when(), model().tool_use("Bash", json!({"command": "touch made"})));
@@ -135,27 +135,27 @@ async fn an_answer_over_agui_is_kept_like_any_other_and_may_grant_a_rule() {
     let messages = [user("u1", "write"), reply("a1", "It said"), user("u2", "write again")];
     let third = run(&client, &input("r3", &messages)).await;
     assert_eq!(outcome(&third), "success", "the rule answers");
-    // It is the session's rule, and this is another one.
+    // The rule belongs to the session, and this is another session.
     let other = with(input("r4", &[user("u1", "write")]), "threadId", json!("other"));
     assert_eq!(outcome(&run(&client, &other).await), "interrupt");
 }
 
 #[tokio::test]
-async fn a_thread_goes_on_after_the_server_has_ended() {
+async fn a_thread_continues_after_a_restart_of_the_server() {
     let mut desk = Desk::open(writes()).await;
     run(&desk.client(), &input("r1", &[user("u1", "hi")])).await;
     desk.stop().await;
     desk.start().await;
     let messages = [user("u1", "hi"), reply("a1", "Hello"), user("u2", "still there?")];
     assert_eq!(text_of(&run(&desk.client(), &input("r2", &messages)).await), "Hello");
-    assert_eq!(desk.api.requests()[1].messages().len(), 3, "only what is new is said");
-    // What was heard is heard once, whoever asks again.
+    assert_eq!(desk.api.requests()[1].messages().len(), 3, "only the new prompt is sent");
+    // A message is used only once, however often it is sent.
     let again = run(&desk.client(), &input("r3", &messages[..2])).await;
     assert_eq!(kinds(&again), ["RUN_STARTED", "RUN_FINISHED"]);
 }
 
 #[tokio::test]
-async fn a_question_outlives_the_server_and_its_answer_takes_the_run_up() {
+async fn a_question_survives_a_restart_and_its_answer_resumes_the_run() {
     let mut desk = Desk::open(writes()).await;
     let first = run(&desk.client(), &input("r1", &[user("u1", "write")])).await;
     assert_eq!(outcome(&first), "interrupt");
@@ -170,7 +170,7 @@ async fn a_question_outlives_the_server_and_its_answer_takes_the_run_up() {
 }
 
 #[tokio::test]
-async fn a_run_that_was_cut_off_is_taken_up_when_its_client_asks_again() {
+async fn an_interrupted_run_is_resumed_when_its_client_asks_again() {
     let script = Script::new()
         .rule(when().prompt_contains("You were interrupted"), model().text("Here I am"))
         .rule(when(), model().text_pieces(["be", "gun"]).gate(3, "never"));
@@ -187,7 +187,7 @@ async fn a_run_that_was_cut_off_is_taken_up_when_its_client_asks_again() {
 }
 
 #[tokio::test]
-async fn a_run_waits_while_a_page_is_at_work_and_hears_of_it_even_later() {
+async fn a_run_waits_while_a_page_runs_a_tool_and_accepts_a_late_result() {
     let script = Script::new()
         .rule(when().prompt_contains("crimson"), model().text("Crimson it is"))
         .rule(when(), model().tool_use("mcp__ag_ui__paint", json!({})));
@@ -195,7 +195,7 @@ async fn a_run_waits_while_a_page_is_at_work_and_hears_of_it_even_later() {
     let offering = |body: Value| with(body, "tools", json!([tool("paint")]));
     let first = run(&desk.client(), &offering(input("r1", &[user("u1", "paint")]))).await;
     let call = calls(&first)[0].0.clone();
-    assert_eq!(last_run(&desk.client()).await["state"], "waiting", "its time stands still");
+    assert_eq!(last_run(&desk.client()).await["state"], "waiting", "the time limit is paused");
     desk.stop().await;
     desk.start().await;
     let messages = [user("u1", "paint"), answer("t1", &call, json!("crimson"))];
@@ -203,9 +203,9 @@ async fn a_run_waits_while_a_page_is_at_work_and_hears_of_it_even_later() {
     assert_eq!(text_of(&second), "Crimson it is");
 }
 
-// Seen to fail when every request beside another is told as a change.
+// Seen to fail when every additional request is reported as a change.
 #[tokio::test]
-async fn a_run_that_waits_twice_says_so_once() {
+async fn a_run_that_waits_for_two_calls_reports_it_once() {
     let both = model()
         .tool_use("mcp__ag_ui__paint", json!({"n": 1}))
         .tool_use("mcp__ag_ui__paint", json!({"n": 2}));
@@ -226,7 +226,7 @@ async fn a_run_that_waits_twice_says_so_once() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_elsewhere_is_cancelled_for_its_client() {
+async fn a_run_cancelled_by_another_client_is_cancelled_for_its_own_client() {
     let script = Script::new().rule(when(), model().text_pieces(["be", "gun"]).gate(3, "never"));
     let desk = Desk::open(script).await;
     let client = desk.client();

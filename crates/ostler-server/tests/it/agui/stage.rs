@@ -1,4 +1,4 @@
-//! A server on a scripted model, and a client that reads events.
+//! A server with a scripted model, and a client that reads events.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// The longest that a test waits for something that should come at once.
+/// How long a test waits for something that should happen at once.
 const WAIT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Stage {
@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     client: reqwest::Client,
 }
 
-/// A server for tests.
+/// The configuration of a server for tests.
 pub(crate) fn config(api: &str, home: &Path, data: &Path) -> Config {
     let mut config = Config::new(data.join("data"), home);
     config.listen.set_port(0);
@@ -46,7 +46,8 @@ pub(crate) fn config(api: &str, home: &Path, data: &Path) -> Config {
     config
 }
 
-/// Starts a server, which ends with the token. Its endpoint is served once more, to whoever says his name.
+/// Starts a server, which ends with the token. Its endpoint is also served on another port, where the token is the
+/// caller's name.
 pub(crate) async fn start(config: Config, stopping: CancellationToken) -> (AgUi, String) {
     let server = Server::start(config).await.unwrap();
     let agui = server.agui();
@@ -71,7 +72,7 @@ impl Stage {
         Self { api, agui, url, shutdown, home, _data: data, client: reqwest::Client::new() }
     }
 
-    /// Sends a request for a run as somebody.
+    /// Sends a request for a run as a caller.
     pub(crate) async fn post(&self, caller: &str, body: &Value) -> reqwest::Response {
         let request = self.client.post(format!("{}/agui", self.url)).bearer_auth(caller);
         request.json(body).send().await.unwrap()
@@ -93,12 +94,12 @@ impl Stage {
         Events::new(response)
     }
 
-    /// A whole run.
+    /// Runs to the end.
     pub(crate) async fn run(&self, body: &Value) -> Vec<Event> {
         self.begin(body).await.rest().await
     }
 
-    /// Waits until so many sessions have an engine.
+    /// Waits until exactly this many sessions have an engine.
     pub(crate) async fn rests(&self, engines: usize) {
         let resting = async {
             while self.agui.engines() != engines {
@@ -115,7 +116,7 @@ impl Stage {
     }
 }
 
-/// Serves routes on a port of the machine's choice. The token is the caller's name.
+/// Serves routes on a free port. The token is the caller's name.
 pub(crate) async fn serve(router: Router) -> String {
     async fn guard(mut request: Request, next: Next) -> axum::response::Response {
         let token = request.headers().get("authorization").and_then(|it| it.to_str().ok());
@@ -132,7 +133,7 @@ pub(crate) async fn serve(router: Router) -> String {
     url
 }
 
-/// The events of a run, as they come.
+/// The events of a run, as they arrive.
 pub(crate) struct Events {
     body: futures::stream::BoxStream<'static, Vec<u8>>,
     buffer: Vec<u8>,
@@ -147,7 +148,7 @@ impl Events {
         Self { body, buffer: Vec::new(), verifier: Verifier::default() }
     }
 
-    /// The next frame's data; comments are passed over. `None` at the end of the body.
+    /// The data of the next frame; skips comments. `None` at the end of the body.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(end) = self.buffer.windows(2).position(|two| two == b"\n\n") {
@@ -159,7 +160,7 @@ impl Events {
                 }
                 let data = frame.strip_prefix("data: ").unwrap().trim_end();
                 let event: Event = serde_json::from_str(data).unwrap();
-                assert_eq!(event.to_json(), data, "something undeclared is there");
+                assert_eq!(event.to_json(), data, "the event has undeclared fields");
                 self.verifier.check(&event).unwrap();
                 return Some(event);
             }
@@ -182,18 +183,18 @@ impl Events {
         events
     }
 
-    /// Reads up to the first event that fits.
+    /// Reads up to the first event that matches.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Event) -> bool) -> Event {
         while let Some(event) = self.next().await {
             if fits(&event) {
                 return event;
             }
         }
-        panic!("the stream ended before");
+        panic!("the stream ended before such an event");
     }
 }
 
-// --- what is sent
+// --- requests
 
 pub(crate) fn user(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "content": text})
@@ -222,7 +223,7 @@ pub(crate) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("The tool {name}"), "parameters": {"type": "object", "properties": {}}})
 }
 
-// --- what came
+// --- events
 
 pub(crate) fn kinds(events: &[Event]) -> Vec<String> {
     let kind =
@@ -255,7 +256,7 @@ pub(crate) fn outcome(events: &[Event]) -> String {
     }
 }
 
-/// The calls that were made, by id, name and arguments.
+/// The calls, by id, name and arguments.
 pub(crate) fn calls(events: &[Event]) -> Vec<(String, String, String)> {
     let mut calls: Vec<(String, String, String)> = Vec::new();
     for event in events {
@@ -272,7 +273,7 @@ pub(crate) fn calls(events: &[Event]) -> Vec<(String, String, String)> {
     calls
 }
 
-/// The results that came, by call.
+/// The results, by call.
 pub(crate) fn results(events: &[Event]) -> Vec<(String, String)> {
     events
         .iter()

@@ -1,4 +1,4 @@
-//! What goes over HTTP: refusals, limits, signs of life.
+//! HTTP: refusals, limits, keep-alive.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ async fn the_first_event_comes_before_the_model_answers() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_understood_is_refused_before_the_stream() {
+async fn malformed_input_is_refused_before_the_stream() {
     let stage = Stage::new(hello()).await;
     let refused = |body: Value, words: &'static str| {
         let stage = &stage;
@@ -62,7 +62,7 @@ async fn what_cannot_be_understood_is_refused_before_the_stream() {
 }
 
 #[tokio::test]
-async fn nobody_is_let_in_without_a_name() {
+async fn requests_without_a_token_are_refused() {
     let stage = Stage::new(hello()).await;
     for path in ["agui", "agui/stop"] {
         let url = format!("{}/{path}", stage.url);
@@ -110,7 +110,7 @@ async fn a_body_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_silent_run_shows_signs_of_life() {
+async fn a_silent_run_sends_keep_alive_comments() {
     let script = Script::new().rule(when(), model().text("Hello").hold("model"));
     let stage =
         Stage::with(script, |config| config.agui.keep_alive = Duration::from_millis(20)).await;
@@ -128,7 +128,7 @@ async fn a_silent_run_shows_signs_of_life() {
 }
 
 #[tokio::test]
-async fn too_many_runs_are_refused_and_the_rest_goes_on() {
+async fn too_many_runs_are_refused_and_the_others_continue() {
     let script = Script::new().rule(when(), model().text("Hello").hold("model"));
     let stage = Stage::with(script, |config| config.agui.max_runs = 1).await;
     let mut first = stage.begin(&input("r1", &[user("u1", "hi")])).await;

@@ -13,7 +13,7 @@ use super::super::stage::Stage;
 use super::super::{Scenario, scenario};
 use super::deciding;
 
-/// The main conversation hands over a piece of work, which takes a command.
+/// The main conversation delegates work to a subagent, which runs a command.
 fn delegating(in_background: bool) -> Script {
     let task = json!({
         "description": "Do sub work", "prompt": "SUBWORK please", "subagent_type": "worker",
@@ -63,7 +63,7 @@ fn last_text(stage: &Stage) -> String {
     }
 }
 
-/// Sends prompts one after the other, and notes who answered each.
+/// Sends prompts one after the other, and notes whether the model or the engine answered.
 async fn answered(stage: &Stage, prompts: &[&str]) {
     let mut client = stage.client(stage.options()).await;
     let mut first = None;
@@ -112,7 +112,7 @@ pub(super) fn all() -> Vec<Scenario> {
                made.txt is there
                * may Bash?"#,
         ),
-        // The question may come after the first result, and is answered all the same.
+        // The question may come after the first result, and is still answered.
         scenario(
             "agentbg",
             delegating(true),

@@ -25,7 +25,7 @@ fn in_background(command: &str) -> Script {
 
 pub(super) fn all() -> Vec<Scenario> {
     vec![
-        // The input stays open: a question that the end of the task causes is still answered.
+        // The input stays open, so a question caused by the end of the task is still answered.
         scenario(
             "bgbash",
             in_background("sleep 1; touch made.txt"),

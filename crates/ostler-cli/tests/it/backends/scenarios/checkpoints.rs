@@ -1,4 +1,4 @@
-//! Files that are put back.
+//! Rewinding files.
 
 use futures::FutureExt as _;
 use ostler::proto::Uuid;
@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<Scenario> {
         Script::new(),
         |stage| {
             async {
-                // The path is known only now.
+                // The path is only known here.
                 let path = stage.folder.path().canonicalize().unwrap().join("note.txt");
                 let edit = json!({"file_path": path, "old_string": "one", "new_string": "two"});
                 stage.api.append(

@@ -11,7 +11,7 @@ use super::super::stage::Stage;
 use super::super::{Scenario, scenario};
 use super::{deciding, replies, touch_script};
 
-/// The model runs a command, then has a last word.
+/// The model runs a command, then answers.
 fn runs(command: &str) -> Script {
     let call = reply().tool_use("Bash", json!({"command": command, "description": "Run it"}));
     then_done(call)
@@ -21,7 +21,7 @@ fn then_done(call: Reply) -> Script {
     replies(vec![call, reply().text("Done.")])
 }
 
-/// Gives a prompt, and tells nothing of it but trouble.
+/// Sends a prompt, and notes only errors.
 async fn run(stage: &Stage, options: Options) {
     match stage.within("the result", ostler::prompt("Run it", options)).await {
         Ok(_) => {}
@@ -29,13 +29,13 @@ async fn run(stage: &Stage, options: Options) {
     }
 }
 
-/// Notes what is in a file.
+/// Notes the content of a file.
 fn note_content(stage: &Stage, name: &str) {
     let content = std::fs::read_to_string(stage.file(name)).unwrap_or_default();
     stage.note(format!("{name}: {}", content.trim()));
 }
 
-/// All messages of a prompt; an error is noted.
+/// All messages of a prompt. Errors are noted.
 async fn messages(stage: &Stage, options: Options) -> Vec<Message> {
     let (mut query, mut heard) = (ostler::query("Say hello", options), Vec::new());
     while let Some(message) = stage.within("a message", query.next()).await {
@@ -47,7 +47,7 @@ async fn messages(stage: &Stage, options: Options) -> Vec<Message> {
     heard
 }
 
-/// What `init` says.
+/// The `init` message.
 async fn init(stage: &Stage, options: Options) -> serde_json::Value {
     let init = |message: &Message| match message {
         Message::System(System::Init(init)) => Some(serde_json::to_value(init).unwrap()),
@@ -88,7 +88,7 @@ fn places() -> Vec<Scenario> {
             Script::new()
                 .rule(
                     when().turn(0),
-                    // Cargo sets one for every test.
+                    // Cargo sets this variable for every test.
                     reply().tool_use(
                         "Bash",
                         json!({"command": "test -n \"$CARGO_MANIFEST_DIR\" && touch made.txt"}),
@@ -310,7 +310,7 @@ fn running() -> Vec<Scenario> {
                     client.send("Say hello").await.unwrap();
                     stage.within("the response", stage.api.gate("midway").reached()).await;
                     token.cancel();
-                    // What came before it may be read or not.
+                    // Messages before it may or may not arrive.
                     while let Some(message) = stage.within("the end", client.next()).await {
                         if let Err(error) = message {
                             stage.note(format!("error {:?}", error.kind()));

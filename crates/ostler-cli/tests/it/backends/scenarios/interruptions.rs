@@ -1,4 +1,4 @@
-//! Interrupting, and talking to a session that runs.
+//! Interrupting a session, and requests to a running session.
 
 use futures::FutureExt as _;
 use ostler::Decision;
@@ -154,7 +154,7 @@ pub(super) fn all() -> Vec<Scenario> {
                result success "Changed."
                the last model was "claude-opus-4-5""#,
         ),
-        // Every request a handle has a method for: answered in its type, or refused in a known way.
+        // Every request of a handle: answered with its type, or refused in a known way.
         scenario(
             "requests",
             Script::new().rule(when(), reply().text("Hello.")),
@@ -190,7 +190,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     stage.note(format!("commands are named: {commands}"));
                     stage
                         .note(format!("the account is named: {}", handle.account_info().is_some()));
-                    // The session is none the worse for it.
+                    // The session still works.
                     stage.within("the result", client.prompt("Say hello")).await.unwrap();
                 }
                 .boxed()
@@ -220,7 +220,7 @@ pub(super) fn all() -> Vec<Scenario> {
     ]
 }
 
-/// Notes how a request was answered.
+/// Notes the answer to a request.
 async fn tell<T>(
     stage: &Stage,
     name: &str,

@@ -25,12 +25,12 @@ fn calc() -> Server {
     Server::new("calc", "1.0.0").tool(add)
 }
 
-/// One call of a tool, then a last word.
+/// One tool call, then an answer.
 fn calling(tool: &str, input: Value) -> Script {
     replies(vec![reply().tool_use(tool, input), reply().text("Done.")])
 }
 
-/// Notes whether the model heard something: some backends add words of their own to results.
+/// Notes whether the model received a text. Some backends add their own text to results.
 fn note_heard(stage: &Stage, words: &str) {
     let heard = stage.requests().pop().unwrap().body["messages"].to_string().contains(words);
     stage.note(format!("the model heard {words}: {heard}"));
@@ -42,7 +42,7 @@ fn program() -> McpServerConfig {
         .unwrap()
 }
 
-/// Notes how servers are.
+/// Notes the status of the servers.
 async fn note_status(stage: &Stage, client: &Client) {
     let handle = client.handle();
     let status = stage.within("the status", handle.mcp_server_status()).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a host does to a session that runs, beside talking to it: models, thinking, more prompts, the end.
+//! Methods on a running session: models, thinking, more prompts, the end.
 
 use futures::FutureExt as _;
 use futures::StreamExt as _;
@@ -8,7 +8,7 @@ use ostler_testkit::{Script, reply, when};
 use super::super::stage::{MODEL, Stage};
 use super::super::{Scenario, scenario};
 
-/// What the last request of the conversation says about something.
+/// A field of the conversation's last request.
 fn last(stage: &Stage, field: &str) -> String {
     stage.requests().last().unwrap().body[field].to_string()
 }
@@ -24,7 +24,7 @@ pub(super) fn all() -> Vec<Scenario> {
             hello(),
             |stage| {
                 async {
-                    // The usual model of the newest program wants an API that is newer than the scripted one.
+                    // The default model of the newest program needs a newer API than the scripted one.
                     let usual = ("ANTHROPIC_DEFAULT_OPUS_MODEL", MODEL);
                     let mut client = stage.client(stage.options().env(usual.0, usual.1)).await;
                     let handle = client.handle();
@@ -34,7 +34,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     stage.within("the model", handle.set_model(chosen)).await.unwrap();
                     stage.within("the result", client.prompt("Hello")).await.unwrap();
                     stage.note(last(stage, "model"));
-                    // What was chosen no longer holds.
+                    // Resets the choice.
                     stage.within("the model", handle.set_model(None)).await.unwrap();
                     stage.within("the result", client.prompt("Hello")).await.unwrap();
                     let other = last(stage, "model") != "\"claude-opus-4-5\"";

@@ -1,4 +1,4 @@
-//! The scenarios: those that were recorded from the vendor's SDKs, retold.
+//! The scenarios, after recordings of the vendor's SDKs.
 
 mod agents;
 mod background;
@@ -50,7 +50,7 @@ pub(super) fn all() -> Vec<Scenario> {
     groups().into_iter().flat_map(|group| group.scenarios).collect()
 }
 
-/// One reply after another, whatever is asked.
+/// One reply after another, whatever the request.
 fn replies(replies: Vec<Reply>) -> Script {
     Script::new().rule(when(), replies)
 }
@@ -60,12 +60,12 @@ fn touch(name: &str) -> Reply {
     reply().tool_use("Bash", json!({"command": format!("touch {name}"), "description": "Make it"}))
 }
 
-/// A call of a command, then a last word.
+/// A call of a command, then an answer.
 fn touch_script() -> Script {
     replies(vec![touch("made.txt"), reply().text("Done.")])
 }
 
-/// Options whose permission questions are noted and answered with `decision`.
+/// Options that note permission requests and answer them with `decision`.
 fn deciding(stage: &Stage, decision: Decision) -> Options {
     let log = stage.asked.clone();
     stage.options().on_permission(move |request| {

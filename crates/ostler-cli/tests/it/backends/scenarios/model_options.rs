@@ -1,4 +1,4 @@
-//! Options that the model and its API see.
+//! Options that change the requests to the API.
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -10,7 +10,7 @@ use super::super::stage::{MODEL, Stage};
 use super::super::{Scenario, scenario};
 use super::replies;
 
-/// Says hello with changed options, and notes something about what the API was asked.
+/// Sends a prompt with changed options, and notes something about the request to the API.
 async fn asked(
     stage: &Stage,
     change: impl FnOnce(&mut Options),
@@ -33,7 +33,7 @@ fn hello() -> Script {
     Script::new().rule(when(), reply().text("Hello."))
 }
 
-/// What the API was asked to think, in words.
+/// The thinking setting of a request, as text.
 fn thinking(request: &RecordedRequest) -> String {
     let thinking = &request.body["thinking"];
     match thinking["type"].as_str() {
@@ -47,11 +47,11 @@ fn thinks(stage: &Stage, how: Thinking) -> BoxFuture<'_, ()> {
     asked(stage, move |options| options.model.thinking = Some(how), thinking).boxed()
 }
 
-/// Whether the system prompt has this, whatever else is in it.
+/// Whether the system prompt contains a text.
 fn has(text: &'static str) -> impl Fn(&RecordedRequest) -> String {
     move |request| {
         let system = request.system_text();
-        // Engines may say a word of their own (who they are, where they work), but no more.
+        // Engines may add a short text (who they are, where they work), but no more.
         let is_alone = if system.len() < 400 { "alone" } else { "among more" };
         format!("{is_alone}, has {text:?}: {}", system.contains(text))
     }

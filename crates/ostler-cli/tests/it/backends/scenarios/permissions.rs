@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Permissions.
 
 use futures::FutureExt as _;
 use ostler::proto::permission::PermissionMode;
@@ -197,13 +197,13 @@ pub(super) fn all() -> Vec<Scenario> {
                * may Bash?
                * may Bash?"#,
         ),
-        // A call runs as soon as it is complete, while the response still comes.
+        // A call runs as soon as it is complete, while the response still streams.
         scenario(
             "slowtools",
             replies(vec![
                 touch("one.txt")
                     .tool_use("Bash", json!({"command": "touch two.txt", "description": "Two"}))
-                    // In the middle of the second call.
+                    // Held in the middle of the second call.
                     .gate(8, "between"),
                 reply().text("Done."),
             ]),
@@ -218,7 +218,7 @@ pub(super) fn all() -> Vec<Scenario> {
                             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                         }
                     };
-                    // The older program would wait for the end of the response, and this for it.
+                    // The older program waits for the end of the response, so this must not wait for the call.
                     let is_early = stage.backend != Backend::Vendor50;
                     if is_early {
                         stage.within("the first call", running).await;

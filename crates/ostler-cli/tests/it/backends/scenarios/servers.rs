@@ -1,4 +1,4 @@
-//! MCP servers in the host that come and go, and that subagents use.
+//! MCP servers in the host that are added, removed and used by subagents.
 
 use futures::FutureExt as _;
 use ostler::Options;
@@ -15,7 +15,7 @@ struct Add {
     b: i64,
 }
 
-/// A server whose one tool notes its calls.
+/// A server with one tool that notes its calls.
 fn calc(stage: &Stage) -> Server {
     let log = stage.asked.clone();
     let add = tool("add", "Adds two numbers", move |it: Add| {
@@ -35,7 +35,7 @@ fn adds(a: i64, b: i64) -> Script {
         .rule(when(), reply().text("Done."))
 }
 
-/// The conversation hands the sum to a subagent.
+/// The conversation delegates the sum to a subagent.
 fn delegates() -> Script {
     let task = json!({"description": "Add", "prompt": "Please add them", "subagent_type": "general-purpose"});
     Script::new()
@@ -119,7 +119,7 @@ pub(super) fn all() -> Vec<Scenario> {
                             stage.note(format!("switched {enabled}: {:?}", error.kind()));
                             continue;
                         }
-                        // A turn waits for what connects.
+                        // A turn waits for connecting servers.
                         stage.within("the result", client.prompt("Say hello")).await.unwrap();
                         let status = stage.within("the status", handle.mcp_server_status()).await;
                         let status = serde_json::to_value(status.unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! Conversations that go on.
+//! Resumed sessions.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use ostler_testkit::{Script, reply, when};
 use super::super::stage::Stage;
 use super::super::{Scenario, scenario};
 
-/// Every answer says how long the conversation was.
+/// Every answer shows the length of the conversation.
 fn counting() -> Script {
     Script::new()
         .rule(when().turn(0), reply().text("First."))
@@ -18,7 +18,7 @@ fn counting() -> Script {
         .rule(when().turn(2), reply().text("Third."))
 }
 
-/// A first turn, and its session's id.
+/// Runs a first turn; returns the id of its session.
 async fn first(stage: &Stage) -> String {
     let mut client: Client = stage.client(stage.options()).await;
     let result = stage.within("the result", client.prompt("One")).await.unwrap();
@@ -26,7 +26,7 @@ async fn first(stage: &Stage) -> String {
     result.session_id.to_string()
 }
 
-/// One more turn; its answer, and whether the session's id is the given one.
+/// Runs one more turn; notes its answer, and whether the session has the given id.
 async fn next(stage: &Stage, options: ostler::Options, id: &str) {
     let mut messages = ostler::query("Go on", options);
     while let Some(message) = stage.within("a message", messages.next()).await {
@@ -74,7 +74,7 @@ pub(super) fn all() -> Vec<Scenario> {
                 .rule(when().turn(4), reply().text("Fifth.")),
             |stage| {
                 async {
-                    // Nothing but the store connects the homes.
+                    // Only the store connects the two homes.
                     let store = Arc::new(InMemorySessionStore::new());
                     let homes = [(); 4].map(|()| tempfile::tempdir().unwrap());
                     let options = |n: usize| {
@@ -131,7 +131,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     let mut options = stage.options().resume(&id);
                     options.session.choice.resume_at = answer;
                     next(stage, options, &id).await;
-                    // What was dropped is gone for good.
+                    // Dropped messages do not come back.
                     next(stage, stage.options().resume(&id), &id).await;
                 }
                 .boxed()

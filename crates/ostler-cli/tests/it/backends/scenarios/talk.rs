@@ -58,7 +58,7 @@ pub(super) fn all() -> Vec<Scenario> {
                text Two.
                result success "Two.""#,
         ),
-        // One prompt, told by a query and by a client: the same messages, from the first to the result.
+        // One prompt by a query and by a client: the same messages, from the first to the result.
         scenario(
             "query-and-client",
             Script::new()
@@ -82,7 +82,7 @@ pub(super) fn all() -> Vec<Scenario> {
                         by_client.extend(story::lines(&message.unwrap()));
                     }
                     stage.close(client).await;
-                    // A tool runs while its response still streams: its result may come before the last deltas.
+                    // A tool runs while its response still streams, so its result may come before the last deltas.
                     let parts = |lines: Vec<String>| -> (Vec<_>, Vec<_>) {
                         lines.into_iter().partition(|line| line.starts_with("delta"))
                     };
@@ -100,7 +100,7 @@ pub(super) fn all() -> Vec<Scenario> {
                text Done.
                result success "Done.""#,
         ),
-        // What comes while the agent is busy waits, and is then answered together.
+        // Prompts sent while the agent is busy wait, and are then answered together.
         scenario(
             "multi-burst",
             Script::new()
@@ -114,7 +114,7 @@ pub(super) fn all() -> Vec<Scenario> {
                     for prompt in ["two", "three"] {
                         client.send(prompt).await.unwrap();
                     }
-                    // An answer says that everything before it was read.
+                    // The answer shows that everything before it was read.
                     let handle = client.handle();
                     stage.within("a sign of life", handle.mcp_server_status()).await.unwrap();
                     stage.api.gate("busy").release();

@@ -1,4 +1,4 @@
-//! What the model, the API and the limits can do to a turn.
+//! Errors of the model and the API, and limits.
 
 use futures::FutureExt as _;
 use ostler::Decision;
