@@ -62,7 +62,8 @@ impl LineFile {
     }
 
     fn reopen(&mut self) -> io::Result<File> {
-        let mut file = ostler_files::append(&self.path, None)?;
+        // For reading too, so that a pipe in its place does not make it wait for a reader.
+        let mut file = OpenOptions::new().read(true).append(true).open(&self.path)?;
         let mut last = [b'\n'];
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;

@@ -300,7 +300,7 @@ fn connection_errors_are_reported_with_a_fix() {
     // Nothing listens there.
     let nowhere = [&list[..], &["--server", "http://127.0.0.1:9"]].concat();
     check(&served.client, &nowhere, "start one with `ostler serve`");
-    check(&served.client, &[&list[..], &["--server", "here"]].concat(), "no address of a server");
+    check(&served.client, &[&list[..], &["--server", "here"]].concat(), "is not a server address");
     check(&served.client, &["task"], "ostler task --help");
     // The token of this machine's server is not sent to another one.
     let elsewhere = [&list[..], &["--server", "http://ostler.invalid"]].concat();

@@ -132,7 +132,7 @@ async fn a_limit_in_dollars_refuses_a_model_without_a_price() {
     let result = host.result().await;
     assert_eq!(result.subtype.as_str(), "error_max_budget_usd");
     let error = result.errors.unwrap().join(" ");
-    assert!(error.contains("my-proxy-model") && error.contains("not known"), "{error}");
+    assert!(error.contains("my-proxy-model") && error.contains("is unknown"), "{error}");
     assert_eq!(host.api.requests().len(), 1);
 }
 

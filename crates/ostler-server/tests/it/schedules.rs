@@ -478,7 +478,10 @@ async fn schedules_of_a_removed_user_start_nothing() {
     assert_eq!(desk.client().ask(Method::DELETE, "/api/users/ann", None).await.0, 204);
     desk.clock.advance(HOUR);
     let entries = settled(&desk.client(), &id, 1).await;
-    assert!(entries[0]["note"].as_str().unwrap().contains("no user ann"), "{entries:?}");
+    assert!(
+        entries[0]["note"].as_str().unwrap().contains("the user ann no longer exists"),
+        "{entries:?}"
+    );
     let shown = desk.client().get(&format!("/api/schedules/{id}")).await;
     assert_eq!(shown["state"], "paused");
     assert_eq!(desk.api.requests().len(), 0);

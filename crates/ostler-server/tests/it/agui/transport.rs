@@ -52,7 +52,7 @@ async fn malformed_input_is_refused_before_the_stream() {
     refused(json!({"threadId": "t", "runId": "r"}), "`messages` must be present").await;
     refused(json!([]), "`the body` must be a JSON object").await;
     let newer = with(input("r", &[]), "protocolVersion", json!("2.0"));
-    refused(newer, "this server speaks AG-UI 1.x, not 2.x").await;
+    refused(newer, "this server supports AG-UI 1.x, not 2.x").await;
     let broken = stage.client().post(format!("{}/agui", stage.url)).bearer_auth("ann").body("{");
     assert_eq!(broken.send().await.unwrap().status(), 400);
     for version in ["1.7", "abc"] {
