@@ -1,4 +1,4 @@
-//! The table of attacks that the tests of `ostler-cli` made, with the peak memory of each.
+//! The table of attacks that the tests of `ostler-cli` made, with the time and the peak memory of each.
 //!
 //! Tests append rows to the file in an environment variable. `attacks.txt` next to the tests lists the required rows,
 //! so that an attack that is no longer made is a failure.
@@ -13,26 +13,30 @@ use crate::cargo;
 
 /// The variable with the file that tests append their rows to.
 const TABLE: &str = "OSTLER_ATTACK_TABLE";
+/// The most seconds that an attack may take, on the slowest machine.
+const TIME_LIMIT: f64 = 120.0;
 
-/// A row: the attack, its result, and the memory of the process in kilobytes.
+/// A row: the attack, its result, how many seconds it took, and the memory of the process in kilobytes.
 #[derive(Debug, PartialEq)]
 struct Row {
     name: String,
     result: String,
+    seconds: f64,
     peak: u64,
     limit: u64,
 }
 
 impl Row {
-    /// From a line of four fields with tabs between them.
+    /// From a line of five fields with tabs between them.
     fn parse(line: &str) -> Result<Self> {
         let fields: Vec<_> = line.split('\t').collect();
-        let [name, result, peak, limit] = fields[..] else {
+        let [name, result, seconds, peak, limit] = fields[..] else {
             anyhow::bail!("not a row of the table of attacks: {line:?}")
         };
         let number = |text: &str| text.parse().with_context(|| format!("a number in {line:?}"));
+        let seconds = seconds.parse().with_context(|| format!("the seconds in {line:?}"))?;
         let (name, result) = (name.to_owned(), result.to_owned());
-        Ok(Self { name, result, peak: number(peak)?, limit: number(limit)? })
+        Ok(Self { name, result, seconds, peak: number(peak)?, limit: number(limit)? })
     }
 }
 
@@ -52,7 +56,7 @@ fn table() -> Result<PathBuf> {
     Ok(std::env::current_exe().context("finding this program")?.with_file_name("attacks.tsv"))
 }
 
-/// Prints the table. Returns whether every attack was made, and none took too much memory.
+/// Prints the table. Returns whether every attack was made, and none took too long or too much memory.
 pub(crate) fn check() -> Result<bool> {
     let text = fs::read_to_string(table()?).context("reading the table of attacks")?;
     let rows = text.lines().map(Row::parse).collect::<Result<Vec<_>>>()?;
@@ -73,11 +77,13 @@ fn problems(rows: &[Row], expected: &[&str]) -> Vec<String> {
     let too_large = rows.iter().filter(|row| row.peak >= row.limit).map(|row| {
         format!("{} took {} MB, more than {} MB", row.name, row.peak / 1000, row.limit / 1000)
     });
+    let too_long = rows.iter().filter(|row| row.seconds >= TIME_LIMIT);
+    let too_long = too_long.map(|row| format!("{} took {:.0} s", row.name, row.seconds));
     let missing = expected.iter().filter(|name| !rows.iter().any(|row| row.name == **name));
     let missing = missing.map(|name| format!("{name}: was not made"));
     let unlisted = rows.iter().filter(|row| !expected.contains(&&*row.name));
     let unlisted = unlisted.map(|row| format!("{}: add it to attacks.txt", row.name));
-    too_large.chain(missing).chain(unlisted).collect()
+    too_large.chain(too_long).chain(missing).chain(unlisted).collect()
 }
 
 /// One line for each row, sorted by name.
@@ -89,12 +95,14 @@ fn render(rows: &[Row]) -> String {
     };
     let (name, result) =
         (widest(|row| row.name.chars().count()), widest(|row| row.result.chars().count()));
-    let mut text = format!("{:name$}  {:result$}  peak MB  limit MB\n", "attack", "result");
+    let mut text =
+        format!("{:name$}  {:result$}  seconds  peak MB  limit MB\n", "attack", "result");
     for row in rows {
         text += &format!(
-            "{:name$}  {:result$}  {:>7}  {:>8}\n",
+            "{:name$}  {:result$}  {:>7.1}  {:>7}  {:>8}\n",
             row.name,
             row.result,
+            row.seconds,
             row.peak / 1000,
             row.limit / 1000
         );
@@ -112,26 +120,30 @@ mod tests {
 
     #[test]
     fn rows_are_shown_in_order_with_megabytes() {
-        let rows = [row("b\tended\t45000\t200000"), row("a long one\tx\t1200\t400000")];
-        let expected = "attack      result  peak MB  limit MB\n\
-                        a long one  x             1       400\n\
-                        b           ended        45       200\n";
+        let rows = [row("b\tended\t1.25\t45000\t200000"), row("a long one\tx\t10\t1200\t400000")];
+        let expected = "attack      result  seconds  peak MB  limit MB\n\
+                        a long one  x          10.0        1       400\n\
+                        b           ended       1.2       45       200\n";
         assert_eq!(render(&rows), expected);
     }
 
     #[test]
-    fn missing_unknown_and_too_large_rows_are_problems() {
-        let rows = [row("a\tx\t1\t2"), row("b\tx\t2000\t2000"), row("c\tx\t1\t2")];
+    fn missing_unknown_slow_and_too_large_rows_are_problems() {
+        let rows = [row("a\tx\t1\t1\t2"), row("b\tx\t1\t2000\t2000"), row("c\tx\t120\t1\t2")];
         let found = problems(&rows, &["a", "b", "d"]);
-        let expected =
-            ["b took 2 MB, more than 2 MB", "d: was not made", "c: add it to attacks.txt"];
+        let expected = [
+            "b took 2 MB, more than 2 MB",
+            "c took 120 s",
+            "d: was not made",
+            "c: add it to attacks.txt",
+        ];
         assert_eq!(found, expected);
         assert_eq!(problems(&rows[..1], &["a"]), [""; 0]);
     }
 
     #[test]
     fn a_line_that_is_not_a_row_is_an_error() {
-        for line in ["", "a\tb\t1", "a\tb\tmany\t2"] {
+        for line in ["", "a\tb\t1\t1", "a\tb\tlong\t1\t2", "a\tb\t1\tmany\t2"] {
             assert!(Row::parse(line).is_err(), "{line}");
         }
     }

@@ -156,14 +156,15 @@ async fn nothing_that_a_command_started_outlives_the_program() {
         drop(child.stdin.take());
         let pid = |name: &str| fs::read_to_string(ostler.path(name)).unwrap_or_default();
         eventually(|| pid("ready").ends_with('\n'), || "the command to run".to_owned());
+        let begun = Instant::now();
         if let Some(name) = name {
             signal(&child, name);
         }
         Ran::of(child);
-        let peak = peak.end();
+        let (peak, took) = (peak.end(), begun.elapsed());
         let end = name.map_or_else(|| format!("{rest}, {timeout} ms"), |name| format!("SIG{name}"));
         let row = format!("Bash: setsid and orphans, {end}");
-        peak::add_row(&row, "everything is gone", peak, peak::ENGINE_LIMIT);
+        peak::add_row(&row, "everything is gone", took, peak, peak::ENGINE_LIMIT);
         is_gone(&pid("pid"));
         is_gone(&pid("other"));
         is_gone(&pid("third"));

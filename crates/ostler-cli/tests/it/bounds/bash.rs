@@ -1,6 +1,7 @@
 //! Commands that print far too much, start far too many processes, or do not end.
 
 use std::fs;
+use std::time::Instant;
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -103,10 +104,11 @@ async fn a_command_that_ignores_the_end_of_the_program() {
         let pid = || fs::read_to_string(ostler.path("pid")).unwrap_or_default();
         eventually(|| pid().ends_with('\n'), || "the command to run".to_owned());
         let peak = current(child.id());
+        let begun = Instant::now();
         signal(&child, name);
         let row = format!("Bash: ignores SIGTERM, SIG{name} to ostler");
         let ran = Ran::of(child);
-        add_row(&row, "the command has ended", peak, ENGINE_LIMIT);
+        add_row(&row, "the command has ended", begun.elapsed(), peak, ENGINE_LIMIT);
         assert_eq!(ran.code, code, "{}", ran.stderr);
         is_gone(&pid());
     }

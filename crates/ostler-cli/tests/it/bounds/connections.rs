@@ -63,12 +63,12 @@ async fn closed(streams: Vec<TcpStream>) -> &'static str {
 
 async fn check(name: &str, count: usize, beginning: impl Fn(&Served) -> String) {
     raise_file_limit();
-    let served = server().await;
+    let (served, begun) = (server().await, Instant::now());
     let streams = open(&served, count, &beginning(&served)).await;
     let waited = others_wait(&served).await;
     let peak = current(served.id());
     let result = format!("{} within {} ms", closed(streams).await, waited.as_millis());
-    add_row(&format!("server: {name}"), &result, peak, SERVER_LIMIT);
+    add_row(&format!("server: {name}"), &result, begun.elapsed(), peak, SERVER_LIMIT);
 }
 
 #[tokio::test(flavor = "multi_thread")]

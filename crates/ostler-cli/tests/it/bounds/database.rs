@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
@@ -52,11 +53,11 @@ impl Data {
     fn refused(self, name: &str) -> String {
         let mut child = self.ostler.spawn(&["serve", "--listen", "127.0.0.1:0"]);
         child.stdin = None;
-        let peak = Peak::of(child.id());
+        let (peak, begun) = (Peak::of(child.id()), Instant::now());
         let ran: Ran = tokio::task::block_in_place(|| Ran::of(child));
         let line = ran.stderr.lines().next().unwrap_or_default().to_owned();
         let short: String = line.chars().take(70).collect();
-        add_row(&format!("server: {name}"), &short, peak.end(), SERVER_LIMIT);
+        add_row(&format!("server: {name}"), &short, begun.elapsed(), peak.end(), SERVER_LIMIT);
         assert_eq!(ran.code, Some(1), "{name}: {} {}", ran.stdout, ran.stderr);
         assert!(!ran.stderr.contains("panicked at"), "{}", ran.stderr);
         ran.stderr
@@ -64,6 +65,7 @@ impl Data {
 
     /// Starts a server on the data, which must work; returns the status of each session's log.
     async fn logs(self, name: &str) -> (Served, Vec<u16>) {
+        let begun = Instant::now();
         let served =
             Served::again(Script::new().rule(when(), reply().text("Fine.")), self.ostler).await;
         let mut statuses = Vec::new();
@@ -73,7 +75,8 @@ impl Data {
             statuses.push(answer.status().as_u16());
         }
         let result = format!("starts, logs {statuses:?}");
-        add_row(&format!("server: {name}"), &result, current(served.id()), SERVER_LIMIT);
+        let peak = current(served.id());
+        add_row(&format!("server: {name}"), &result, begun.elapsed(), peak, SERVER_LIMIT);
         (served, statuses)
     }
 }

@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::process::Child;
+use std::time::Instant;
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::json;
@@ -105,6 +106,7 @@ async fn a_server_reports_a_full_disk_and_continues_when_there_is_room() {
         let prompt = json!({"prompt": "x".repeat(50_000)});
         request.json(&prompt).send().await.unwrap().status().as_u16()
     };
+    let begun = Instant::now();
     // A few prompts fit into the free pages of the database.
     let mut full = 202;
     for _ in 0..200 {
@@ -117,7 +119,8 @@ async fn a_server_reports_a_full_disk_and_continues_when_there_is_room() {
     drop(file);
     let room = ask().await;
     let result = format!("{full}, with room again {room}");
-    add_row("server: full disk", &result, current(served.id()), SERVER_LIMIT);
+    let peak = current(served.id());
+    add_row("server: full disk", &result, begun.elapsed(), peak, SERVER_LIMIT);
     assert_eq!((full, room), (507, 202));
     assert_eq!(served.run(json!({}), "go").await, "completed");
 }

@@ -1,9 +1,9 @@
 //! MCP servers that die, are silent, or send far too much: the run continues, and the model receives the error.
 
-use ostler_testkit::{Script, ScriptedApi, reply, when};
+use ostler_testkit::{RawApi, RawPart, RawReply, Script, ScriptedApi, reply, when};
 use serde_json::json;
 
-use super::peak::{measure_sized, sized};
+use super::peak::{measure, measure_sized, sized};
 use super::{at, prompt};
 use crate::run::Ran;
 
@@ -137,4 +137,29 @@ async fn servers_that_fail_in_a_call() {
         r#"printf '{{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage","params":{{"messages":[],"maxTokens":9}}}}\n'; {CALL}"#
     );
     works(&Server { call: &sampling, ..Server::default() }.attack("asks for the model").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_over_http_that_sends_300_megabytes() {
+    let start =
+        r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"#;
+    let piece = || RawPart::repeated("x".repeat(30_000), 10_000);
+    let body = || vec![RawPart::once(start), piece()];
+    let event = || vec![RawPart::once(format!("data: {start}")), piece()];
+    for (name, answer) in [("body", RawReply::json(body())), ("event", RawReply::events(event()))] {
+        let server = RawApi::start(move |_, _| answer.clone()).await;
+        let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Fine."))).await;
+        let ostler = at(&api.base_url());
+        let servers = json!({"mcpServers": {"s": {"type": "http", "url": server.base_url()}}});
+        let arguments = ["-p", "go", "--mcp-config", &servers.to_string()];
+        let name = format!("MCP: HTTP {name} of 300 MB");
+        let ran = tokio::task::block_in_place(|| measure(&name, prompt(&ostler, &arguments)));
+        assert_eq!(
+            (ran.code, ran.stdout.trim()),
+            (Some(0), "Fine."),
+            "{name}: {:.500}",
+            ran.stderr
+        );
+        assert!(server.n_requests() > 0, "{name}: it was not asked");
+    }
 }

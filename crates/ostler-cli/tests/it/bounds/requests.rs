@@ -1,7 +1,7 @@
 //! Requests to the server that are far too large, and the effect of models and files on its engines.
 
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ostler_testkit::{RawApi, Script, reply, when};
 use serde_json::json;
@@ -63,10 +63,11 @@ async fn bodies_of_a_gigabyte_are_not_read() {
         ("in chunks, without a token", chunked.to_owned(), &chunk, 401),
         ("of 2^63 bytes", format!("{token}content-length: 9223372036854775808\r\n"), &piece, 413),
     ] {
+        let begun = Instant::now();
         let (status, sent) = send(&served, &more, piece).await;
         let result = format!("{status} after {} MB", sent / 1_000_000);
         let row = format!("server: body of 1 GB, {name}");
-        add_row(&row, &result, current(served.id()), SERVER_LIMIT);
+        add_row(&row, &result, begun.elapsed(), current(served.id()), SERVER_LIMIT);
         assert_eq!(status, expected, "{name}");
         assert!(sent < 100_000_000, "{name}: {sent} bytes were sent before the answer");
     }
@@ -80,21 +81,25 @@ async fn prompts_of_many_megabytes() {
     // A debug build takes long for the largest prompt.
     let largest = sized(5_000_000, 2_000_000);
     for (name, bytes) in [("small", 100_000), ("large", 1_000_000), ("largest", largest)] {
+        let begun = Instant::now();
         let text = "x".repeat(usize::try_from(bytes).unwrap());
         let run = served.ask(&path, Some(json!({"prompt": text}))).await;
         let run = run["id"].as_str().unwrap_or_else(|| panic!("{run}"));
         let state = served.settled(&format!("/runs/{run}"), "state").await;
         let result = format!("{bytes} bytes: {state}");
-        add_row(&format!("server: {name} prompt"), &result, current(served.id()), SERVER_LIMIT);
+        let (row, peak) = (format!("server: {name} prompt"), current(served.id()));
+        add_row(&row, &result, begun.elapsed(), peak, SERVER_LIMIT);
         assert_eq!(state, "completed", "{name}");
     }
     let url = format!("{}/api{path}", served.base);
+    let begun = Instant::now();
     let large = json!({"prompt": "x".repeat(20_000_000)});
     let sent = served.http.post(url).bearer_auth(&served.token).json(&large).send().await;
     // The server may close the connection before everything was sent.
     let result =
         sent.map_or_else(|_| "closed".to_owned(), |answer| answer.status().as_u16().to_string());
-    add_row("server: prompt of 20 MB", &result, current(served.id()), SERVER_LIMIT);
+    let peak = current(served.id());
+    add_row("server: prompt of 20 MB", &result, begun.elapsed(), peak, SERVER_LIMIT);
     assert!(["413", "closed"].contains(&&*result), "{result}");
 }
 
@@ -110,8 +115,10 @@ async fn a_model_that_sends_300_megabytes_to_a_server() {
         ostler.env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &url)
     })
     .await;
+    let begun = Instant::now();
     let state = served.run(json!({}), "go").await;
-    add_row("server: model sends 300 MB of text", &state, current(served.id()), SERVER_LIMIT);
+    let (row, peak) = ("server: model sends 300 MB of text", current(served.id()));
+    add_row(row, &state, begun.elapsed(), peak, SERVER_LIMIT);
     assert_eq!(state, "failed");
 }
 
@@ -122,9 +129,10 @@ async fn a_document_of_300_megabytes_read_on_a_server() {
         .rule(when(), reply().text("Result: {{tool_result}}"));
     let served = Served::scripted(script, &[]).await;
     fs::write(served.ostler.path("a.pdf"), document_bomb()).unwrap();
-    let peak = Peak::of(served.id());
+    let (peak, begun) = (Peak::of(served.id()), Instant::now());
     let state = served.run(json!({}), "go").await;
-    add_row("server: PDF with a page that unpacks to too much", &state, peak.end(), SERVER_LIMIT);
+    let row = "server: PDF with a page that unpacks to too much";
+    add_row(row, &state, begun.elapsed(), peak.end(), SERVER_LIMIT);
     assert_eq!(state, "completed");
     let request = served.api.requests().last().unwrap().body.to_string();
     assert!(request.contains("too large to be read"), "{request:.500}");

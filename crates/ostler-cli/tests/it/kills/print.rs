@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ostler_testkit::{Rule, Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ async fn a_killed_print_run_can_be_continued_and_leaves_nothing() {
     let temporary = ostler.path("temporary");
     fs::create_dir(&temporary).unwrap();
     let ostler = ostler.env("TMPDIR", temporary.to_str().unwrap());
-    let (mut continued, mut most) = (0, 0);
+    let (mut continued, mut most, begun) = (0, 0, Instant::now());
     for kill in 0..kills {
         let before = transcripts(&ostler);
         let arguments = ["-p", "--permission-mode", "bypassPermissions", "work on this"];
@@ -114,6 +114,7 @@ async fn a_killed_print_run_can_be_continued_and_leaves_nothing() {
     assert!(emptied, "folders are left in {}", temporary.display());
     assert!(continued > 0, "all of {kills} ended before they had begun");
     println!("{kills} kills of -p: {continued} conversations continued");
-    let result = format!("{kills} kills, {continued} conversations continued");
-    peak::add_row("ostler -p: killed at work", &result, most, peak::ENGINE_LIMIT);
+    let result = format!("{kills} kills, {continued} conversations continued; seconds of one");
+    let each = begun.elapsed() / u32::try_from(kills).unwrap();
+    peak::add_row("ostler -p: killed at work", &result, each, most, peak::ENGINE_LIMIT);
 }
