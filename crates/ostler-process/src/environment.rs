@@ -1,6 +1,7 @@
 //! The environment of a child process: additions to this process's environment, or a replacement for it.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::process::Command;
 
 /// The environment of a child process.
@@ -32,11 +33,18 @@ impl Environment {
 
     /// All variables as the child sees them. Invalid UTF-8 is shown with replacement characters.
     pub fn all(&self) -> BTreeMap<String, String> {
-        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let text = |text: OsString| text.to_string_lossy().into_owned();
         let own = std::env::vars_os().filter(|_| !self.replaces);
         let mut all: BTreeMap<_, _> = own.map(|(name, value)| (text(name), text(value))).collect();
         all.extend(self.variables.clone());
         all
+    }
+
+    /// All variables as the child sees them.
+    pub fn of_child(&self) -> BTreeMap<OsString, OsString> {
+        let own = std::env::vars_os().filter(|_| !self.replaces);
+        let given = self.variables.iter().map(|(name, value)| (name.into(), value.into()));
+        own.chain(given).collect()
     }
 
     /// A copy with more variables; existing ones are overwritten.

@@ -23,7 +23,10 @@ mod environment;
 pub mod leftover;
 mod marker;
 mod members;
+mod piped;
 mod processes;
+#[cfg(target_os = "linux")]
+mod session_leader;
 mod spawn;
 mod tracking;
 mod watchdog;
@@ -31,11 +34,12 @@ mod watchdog;
 use std::io;
 use std::process::ExitStatus;
 
-use process_wrap::tokio::ChildWrapper;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use self::environment::Environment;
+use self::piped::Leader;
+pub use self::piped::PipedCommand;
 pub use self::spawn::{command, shell};
 pub use self::tracking::adopt_orphans;
 #[doc(hidden)]
@@ -58,7 +62,7 @@ pub enum OnDrop {
 /// A running child with everything it started.
 #[derive(Debug)]
 pub struct Group {
-    leader: Box<dyn ChildWrapper>,
+    leader: Leader,
     id: Pid,
     number: u64,
     /// When the child started; older processes do not belong to it.
@@ -76,12 +80,26 @@ impl Group {
         // Dropping ends it in our own way.
         command.kill_on_drop(false);
         let number = marker::next_number();
-        marker::put_on(command.as_std_mut(), &marker::of_child(number));
+        let (name, value) = marker::of_new_child(number);
+        command.env(name, value);
+        Self::start(number, || Leader::of_command(command))
+    }
+
+    /// Starts a program with pipes as the leader of its own group. Costs less than [`Self::spawn`].
+    ///
+    /// # Errors
+    /// If it cannot be started or watched.
+    pub fn spawn_piped(mut command: PipedCommand<'_>) -> io::Result<Self> {
+        let number = marker::next_number();
+        command.environment.extend([marker::of_new_child(number)]);
+        Self::start(number, || Leader::of_piped(&command))
+    }
+
+    fn start(number: u64, spawn: impl FnOnce() -> io::Result<Leader>) -> io::Result<Self> {
         watchdog::prepare()?;
         let (leader, id, started) = tracking::start(number, || {
-            let leader = spawn::spawn(command)?;
-            let id = leader.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-            let id = id.ok_or_else(|| io::Error::other("the child has no process id"))?;
+            let leader = spawn()?;
+            let id = leader.id().ok_or_else(|| io::Error::other("the child has no process id"))?;
             Ok((leader, id))
         })?;
         let on_drop = OnDrop::default();
@@ -99,17 +117,17 @@ impl Group {
 
     /// The child's stdin, once, if it is a pipe.
     pub fn stdin(&mut self) -> Option<ChildStdin> {
-        self.leader.stdin().take()
+        self.leader.stdin()
     }
 
     /// The child's stdout, once, if it is a pipe.
     pub fn stdout(&mut self) -> Option<ChildStdout> {
-        self.leader.stdout().take()
+        self.leader.stdout()
     }
 
     /// The child's stderr, once, if it is a pipe.
     pub fn stderr(&mut self) -> Option<ChildStderr> {
-        self.leader.stderr().take()
+        self.leader.stderr()
     }
 
     /// The child's process id.
@@ -186,6 +204,8 @@ impl Drop for Group {
             }
             _ => self.kill(),
         }
+        // Collects the exit status, which no one else does for a program with pipes.
+        let _ = self.leader.try_wait();
         tracking::dropped(self.number);
     }
 }

@@ -1,8 +1,8 @@
 //! An environment variable of every child. Everything the child starts inherits it, whatever its session, group or
 //! parent, so that it can be found.
 
+use std::ffi::OsString;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,8 +29,9 @@ pub(crate) fn of_child(number: u64) -> String {
     format!("{}{number};", of_this_process())
 }
 
-/// Marks a child that is about to start, in addition to this process's own markers.
-pub(crate) fn put_on(command: &mut Command, marker: &str) {
-    let inherited = std::env::var(VARIABLE).unwrap_or_default();
-    command.env(VARIABLE, format!("{inherited}{marker}"));
+/// The variable of a child that is about to start: its marker, after this process's own markers.
+pub(crate) fn of_new_child(number: u64) -> (OsString, OsString) {
+    let mut value = std::env::var_os(VARIABLE).unwrap_or_default();
+    value.push(of_child(number));
+    (VARIABLE.into(), value)
 }

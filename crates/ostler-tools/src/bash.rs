@@ -76,7 +76,7 @@ impl Tool for Bash {
         let limit = args.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
         let cannot = |error: io::Error| cannot_run(&start, &error);
         let call = self.shell.call(cx, start.clone()).map_err(cannot)?;
-        let script = script(&args.command, &call.cwd_note);
+        let script = script(&args.command, &call);
         let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
         let mut pipes = group.pipes().map_err(cannot)?;
         let mut outputs = Outputs::new(&call, &cx.scratch);
@@ -122,9 +122,11 @@ fn trimmed_lines(text: &str) -> String {
     text[begin..].to_owned()
 }
 
-/// The command, and a trap that records its last folder, so that `exit` does not skip it.
-fn script(command: &str, cwd_note: &Path) -> String {
-    let note = format!("pwd -P >| {}", quoted(&cwd_note.display().to_string()));
+/// The command, and a trap that records its last folder if it is another one, so that `exit` does not skip it.
+fn script(command: &str, ShellCall { cwd, cwd_note, .. }: &ShellCall) -> String {
+    let quoted_path = |path: &Path| quoted(&path.display().to_string());
+    let (start, note) = (quoted_path(cwd), quoted_path(cwd_note));
+    let note = format!("[ \"$PWD\" = {start} ] || pwd -P >| {note}");
     format!("trap {} EXIT; {command}", quoted(&note))
 }
 

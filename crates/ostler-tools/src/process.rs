@@ -3,11 +3,11 @@
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use ostler_engine::tool::ToolError;
-use ostler_process::Environment;
+use ostler_process::{Environment, PipedCommand};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
@@ -30,16 +30,17 @@ pub(crate) struct Group(ostler_process::Group);
 impl Group {
     /// Starts a shell script without input and with pipes for its output.
     pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
-        let mut command = ostler_process::command(ostler_process::shell());
-        command.arg("-c").arg(format!("{GATE}{script}")).current_dir(cwd);
-        env.give_to(command.as_std_mut());
+        let mut environment = env.of_child();
         // The model may print its whole environment, and must not see the key.
-        for secret in SECRETS {
-            command.env_remove(secret);
-        }
-        command.env("OSTLER", "1");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut group = ostler_process::Group::spawn(command)?;
+        environment.retain(|name, _| !SECRETS.iter().any(|secret| name == secret));
+        environment.insert("OSTLER".into(), "1".into());
+        let script = format!("{GATE}{script}");
+        let mut group = ostler_process::Group::spawn_piped(PipedCommand {
+            program: ostler_process::shell().as_ref(),
+            arguments: &["-c".as_ref(), script.as_ref()],
+            folder: cwd,
+            environment,
+        })?;
         if let Some(mut gate) = group.stdin() {
             // A shell that found a syntax error has ended already, and reports it on stderr.
             let _ = gate.write_all(b"\n").await;

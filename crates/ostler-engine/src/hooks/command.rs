@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use ostler_process::{Environment, Group, shell};
+use ostler_process::{Environment, Group, PipedCommand, shell};
 use ostler_proto::hook::{HookDecision, HookEvent, HookOutput, HookSpecificOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout};
@@ -57,27 +57,24 @@ impl RunningHook {
     /// # Errors
     /// When it cannot be started.
     pub(super) fn start(program: &Program<'_>, input: String) -> Result<Self, String> {
-        let mut command = match program.args {
+        let mut environment = program.env.of_child();
+        environment.insert("CLAUDE_PROJECT_DIR".into(), program.project.into());
+        environment.insert("OSTLER".into(), "1".into());
+        let folder = program.cwd;
+        let group = match program.args {
             Some(args) => {
                 let mut command = ostler_process::command(program.command);
-                command.args(args);
-                command
+                command.args(args).current_dir(folder).env_clear().envs(environment);
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                Group::spawn(command)
             }
             None => {
-                let mut command = ostler_process::command(shell());
-                command.args(["-c", program.command]);
-                command
+                let arguments = &["-c".as_ref(), program.command.as_ref()];
+                let program = shell().as_ref();
+                Group::spawn_piped(PipedCommand { program, arguments, folder, environment })
             }
         };
-        program.env.give_to(command.as_std_mut());
-        command
-            .current_dir(program.cwd)
-            .env("CLAUDE_PROJECT_DIR", program.project)
-            .env("OSTLER", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut group = Group::spawn(command).map_err(|error| format!("cannot start: {error}"))?;
+        let mut group = group.map_err(|error| format!("cannot start: {error}"))?;
         let stdin = group.stdin();
         let write = async move {
             if let Some(mut stdin) = stdin {

@@ -1,10 +1,13 @@
 //! Children start in their own session, without a fork of this process, and report the system's own errors.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::Stdio;
 
-use ostler_process::Group;
-use tokio::io::AsyncReadExt as _;
+use ostler_process::{Environment, Group, PipedCommand};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 async fn output(mut command: tokio::process::Command) -> String {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -55,4 +58,59 @@ async fn arguments_environment_and_folder_arrive_unchanged() {
     command.args(["-c", "printf '%s|' \"$0\" \"$@\" \"$GREETING\" \"$PWD\"", "--", "-x", "a b"]);
     command.env("GREETING", "hello").current_dir("/");
     assert_eq!(output(command).await, "--|-x|a b|hello|/|");
+}
+
+fn piped<'a>(arguments: &'a [&'a OsStr], folder: &'a Path) -> PipedCommand<'a> {
+    let environment = Environment::default().of_child();
+    PipedCommand { program: Path::new("/bin/sh"), arguments, folder, environment }
+}
+
+/// Mutant: `SET_SESSION` left out.
+#[tokio::test]
+async fn a_program_with_pipes_leads_its_own_session_in_its_folder_with_its_variables() {
+    let script = "read -r stat </proc/self/stat; read -r line; echo \"$$ $stat\"; echo \"$line,$A,$0,$1\" >&2; pwd -P";
+    let arguments = ["-c", script, "zero", "a b"].map(OsStr::new);
+    let folder = Path::new("/usr");
+    let mut command = piped(&arguments, folder);
+    command.environment.insert("A".into(), "1".into());
+    let mut group = Group::spawn_piped(command).unwrap();
+    group.stdin().unwrap().write_all(b"input\n").await.unwrap();
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    group.stdout().unwrap().read_to_string(&mut stdout).await.unwrap();
+    group.stderr().unwrap().read_to_string(&mut stderr).await.unwrap();
+    let (stat, pwd) = stdout.split_once('\n').unwrap();
+    let fields: Vec<_> = stat.split(' ').collect();
+    assert_eq!((fields[0], fields[0]), (fields[5], fields[6]), "{stat}");
+    assert_eq!((pwd, &*stderr), ("/usr\n", "input,1,zero,a b\n"));
+    assert!(group.wait().await.unwrap().success());
+    assert!(std::env::current_dir().unwrap() != folder, "only the child changes its folder");
+}
+
+#[tokio::test]
+async fn a_program_with_pipes_reports_how_it_ended_and_leaves_no_zombie() {
+    for (script, code, signal) in [("exit 7", Some(7), None), ("kill -9 $$", None, Some(9))] {
+        let arguments = ["-c", script].map(OsStr::new);
+        let mut group = Group::spawn_piped(piped(&arguments, Path::new("/"))).unwrap();
+        let status = group.wait().await.unwrap();
+        assert_eq!((status.code(), status.signal()), (code, signal));
+        assert_eq!(group.wait().await.unwrap(), status, "it can be asked for again");
+    }
+    let arguments = ["-c", "sleep 600"].map(OsStr::new);
+    let group = Group::spawn_piped(piped(&arguments, Path::new("/"))).unwrap();
+    let folder = format!("/proc/{}", group.id());
+    drop(group);
+    assert!(!Path::new(&folder).exists(), "it was killed and collected");
+}
+
+#[tokio::test]
+async fn a_program_with_pipes_that_cannot_be_started_fails() {
+    let arguments = ["-c", "true"].map(OsStr::new);
+    let missing = piped(&arguments, Path::new("/no/such/folder"));
+    assert_eq!(Group::spawn_piped(missing).unwrap_err().kind(), ErrorKind::NotFound);
+    let mut missing = piped(&arguments, Path::new("/"));
+    missing.program = Path::new("/no/such/program");
+    assert_eq!(Group::spawn_piped(missing).unwrap_err().kind(), ErrorKind::NotFound);
+    let nul = ["-c", "a\0b"].map(OsStr::new);
+    let error = Group::spawn_piped(piped(&nul, Path::new("/"))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
