@@ -135,7 +135,7 @@ mod tests {
         }
     }
 
-    /// Mutant: `write` without the check of what is there.
+    /// Mutant: `write` without the check before it opens, and without `NONBLOCK`: it waits forever.
     #[test]
     fn writers_do_not_wait_for_a_reader_of_a_pipe() {
         let folder = tempfile::tempdir().unwrap();
@@ -152,6 +152,8 @@ mod tests {
         assert!(copy(&file, &to).is_err(), "an existing file is not overwritten");
         for other in [folder.path(), &pipe, Path::new("/dev/null")] {
             assert!(append(other, Some(0o600)).is_err(), "{}", other.display());
+            // Without reading, opening the pipe would wait.
+            assert!(write(other, OpenOptions::new().write(true)).is_err(), "{}", other.display());
             assert!(copy(other, &folder.path().join("new")).is_err(), "{}", other.display());
         }
     }
