@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use ostler_testkit::{RecordedRequest, Script, ScriptedApi, reply, when};
+use ostler_testkit::{RecordedRequest, Script, ScriptedApi, Usage, reply, when};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -69,7 +69,9 @@ impl Candidate {
         for turn in 0..TURNS {
             let input = json!({"command": format!("echo turn-{turn}"), "description": "Count"});
             let condition = when().any_text_contains(PROMPT).offers_tool("Bash").turn(turn);
-            script = script.rule(condition, reply().tool_use("Bash", input));
+            // Given, because the server would otherwise count the tokens of every request: its time, not the programs'.
+            script = script
+                .rule(condition, reply().tool_use("Bash", input).usage(Usage::tokens(1_000, 50)));
         }
         let script = script
             .rule(when().tool_result_of("Bash"), reply().text("The last one is {{tool_result}}"))

@@ -8,21 +8,22 @@ use std::fs;
 ///
 /// The kernel may skip a child while another one ends, so the list counts only if it is the same twice.
 pub(crate) fn own() -> Option<BTreeSet<i32>> {
-    let first = read()?;
-    (read()? == first).then_some(first)
+    let before = threads()?;
+    let first = read(&before)?;
+    // The children of a thread that ends move to another one, perhaps one that was read before.
+    let is_certain = read(&before)? == first && threads()? == before;
+    is_certain.then_some(first)
 }
 
-fn read() -> Option<BTreeSet<i32>> {
-    let before = threads()?;
+fn read(threads: &BTreeSet<i32>) -> Option<BTreeSet<i32>> {
     let mut children = BTreeSet::new();
-    for thread in &before {
+    for thread in threads {
         let list = fs::read_to_string(format!("/proc/self/task/{thread}/children")).ok()?;
         for id in list.split_ascii_whitespace() {
             children.insert(id.parse().ok()?);
         }
     }
-    // The children of a thread that ends move to another one, perhaps one that was read before.
-    (threads()? == before).then_some(children)
+    Some(children)
 }
 
 fn threads() -> Option<BTreeSet<i32>> {
