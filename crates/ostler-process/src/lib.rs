@@ -20,6 +20,7 @@ compile_error!(
 
 mod children;
 mod environment;
+mod leader;
 pub mod leftover;
 mod marker;
 mod members;
@@ -38,7 +39,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 pub use self::environment::Environment;
-use self::piped::Leader;
+use self::leader::Leader;
 pub use self::piped::PipedCommand;
 pub use self::spawn::{command, shell};
 pub use self::tracking::adopt_orphans;

@@ -83,7 +83,7 @@ impl Tool for Search {
     }
 }
 
-// Mutant: `model.name()` in `surroundings.rs`, the model of the session's start.
+// Mutant: `model.name()` in `tool_session.rs`, the model of the session's start.
 #[tokio::test]
 async fn a_search_asks_the_model_that_was_set_last() {
     let script = Script::new()
