@@ -7,7 +7,6 @@ mod cargo;
 mod checksum;
 mod conformance;
 mod fuzz;
-mod load;
 mod peers;
 mod programs;
 mod python;

@@ -95,15 +95,23 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
     Ok(build)
 }
 
-/// Runs the programs. Each one's output is printed as a whole when it has ended. Returns the tests that failed, if they
-/// were few enough to run them again.
+/// Tests to run once more, alone.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats {
+    /// Those that failed, if they were few enough.
+    pub(crate) failed: Vec<OneTest>,
+    /// Those that took too long.
+    pub(crate) slow: Vec<OneTest>,
+}
+
+/// Runs the programs. Each one's output is printed as a whole when it has ended.
 pub(crate) fn run(
     programs: Vec<Program>,
     args: &[std::ffi::OsString],
     prepare: &(impl Fn(&mut Command) + Sync),
     tally: &mut Tally,
-) -> Vec<Failed> {
-    let failed = Mutex::new(Vec::new());
+) -> Repeats {
+    let repeats = Mutex::new(Repeats::default());
     let waiting = Mutex::new(VecDeque::from(programs));
     let tally = Mutex::new(tally);
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -115,50 +123,61 @@ pub(crate) fn run(
                     prepare(&mut command);
                     let output = command.stderr(Stdio::inherit()).output();
                     let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-                    let before = tally.failures.len();
+                    let (before, n_timed) = (tally.failures.len(), tally.n_timed());
                     if let Err(error) = output
                         .context("starting it")
                         .and_then(|output| count(program.package(), &output, &mut tally))
                     {
                         tally.fail(format!("{}: {error:#}", program.path.display()));
                     }
-                    let tests = tally.failures[before..].to_vec();
-                    if (1..=MOST_FLAKY).contains(&tests.len()) {
-                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                        failed.extend(
-                            tests.into_iter().map(|test| Failed { program: program.clone(), test }),
-                        );
+                    let failed = tally.failures[before..].to_vec();
+                    let of_it = |test| OneTest { program: program.clone(), test };
+                    let mut repeats = repeats.lock().unwrap_or_else(PoisonError::into_inner);
+                    repeats.slow.extend(tally.too_slow(n_timed).into_iter().map(of_it));
+                    if failed.len() <= MOST_FLAKY {
+                        repeats.failed.extend(failed.into_iter().map(of_it));
                     }
                 }
             });
         }
     });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+    repeats.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A test that failed, and the program that it is in.
+/// A test, and the program that it is in.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct OneTest {
     program: Program,
     test: String,
 }
 
-impl Failed {
-    /// Runs the test once more, alone. A test that passes now failed because of load or of another test, which is a
+impl OneTest {
+    /// Runs a failed test once more, alone. A test that passes now failed because of load or of another test, which is a
     /// defect too: it is listed, and only a few are tolerated.
     pub(crate) fn run_again(&self, prepare: impl Fn(&mut Command), tally: &mut Tally) {
+        eprintln!("{} failed and runs once more, alone", self.test);
+        let text = self.run(prepare);
+        // A program without a test of that name also succeeds.
+        tally.ran_again(&self.test, text.is_some_and(|text| text.contains("1 passed; 0 failed")));
+    }
+
+    /// Runs a slow test once more, alone: other tests may have slowed it down.
+    pub(crate) fn time_alone(&self, prepare: impl Fn(&mut Command), tally: &mut Tally) {
+        eprintln!("{} took long and runs once more, alone", self.test);
+        let mut alone = Tally::default();
+        self.run(prepare).iter().flat_map(|text| text.lines()).for_each(|line| alone.line(line));
+        tally.ran_alone(&self.test, &alone);
+    }
+
+    /// What it printed, if it passed.
+    fn run(&self, prepare: impl Fn(&mut Command)) -> Option<String> {
         let args = ["--exact", &self.test, "--include-ignored"].map(Into::into);
         let mut command = self.program.command(&args);
         prepare(&mut command);
-        eprintln!("{} failed and runs once more, alone", self.test);
-        let output = command.stderr(Stdio::inherit()).output();
-        let passed = output.is_ok_and(|output| {
-            let text = String::from_utf8_lossy(&output.stdout);
-            eprint!("{text}");
-            // A program without a test of that name also succeeds.
-            output.status.success() && text.contains("1 passed; 0 failed")
-        });
-        tally.ran_again(&self.test, passed);
+        let output = command.stderr(Stdio::inherit()).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        eprint!("{text}");
+        output.status.success().then_some(text)
     }
 }
 

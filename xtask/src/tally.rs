@@ -3,13 +3,9 @@
 
 use std::time::Duration;
 
-/// A test may take this long on a machine that nothing else uses; see [`ALLOWED`]. The aim is 20 seconds; the rest is
-/// for slower machines.
-const LIMIT: Duration = Duration::from_secs(60);
-/// The limit on a shared machine.
-const LIMIT_WHEN_SHARED: Duration = Duration::from_secs(120);
-/// The share of other programs' work above which a machine counts as shared.
-const SHARED: f64 = 0.15;
+/// A test may take this long; see [`ALLOWED`]. One that took longer among others runs once more, alone, and that time
+/// counts.
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// How many tests may fail among others and pass when they run again, alone. More than that has one cause, which is not
 /// load.
@@ -49,11 +45,6 @@ const ALLOWED: &[(&str, &str)] = &[
     ("faults::a_file_size_limit_loses_no_run_and_no_answer", "one state of a run after the other"),
 ];
 
-/// How long a test may take; `others` is the part of the machine's work that other programs did meanwhile.
-pub(crate) fn limit(others: f64) -> Duration {
-    if others > SHARED { LIMIT_WHEN_SHARED } else { LIMIT }
-}
-
 /// What passed, what failed, and the names of the failures.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
@@ -83,6 +74,26 @@ impl Tally {
             if let Some(time) = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok()) {
                 self.times.push((time, name.to_owned()));
             }
+        }
+    }
+
+    /// How many times are known.
+    pub(crate) fn n_timed(&self) -> usize {
+        self.times.len()
+    }
+
+    /// The tests that took too long without a reason, of those whose times became known after the first `n_timed`.
+    pub(crate) fn too_slow(&self, n_timed: usize) -> Vec<String> {
+        let is_allowed = |name: &str| ALLOWED.iter().any(|(allowed, _)| *allowed == name);
+        let slow = self.times[n_timed..].iter().filter(|(time, _)| *time > LIMIT);
+        slow.filter(|(_, name)| !is_allowed(name)).map(|(_, name)| name.clone()).collect()
+    }
+
+    /// A slow test has run again, alone: its time there is the one that counts.
+    pub(crate) fn ran_alone(&mut self, name: &str, alone: &Self) {
+        if let Some(time) = alone.times.iter().find(|(_, timed)| timed == name) {
+            self.times.retain(|(_, timed)| timed != name);
+            self.times.push(time.clone());
         }
     }
 
@@ -156,7 +167,7 @@ fn count(summary: &str, word: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tally, limit};
+    use super::{LIMIT, Tally};
 
     #[test]
     fn results_of_several_programs_add_up() {
@@ -198,26 +209,25 @@ mod tests {
         let mut tally = Tally::default();
         for line in [
             "test a::quick ... ok <0.004s>",
-            "test b::slow ... ok <60.500s>",
+            "test b::slow ... ok <20.500s>",
             "test c::bad ... FAILED <1.000s>",
             "test d::without_a_time ... ok",
         ] {
             tally.line(line);
         }
         assert_eq!(tally.failures, ["c::bad"]);
-        for without_failure in [Some(limit(0.5)), None] {
-            let mut tally = tally.clone();
-            let listed = tally.judge_times(without_failure);
-            assert_eq!(
-                (listed.len(), tally.failed),
-                (3, 0),
-                "a shared machine is slow, a night is long"
-            );
-        }
-        let listed = tally.judge_times(Some(limit(0.1)));
-        assert_eq!(listed, ["   60.5 s  b::slow", "    1.0 s  c::bad", "    0.0 s  a::quick"]);
+        let judged = |mut tally: Tally, limit| (tally.judge_times(limit).len(), tally.failed);
+        assert_eq!(judged(tally.clone(), None), (3, 0), "a night is long");
+        assert_eq!((tally.too_slow(0), tally.too_slow(2)), (vec!["b::slow".into()], vec![]));
+        let mut alone = Tally::default();
+        alone.line("test b::slow ... ok <19.000s>");
+        let mut faster = tally.clone();
+        faster.ran_alone("b::slow", &alone);
+        assert_eq!(judged(faster, Some(LIMIT)), (3, 0), "other tests had slowed it down");
+        let listed = tally.judge_times(Some(LIMIT));
+        assert_eq!(listed, ["   20.5 s  b::slow", "    1.0 s  c::bad", "    0.0 s  a::quick"]);
         assert_eq!(tally.failed, 1);
-        assert!(tally.failures[1].starts_with("b::slow took 60.5 s; "), "{:?}", tally.failures);
+        assert!(tally.failures[1].starts_with("b::slow took 20.5 s; "), "{:?}", tally.failures);
     }
 
     #[test]
@@ -241,6 +251,6 @@ mod tests {
         sum.add(tally.clone());
         sum.add(tally);
         assert_eq!(sum.closing_line(), "2 passed, 4 failed");
-        assert_eq!((sum.failures.len(), sum.judge_times(Some(limit(0.0))).len()), (4, 1));
+        assert_eq!((sum.failures.len(), sum.judge_times(Some(LIMIT)).len()), (4, 1));
     }
 }

@@ -8,7 +8,6 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
-use crate::load::Load;
 use crate::tally::{self, MOST_FLAKY, Tally};
 use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
 
@@ -21,10 +20,8 @@ const JUDGED_COMMANDS: &str = "20000";
 pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let plan = Plan::parse(args)?;
     let mut tally = Tally::default();
-    let before = Load::now();
     perform(&plan, &mut tally);
-    let others = Load::now().zip(before).map_or(0.0, |(now, before)| now.of_others_since(before));
-    let limit = (!plan.nightly).then(|| tally::limit(others));
+    let limit = (!plan.nightly).then_some(tally::LIMIT);
     for line in tally.judge_times(limit) {
         eprintln!("{line}");
     }
@@ -246,9 +243,12 @@ fn cargo_test(
             command.envs(NIGHTLY);
         }
     };
-    let failed = programs::run(build.programs, &args, &prepare, tally);
+    let repeats = programs::run(build.programs, &args, &prepare, tally);
     if plan.is_whole() {
-        failed.iter().for_each(|failed| failed.run_again(prepare, tally));
+        repeats.failed.iter().for_each(|test| test.run_again(prepare, tally));
+        if !plan.nightly {
+            repeats.slow.iter().for_each(|test| test.time_alone(prepare, tally));
+        }
     }
     let mut documentation =
         cargo::linting(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"]);
