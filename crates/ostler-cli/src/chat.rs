@@ -21,7 +21,7 @@ use crate::piped;
 use crate::screen::Screen;
 use crate::session::{Event, Session};
 use crate::show::Show;
-use crate::signals::{STOPPED, Signals, Told};
+use crate::signals::{STOPPED, Signals, StopRequest};
 use crate::spinner::BEAT;
 use crate::terminal::Terminal;
 use crate::tty::Mode;
@@ -116,7 +116,7 @@ impl Ended {
 #[expect(clippy::large_enum_variant, reason = "made in one place and taken apart in the next")]
 enum Next {
     Event(Event),
-    Signal(Told),
+    Signal(StopRequest),
     Beat,
 }
 
@@ -127,12 +127,12 @@ impl Chat<'_> {
             let line = tokio::select! {
                 line = next(input, &mut self.editor, show.screen) => line?,
                 signal = signals.next() => match signal {
-                    Told::Stop if !self.editor.is_empty() => {
+                    StopRequest::Stop if !self.editor.is_empty() => {
                         self.editor.clear();
                         continue;
                     }
-                    Told::Stop => None,
-                    Told::End(code) => {
+                    StopRequest::Stop => None,
+                    StopRequest::End(code) => {
                         show.screen.echo("")?;
                         return Ok(ExitCode::from(code));
                     }
@@ -171,8 +171,8 @@ impl Chat<'_> {
         let ended = match event {
             // A background agent asks; there is no turn to stop.
             Event::Question(question) => match self.terminal.answer(question).await? {
-                Some(Told::End(code)) => Ended::Quit(code),
-                Some(Told::Stop) => Ended::Quit(STOPPED),
+                Some(StopRequest::End(code)) => Ended::Quit(code),
+                Some(StopRequest::Stop) => Ended::Quit(STOPPED),
                 None => {
                     self.terminal.show.screen.erase()?;
                     return Ok(None);
@@ -244,9 +244,9 @@ impl Chat<'_> {
             };
             match signal {
                 None => {}
-                Some(Told::End(code)) => return Ok(Ended::Quit(code)),
-                Some(Told::Stop) if is_stopped => return Ok(Ended::Quit(STOPPED)),
-                Some(Told::Stop) => {
+                Some(StopRequest::End(code)) => return Ok(Ended::Quit(code)),
+                Some(StopRequest::Stop) if is_stopped => return Ok(Ended::Quit(STOPPED)),
+                Some(StopRequest::Stop) => {
                     is_stopped = true;
                     terminal.show.screen.remark("stopping (Ctrl-C again to quit)")?;
                     let handle = handle.clone();

@@ -20,7 +20,7 @@ use crate::frames;
 use crate::output;
 use crate::piped;
 use crate::screen::Screen;
-use crate::signals::{STOPPED, Signals, Told};
+use crate::signals::{STOPPED, Signals, StopRequest};
 use crate::spare::Spare;
 
 /// Answers the input and prints the requested output. Exits with 1 when the last result was an error, and with 130 when
@@ -172,12 +172,12 @@ impl Pipe {
                 }
                 Some(complaint) = self.complaints.recv() => self.pass(complaint).await?,
                 signal = signals.next() => match (signal, self.to_engine.upgrade()) {
-                    (Told::End(code), _) => return Ok(Ended::Signal(code)),
-                    (Told::Stop, Some(engine)) if !self.is_stopped => {
+                    (StopRequest::End(code), _) => return Ok(Ended::Signal(code)),
+                    (StopRequest::Stop, Some(engine)) if !self.is_stopped => {
                         self.is_stopped = true;
                         engine.send(connection::interrupt()).await?;
                     }
-                    (Told::Stop, _) => return Ok(Ended::Signal(STOPPED)),
+                    (StopRequest::Stop, _) => return Ok(Ended::Signal(STOPPED)),
                 },
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::io::AsyncReadExt as _;
 
-use crate::signals::{Signals, Told};
+use crate::signals::{Signals, StopRequest};
 
 /// The most bytes read: far more than a model accepts, and still small for memory.
 const MOST_BYTES: usize = 10 * 1024 * 1024;
@@ -21,7 +21,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub(crate) async fn prompt(
     given: Option<&str>,
     signals: &mut Signals,
-) -> anyhow::Result<Result<String, Told>> {
+) -> anyhow::Result<Result<String, StopRequest>> {
     if std::io::stdin().is_terminal() {
         let given = given.context("there is no prompt: write it after the options")?;
         return Ok(Ok(given.to_owned()));

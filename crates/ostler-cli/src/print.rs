@@ -12,7 +12,7 @@ use crate::debug::Debug;
 use crate::output;
 use crate::piped;
 use crate::session::{Event, Session};
-use crate::signals::{STOPPED, Signals, Told};
+use crate::signals::{STOPPED, Signals, StopRequest};
 
 /// Answers the prompt from the command line and the pipe. Exits with 1 when the last result was an error, and with 130
 /// when Ctrl-C stopped it.
@@ -64,10 +64,10 @@ impl Printing {
                     None => return Ok(None),
                 },
                 signal = signals.next() => match signal {
-                    Told::End(code) => return Ok(Some(code)),
+                    StopRequest::End(code) => return Ok(Some(code)),
                     // After Ctrl-C, do not wait for background tasks.
-                    Told::Stop if self.is_stopped || self.last.is_some() => return Ok(Some(STOPPED)),
-                    Told::Stop => {
+                    StopRequest::Stop if self.is_stopped || self.last.is_some() => return Ok(Some(STOPPED)),
+                    StopRequest::Stop => {
                         self.is_stopped = true;
                         let handle = self.session.handle();
                         // The result reports that the turn has stopped. Until then signals must still work.

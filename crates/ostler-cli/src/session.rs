@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::connection;
 use crate::debug::Debug;
-use crate::signals::{Signals, Told};
+use crate::signals::{Signals, StopRequest};
 
 /// Practically unlimited: Setup hooks run before the engine's first answer, and they have their own time limits.
 const START_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -63,7 +63,7 @@ impl Session {
         debug: Debug,
         asks_user: bool,
         signals: &mut Signals,
-    ) -> Result<Result<Self, Told>, Error> {
+    ) -> Result<Result<Self, StopRequest>, Error> {
         let to_engine = connection.to_engine.clone();
         let (questions, asked) = mpsc::channel(QUESTIONS);
         let mut options = Options::new().transport(Started::new(connection, debug));

@@ -7,14 +7,14 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// A signal that the program received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum StopRequest {
     /// Ctrl-C: stop the current turn.
     Stop,
     /// End with this exit code.
     End(u8),
 }
 
-impl Told {
+impl StopRequest {
     /// The exit code of a program that ends at once.
     pub(crate) fn code(self) -> ExitCode {
         ExitCode::from(match self {
@@ -43,11 +43,11 @@ impl Signals {
         })
     }
 
-    pub(crate) async fn next(&mut self) -> Told {
+    pub(crate) async fn next(&mut self) -> StopRequest {
         tokio::select! {
-            _ = self.interrupt.recv() => Told::Stop,
-            _ = self.terminate.recv() => Told::End(128 + 15),
-            _ = self.hangup.recv() => Told::End(128 + 1),
+            _ = self.interrupt.recv() => StopRequest::Stop,
+            _ = self.terminate.recv() => StopRequest::End(128 + 15),
+            _ = self.hangup.recv() => StopRequest::End(128 + 1),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::permission::{self, Asking};
 use crate::question;
 use crate::session::Question;
 use crate::show::Show;
-use crate::signals::{Signals, Told};
+use crate::signals::{Signals, StopRequest};
 
 /// The terminal, or the pipes in its place.
 pub(crate) struct Terminal<'a> {
@@ -29,7 +29,10 @@ pub(crate) struct Terminal<'a> {
 
 impl Terminal<'_> {
     /// Asks the user the engine's question. Returns a signal if one arrives before the answer.
-    pub(crate) async fn answer(&mut self, question: Question) -> anyhow::Result<Option<Told>> {
+    pub(crate) async fn answer(
+        &mut self,
+        question: Question,
+    ) -> anyhow::Result<Option<StopRequest>> {
         match question {
             Question::Permission(request, reply) => {
                 let call = request.tool_use_id.clone();
@@ -88,7 +91,7 @@ impl Terminal<'_> {
         asked: Asked<A>,
         call: Option<&ToolUseId>,
         reply: oneshot::Sender<A>,
-    ) -> anyhow::Result<Option<Told>> {
+    ) -> anyhow::Result<Option<StopRequest>> {
         if let Asked::Withdrawn { was_shown: true } = asked {
             self.show.screen.remark("the question has been withdrawn or answered elsewhere")?;
         }
@@ -112,7 +115,7 @@ enum Asked<A> {
         was_shown: bool,
     },
     /// A signal arrived first.
-    Signal(Told),
+    Signal(StopRequest),
 }
 
 /// Waits for the user's answer, a signal, or the engine's withdrawal.

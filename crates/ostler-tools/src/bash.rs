@@ -33,7 +33,7 @@ pub(crate) struct Args {
     timeout: Option<u64>,
     /// What it does, in a few words, for the user.
     description: Option<String>,
-    /// Go on while it runs. You are told when it ends; see TaskOutput and TaskStop. Has no time limit.
+    /// Continue while it runs. You are notified when it ends; see TaskOutput and TaskStop. Has no time limit.
     #[serde(default)]
     run_in_background: bool,
     /// Part of the published arguments; a call with it always requires approval.

@@ -269,8 +269,8 @@ impl Approvals {
         if let Some(granted) = granted(approval, now) {
             puts.push(put(&granted, Expected::Absent)?);
         }
-        let told = event::approval(&approval.shown(&self.redactor)).map_err(unwritten)?;
-        self.log_writers.write(&approval.session, vec![told], puts).await.map(drop)
+        let event = event::approval(&approval.shown(&self.redactor)).map_err(unwritten)?;
+        self.log_writers.write(&approval.session, vec![event], puts).await.map(drop)
     }
 
     /// Notifies the waiting call and all watching clients.

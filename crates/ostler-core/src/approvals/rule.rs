@@ -262,15 +262,15 @@ mod tests {
         for reason in ["safetyCheck", "rule", "sandboxOverride", "hook", "classifier", "new one"] {
             assert!(offered(&call(reason, both)).is_empty(), "{reason}");
         }
-        let told = call("subcommandResults", both);
-        assert_eq!(offered(&told).len(), 1);
+        let reported = call("subcommandResults", both);
+        assert_eq!(offered(&reported).len(), 1);
         for change in [
             |call: &mut CanUseTool| call.decision_reason_type = None,
             |call: &mut CanUseTool| call.suppress_always_allow_rule = Some(true),
             |call: &mut CanUseTool| call.requires_user_interaction = Some(true),
             |call: &mut CanUseTool| call.matched_ask_rule = Some(Default::default()),
         ] {
-            let mut changed = told.clone();
+            let mut changed = reported.clone();
             change(&mut changed);
             assert!(offered(&changed).is_empty(), "{changed:?}");
         }

@@ -308,9 +308,9 @@ impl Drop for Forget<'_> {
 
 /// The checks that the engine reports. Not all engines do; unreadable ones are left out.
 fn steps(call: &CanUseTool, redactor: &Redactor) -> Vec<Step> {
-    let mut told = call.extra.get(DECISION_STEPS).cloned().unwrap_or_default();
-    redactor.value(&mut told);
-    let mut steps: Vec<Step> = serde_json::from_value(told).unwrap_or_default();
+    let mut reported = call.extra.get(DECISION_STEPS).cloned().unwrap_or_default();
+    redactor.value(&mut reported);
+    let mut steps: Vec<Step> = serde_json::from_value(reported).unwrap_or_default();
     if let Some(last) = steps.last_mut() {
         last.decided = true;
     }

@@ -209,11 +209,11 @@ impl Sessions {
         }
         let ended = &self.unless_cancelled(ended).await;
         ended.note(&mut run);
-        let told = event::state(&run).map_err(unread)?;
+        let event = event::state(&run).map_err(unread)?;
         let put = run.put(Expected::Version(version)).map_err(unread)?;
         let puts = self.end_puts(ended, &run).await.map_err(unread)?;
         let puts = [put].into_iter().chain(puts).collect();
-        self.log_writers.write(&session.id, vec![told], puts).await?;
+        self.log_writers.write(&session.id, vec![event], puts).await?;
         self.changed(&run);
         Ok(Some(run.state))
     }

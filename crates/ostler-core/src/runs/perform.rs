@@ -222,9 +222,9 @@ impl Worker {
         self.agents_work = agents_work(&message).unwrap_or(self.agents_work);
         let more_comes = self.agents_work && !is_cancelled;
         let ending = message.as_result().and_then(|result| over(result, is_cancelled, more_comes));
-        let told = self.stream_redactor.events(Some(run), message)?;
-        if !told.is_empty() {
-            self.write(told, Vec::new()).await?;
+        let events = self.stream_redactor.events(Some(run), message)?;
+        if !events.is_empty() {
+            self.write(events, Vec::new()).await?;
         }
         self.sessions.metrics.message();
         Ok(ending)
@@ -232,9 +232,9 @@ impl Worker {
 
     /// Writes the collected deltas.
     pub(super) async fn write_held(&mut self, run: Option<&str>) -> Fallible<()> {
-        let told = self.stream_redactor.release(run)?;
-        if !told.is_empty() {
-            self.write(told, Vec::new()).await?;
+        let events = self.stream_redactor.release(run)?;
+        if !events.is_empty() {
+            self.write(events, Vec::new()).await?;
         }
         Ok(())
     }
@@ -279,7 +279,7 @@ impl Worker {
             return false;
         }
         match event::said(run, text) {
-            Ok(told) => self.writer.append(vec![told], Vec::new()).await.is_ok(),
+            Ok(event) => self.writer.append(vec![event], Vec::new()).await.is_ok(),
             Err(_) => false,
         }
     }

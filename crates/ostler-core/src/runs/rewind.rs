@@ -94,8 +94,8 @@ impl Worker {
             deletions: would.deletions.unwrap_or_default(),
         };
         if !rewind.dry_run {
-            let told = event::rewound(&rewind.run, &rewound.files)?;
-            self.writer.append(vec![told], Vec::new()).await?;
+            let event = event::rewound(&rewind.run, &rewound.files)?;
+            self.writer.append(vec![event], Vec::new()).await?;
         }
         Ok(rewound)
     }

@@ -191,13 +191,13 @@ fn by_the_clock(cron: &Cron, zone: &TimeZone, after: Timestamp) -> Option<Timest
             // There is no later one.
             Err(_) => return first,
         };
-        let told = time.datetime();
+        let local_time = time.datetime();
         if let Some(first) = first
-            && zone.to_datetime(first).checked_add(SHIFT).is_ok_and(|end| told > end)
+            && zone.to_datetime(first).checked_add(SHIFT).is_ok_and(|end| local_time > end)
         {
             return Some(first);
         }
-        let happens = zone.to_ambiguous_timestamp(told).compatible().ok()?;
+        let happens = zone.to_ambiguous_timestamp(local_time).compatible().ok()?;
         // A skipped time occurs later, so a later time of day may come first.
         if happens > after && first.is_none_or(|first| happens < first) {
             first = Some(happens);

@@ -21,7 +21,7 @@ use crate::model::run::Run;
 use crate::runs::Sessions;
 
 /// How many notified requests are remembered.
-const TOLD: usize = 10_000;
+const MAX_NOTIFIED: usize = 10_000;
 /// A shorter secret could be guessed.
 const SHORTEST_SECRET: usize = 16;
 
@@ -187,7 +187,7 @@ impl Notified {
             return false;
         }
         self.order.push_back(id.to_owned());
-        if self.order.len() > TOLD
+        if self.order.len() > MAX_NOTIFIED
             && let Some(oldest) = self.order.pop_front()
         {
             self.known.remove(&oldest);

@@ -22,7 +22,7 @@ pub(super) fn request(
     let shown = tool.and_then(|tool| tool.shown()).and_then(|it| it.tool_name);
     let display_name = shown.map_or_else(|| call.name.clone(), |name| for_people(&name));
     let mut extra = Extra::default();
-    let steps: Vec<Value> = decision.chain.iter().map(Step::told).collect();
+    let steps: Vec<Value> = decision.chain.iter().map(Step::to_json).collect();
     extra.insert(DECISION_STEPS, Value::Array(steps));
     CanUseTool {
         tool_name: call.name.clone(),

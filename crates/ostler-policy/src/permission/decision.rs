@@ -76,7 +76,7 @@ impl Step {
     }
 
     /// The step in the protocol's format.
-    pub fn told(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         json!({"looked_at": self.looked_at, "result": self.result})
     }
 }
