@@ -41,8 +41,44 @@ const ALLOWED: &[(&str, &str)] = &[
         "kills::kills_lose_nothing_that_the_server_acknowledged",
         "kills a server 25 times under load",
     ),
+    (
+        "kills::print::a_killed_print_run_can_be_continued_and_leaves_nothing",
+        "kills a program 20 times and resumes each",
+    ),
+    (
+        "task::a_planned_time_has_one_run_whenever_the_server_is_killed",
+        "kills a server at every step",
+    ),
     ("faults::a_real_full_disk_loses_no_run_and_no_answer", "fills a disk in every state of a run"),
     ("faults::a_file_size_limit_loses_no_run_and_no_answer", "one state of a run after the other"),
+    (
+        "faults::a_disk_whose_writes_fail_for_a_while_needs_no_restart",
+        "one state of a run after the other",
+    ),
+    (
+        "faults::a_disk_that_cannot_be_read_for_a_while_loses_no_run_and_no_answer",
+        "one state of a run after the other",
+    ),
+    ("faults::a_lost_lease_loses_no_run_and_no_answer", "one state of a run after the other"),
+    ("faults::a_full_disk_loses_no_run_and_no_answer", "one state of a run after the other"),
+    ("abandoned::a_thousand_abandoned_child_processes_leave_nothing", "starts a thousand programs"),
+    ("abandoned::a_thousand_abandoned_embedded_engines_leave_nothing", "starts a thousand engines"),
+    ("endings::nothing_is_left_of_the_older_vendor_program", "starts the vendor's program often"),
+    ("endings::nothing_is_left_of_the_newer_vendor_program", "starts the vendor's program often"),
+    (
+        "hostile::peers::no_spelling_of_a_denied_command_runs_in_bypass_mode_through_official_sdks",
+        "every spelling through three SDKs",
+    ),
+    (
+        "bounds::requests::a_model_that_sends_300_megabytes_to_a_server",
+        "a debug build reads 300 MB",
+    ),
+    ("security::a_hundred_thousand_small_files_are_copied", "copies a hundred thousand files"),
+    ("wire::a_frame_of_fifty_megabytes_is_read", "a debug build reads 50 MB"),
+    (
+        "permission::tests::commands::accepting_edits_allows_no_other_part",
+        "a property of many nested commands",
+    ),
 ];
 
 /// What passed, what failed, and the names of the failures.

@@ -31,8 +31,20 @@ fn a_process_with_a_workspace() {
     }
 }
 
+/// This program. A shell without a terminal ignores SIGINT in what it starts in the background, and so would the child.
+fn program() -> Command {
+    let this = std::env::current_exe().unwrap();
+    if cfg!(target_os = "linux") {
+        let mut command = Command::new("env");
+        command.arg("--default-signal=INT").arg(this);
+        command
+    } else {
+        Command::new(this)
+    }
+}
+
 fn start(ends: &str, temp: &Path) -> (Child, PathBuf) {
-    let mut child = Command::new(std::env::current_exe().unwrap())
+    let mut child = program()
         .args(["--exact", "exits::a_process_with_a_workspace", "--nocapture"])
         .env("OSTLER_TEST_ENDS", ends)
         .env("OSTLER_TEST_TEMP", temp)
