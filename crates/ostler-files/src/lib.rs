@@ -1,5 +1,5 @@
 //! Opens, reads and replaces files without surprises: no reader or writer waits for a pipe, and no crash leaves half a file.
-//! All other crates open files through this one; `cargo xtask tidy` checks it.
+//! Other crates open files through this one; `cargo xtask tidy` checks it and lists the exceptions.
 
 mod passed_pipe;
 mod regular;
