@@ -161,6 +161,8 @@ fn spawner() -> Option<&'static mpsc::Sender<Request>> {
                 for Request { command, pipes, answer } in received {
                     // The caller waits for it, so it is there.
                     let _ = answer.send(perform(&command, &pipes));
+                    // A thread that stayed in the folder would keep its file system from being unmounted.
+                    let _ = nix::unistd::chdir("/");
                 }
             };
             thread.spawn(work).ok()?;

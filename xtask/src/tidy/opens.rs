@@ -34,7 +34,10 @@ const ALLOWED: &[(&str, &str)] = &[
         "new files, and one whose kind is checked",
     ),
     ("crates/ostler-skills/src/materialise.rs", "new files"),
-    ("crates/ostler-store/src/sqlite/", "the server's data folder, where SQLite itself opens files"),
+    (
+        "crates/ostler-store/src/sqlite/",
+        "the server's data folder, where SQLite itself opens files",
+    ),
     ("crates/ostler-tools/src/background.rs", "new files"),
     ("crates/ostler-tools/src/output.rs", "new files"),
     (

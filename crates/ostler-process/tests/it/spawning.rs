@@ -83,7 +83,11 @@ async fn a_program_with_pipes_leads_its_own_session_in_its_folder_with_its_varia
     assert_eq!((fields[0], fields[0]), (fields[5], fields[6]), "{stat}");
     assert_eq!((pwd, &*stderr), ("/usr\n", "input,1,zero,a b\n"));
     assert!(group.wait().await.unwrap().success());
-    assert!(std::env::current_dir().unwrap() != folder, "only the child changes its folder");
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let is_in_it = |thread: std::fs::DirEntry| {
+        std::fs::read_link(thread.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
+    };
+    assert!(!threads.into_iter().any(is_in_it), "only the child is in that folder");
 }
 
 #[tokio::test]
