@@ -25,6 +25,7 @@ pub mod leftover;
 mod marker;
 mod members;
 mod piped;
+pub mod placeholder;
 mod processes;
 #[cfg(target_os = "linux")]
 mod session_leader;

@@ -37,12 +37,18 @@ struct Watchdog {
     children: BTreeMap<i32, u64>,
     /// The descendants it was last sent.
     tracked: String,
+    /// The files and folders to remove, each with the number of its users.
+    placeholders: BTreeMap<String, usize>,
 }
 
 fn watchdog() -> MutexGuard<'static, Watchdog> {
     // One per process, however many engines it has.
-    static WATCHDOG: Mutex<Watchdog> =
-        Mutex::new(Watchdog { input: None, children: BTreeMap::new(), tracked: String::new() });
+    static WATCHDOG: Mutex<Watchdog> = Mutex::new(Watchdog {
+        input: None,
+        children: BTreeMap::new(),
+        tracked: String::new(),
+        placeholders: BTreeMap::new(),
+    });
     WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -87,6 +93,35 @@ pub(crate) fn tell_tracked(list: &str) {
     }
 }
 
+/// Has the watchdog remove an empty file or folder when this process is gone.
+pub(crate) fn add_placeholder(path: &str) -> io::Result<()> {
+    prepare()?;
+    let mut watchdog = watchdog();
+    let users = watchdog.placeholders.entry(path.to_owned()).or_default();
+    *users += 1;
+    if *users > 1 {
+        return Ok(());
+    }
+    let line = format!("placeholder {path}.\n");
+    if watchdog.write(&line).is_ok() {
+        return Ok(());
+    }
+    // The watchdog was killed; the next one gets the whole list.
+    watchdog.start()
+}
+
+/// Takes it back, once for each time it was added.
+pub(crate) fn remove_placeholder(path: &str) {
+    let mut watchdog = watchdog();
+    let Some(users) = watchdog.placeholders.get_mut(path) else { return };
+    *users -= 1;
+    if *users == 0 {
+        watchdog.placeholders.remove(path);
+        // If the watchdog was killed, the next one gets a list without it.
+        let _ = watchdog.write(&format!("removed {path}.\n"));
+    }
+}
+
 impl Watchdog {
     fn write(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::NotConnected)?;
@@ -103,6 +138,9 @@ impl Watchdog {
         self.input = process.stdin.take();
         let children: Vec<_> =
             self.children.iter().map(|(id, it)| format!("+ {id} {it}\n")).collect();
-        self.write(&format!("{}tracked{}\n", children.concat(), self.tracked))
+        let placeholders: Vec<_> =
+            self.placeholders.keys().map(|path| format!("placeholder {path}.\n")).collect();
+        let (children, placeholders) = (children.concat(), placeholders.concat());
+        self.write(&format!("{children}{placeholders}tracked{}\n", self.tracked))
     }
 }

@@ -1,9 +1,12 @@
 # Outlives its parent for a moment and ends what the parent left running. $1 marks everything the parent started.
 # Reads lines until the parent is gone: "+ GROUP NUMBER" a child, "- GROUP NUMBER" it is over,
 # "terminate GROUP NUMBER" and "close GROUP NUMBER" end a child without haste, "tracked ID:START …" lists what the children
-# have started, each time all of it.
+# have started, each time all of it. "placeholder PATH." is an empty file or folder to remove, "removed PATH." is gone.
 trap '' HUP INT TERM
 children=' '
+newline='
+'
+placeholders=$newline
 
 # A process that is just replacing its program shows no environment, so only several empty looks count.
 sweep() {
@@ -78,15 +81,42 @@ tracked() {
   done
 }
 
+# Removes empty files and folders that keep the place of others, unless another process uses them, which then holds a lock.
+remove_placeholders() {
+  IFS=$newline
+  set -f
+  for path in $placeholders; do
+    mode=$(stat -c %a -- "$path") || continue
+    if [ -f "$path" ] && [ ! -s "$path" ] && [ "$mode" -le 444 ]; then
+      flock -n "$path" rm -f -- "$path"
+    elif [ -d "$path" ] && [ "$mode" -le 555 ]; then
+      flock -n "$path" rmdir -- "$path"
+    fi
+  done
+}
+
 marker=$1
 tracked=
-while read -r verb group number; do
+while read -r verb rest; do
   case $verb in
   tracked)
-    tracked="$group $number"
+    tracked=$rest
+    continue
+    ;;
+  placeholder)
+    # A dot follows the path, because spaces at the end of a line would be lost.
+    placeholders="$placeholders${rest%.}$newline"
+    continue
+    ;;
+  removed)
+    path=$newline${rest%.}$newline
+    case $placeholders in
+    *"$path"*) placeholders="${placeholders%%"$path"*}$newline${placeholders#*"$path"}" ;;
+    esac
     continue
     ;;
   esac
+  group=${rest%% *} number=${rest#* }
   case $verb in
   +) children="$children$group:$number " ;;
   *)
@@ -107,3 +137,4 @@ for child in $children; do
 done
 wait
 sweep "$marker"
+remove_placeholders

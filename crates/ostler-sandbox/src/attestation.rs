@@ -1,0 +1,72 @@
+//! What was really enforced for a run.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::boundary::{Boundary, Layers, Limits, Network, UnixSockets};
+
+/// What a sandbox enforces, for people and programs that must know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Attestation {
+    /// The program that builds the sandbox, with its version: `bubblewrap 0.8.0`.
+    pub backend: String,
+    /// What enforces the boundary.
+    pub layers: Layers,
+    /// The version of the kernel's rules about files; 0 if they are not used.
+    pub landlock_abi: i32,
+    /// The user id that programs run as, as the system outside the sandbox sees it.
+    pub user: u32,
+    /// Paths that can be written.
+    pub writable: Vec<PathBuf>,
+    /// Paths in them that cannot.
+    pub protected: Vec<PathBuf>,
+    /// Paths that look empty.
+    pub hidden: Vec<PathBuf>,
+    /// `none`, `allow-list` or `host`.
+    pub network: &'static str,
+    /// `none`, `listed` or `all`.
+    pub unix_sockets: &'static str,
+    /// How much programs may use.
+    pub limits: Limits,
+    /// What was requested and is not possible here.
+    pub missing: Vec<String>,
+}
+
+impl Attestation {
+    pub(crate) fn new(boundary: &Boundary, backend: String, landlock_abi: i32, user: u32) -> Self {
+        Self {
+            backend,
+            layers: boundary.layers,
+            landlock_abi: if boundary.layers.landlock { landlock_abi } else { 0 },
+            user,
+            writable: boundary.writable.clone(),
+            protected: boundary.protected.iter().map(|it| it.path.clone()).collect(),
+            hidden: boundary.hidden.clone(),
+            network: match boundary.network {
+                Network::None => "none",
+                Network::Proxy(_) => "allow-list",
+                Network::Host => "host",
+            },
+            unix_sockets: match boundary.unix_sockets {
+                UnixSockets::None => "none",
+                UnixSockets::These(_) => "listed",
+                UnixSockets::All => "all",
+            },
+            limits: boundary.limits.clone(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// Whether a protection is enforced: `fs` (files), `net` (network) or `syscalls` (system calls). `None` for another name.
+    pub fn has(&self, protection: &str) -> Option<bool> {
+        match protection {
+            "fs" => Some(self.layers.namespaces || self.layers.landlock),
+            "net" => Some(self.layers.namespaces && self.network != "host"),
+            "syscalls" => Some(self.layers.seccomp),
+            _ => None,
+        }
+    }
+}

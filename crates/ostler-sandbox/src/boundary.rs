@@ -1,0 +1,144 @@
+//! What a program and everything that it starts can reach, as one value.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a program and everything that it starts can reach. The whole file system can be read, except for what is
+/// hidden; nothing can be written, except for what is writable.
+///
+/// Paths are absolute, with links resolved. If two entries cover a path, the one for the deeper path counts; for the same
+/// path, the stricter one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Boundary {
+    /// Folders and files that may be written.
+    pub writable: Vec<PathBuf>,
+    /// Paths inside writable folders that stay as they are, or stay missing.
+    pub protected: Vec<Protected>,
+    /// Paths that look empty.
+    pub hidden: Vec<PathBuf>,
+    /// Paths that can be read although they are inside hidden ones.
+    pub readable: Vec<PathBuf>,
+    /// Private folders that the program sees at other paths.
+    pub mapped: Vec<Mapped>,
+    /// Which hosts can be reached.
+    pub network: Network,
+    /// Which Unix sockets can be used.
+    pub unix_sockets: UnixSockets,
+    /// How much the program may use.
+    pub limits: Limits,
+    /// What enforces the boundary.
+    pub layers: Layers,
+}
+
+/// A path that must not change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Protected {
+    /// The path.
+    pub path: PathBuf,
+    /// What to keep in its place while it is missing.
+    pub kind: Kind,
+}
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+}
+
+/// A folder that the program sees at another path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Where it is.
+    pub source: PathBuf,
+    /// Where the program sees it.
+    pub target: PathBuf,
+}
+
+/// Which hosts can be reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// None. The program can use loopback addresses, which belong to this sandbox alone.
+    #[default]
+    None,
+    /// Those that a proxy lets through. The proxy listens on this Unix socket, outside the sandbox.
+    Proxy(PathBuf),
+    /// All, as without a sandbox.
+    Host,
+}
+
+/// Which Unix sockets can be used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum UnixSockets {
+    /// None, except for pairs that a process shares with its children.
+    #[default]
+    None,
+    /// These. Others that the program can see can be used too: the system cannot tell them apart by their path.
+    These(Vec<PathBuf>),
+    /// All that the program can see.
+    All,
+}
+
+/// How much a program and everything that it starts may use. `None` is without a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Limits {
+    /// The number of processes and threads.
+    pub processes: Option<u64>,
+    /// The data memory of each process, in bytes.
+    pub memory: Option<u64>,
+    /// The size of each file that is written, in bytes.
+    pub file_size: Option<u64>,
+    /// The number of open files of each process.
+    pub open_files: Option<u64>,
+    /// The processor time of each process, in seconds.
+    pub cpu_seconds: Option<u64>,
+}
+
+const GIB: u64 = 1024 * 1024 * 1024;
+
+impl Default for Limits {
+    /// Enough for compilers and test suites; too little to take the machine down.
+    fn default() -> Self {
+        Self {
+            processes: Some(1024),
+            memory: Some(4 * GIB),
+            file_size: Some(2 * GIB),
+            open_files: Some(4096),
+            cpu_seconds: None,
+        }
+    }
+}
+
+impl Limits {
+    /// Without limits.
+    pub const NONE: Self =
+        Self { processes: None, memory: None, file_size: None, open_files: None, cpu_seconds: None };
+}
+
+/// What enforces a boundary. All layers together by default: each of them stops attacks that the others let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Layers {
+    /// Separate views of files, processes and network (bubblewrap).
+    pub namespaces: bool,
+    /// The kernel's rules about files (Landlock), a second lock behind the view of files.
+    pub landlock: bool,
+    /// The filter of system calls (seccomp).
+    pub seccomp: bool,
+}
+
+impl Layers {
+    /// All of them.
+    pub const ALL: Self = Self { namespaces: true, landlock: true, seccomp: true };
+}
+
+impl Default for Layers {
+    fn default() -> Self {
+        Self::ALL
+    }
+}

@@ -1,0 +1,83 @@
+//! User namespaces that show the files of one owner as files of the sandbox's user, for a caller that is root.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use crate::helper::NAMESPACE;
+
+/// The user and group of a sandbox that root starts. No system gives this number to anybody.
+pub(crate) const ID: u32 = 65_533;
+
+/// An owner of files: user and group.
+type Owner = (u32, u32);
+
+/// The namespace for the owner of a path, as a path that other processes of this user can open while this process lives.
+pub(crate) fn namespace_of(path: &Path, helper: &Path) -> io::Result<PathBuf> {
+    static KNOWN: Mutex<Option<HashMap<Owner, File>>> = Mutex::new(None);
+    let about = fs::symlink_metadata(path)?;
+    let owner = (about.uid(), about.gid());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let std::collections::hash_map::Entry::Vacant(vacant) = known.entry(owner) {
+        vacant.insert(make(owner, helper)?);
+    }
+    let number = known[&owner].as_raw_fd();
+    Ok(format!("/proc/{}/fd/{number}", std::process::id()).into())
+}
+
+/// Makes a namespace by a process that enters it and then is not needed any more.
+fn make((user, group): Owner, helper: &Path) -> io::Result<File> {
+    let mut command = Command::new(helper);
+    command.arg(NAMESPACE).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::inherit()).spawn()?;
+    let made = (|| {
+        let mut line = String::new();
+        let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        BufReader::new(stdout).read_line(&mut line)?;
+        if line.trim_end() != "ready" {
+            return Err(io::Error::other("the kernel does not let root make user namespaces"));
+        }
+        let folder = PathBuf::from(format!("/proc/{}", child.id()));
+        fs::write(folder.join("uid_map"), map(user))?;
+        fs::write(folder.join("gid_map"), map(group))?;
+        File::open(folder.join("ns/user"))
+    })();
+    drop(child.stdin.take());
+    child.wait()?;
+    made
+}
+
+/// Shows files of `owner` as those of the sandbox's user, and all others as they are.
+fn map(owner: u32) -> String {
+    let mut edges = [owner, ID];
+    edges.sort_unstable();
+    let mut lines = vec![format!("{owner} {ID} 1")];
+    let mut next = 0;
+    for edge in edges {
+        if edge > next {
+            lines.push(format!("{next} {next} {}", edge - next));
+        }
+        next = edge + 1;
+    }
+    // The last number means no user.
+    lines.push(format!("{next} {next} {}", u32::MAX - next));
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_owner_is_shown_as_another_user() {
+        assert_eq!(map(0), "0 65533 1\n1 1 65532\n65534 65534 4294901761\n");
+        let of_user = "1000 65533 1\n0 0 1000\n1001 1001 64532\n65534 65534 4294901761\n";
+        assert_eq!(map(1000), of_user);
+    }
+}

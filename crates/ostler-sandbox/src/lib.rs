@@ -1,0 +1,49 @@
+//! Runs programs inside a boundary that the operating system enforces: what they can read and write, which hosts they can
+//! reach, how much they may use. The boundary holds for everything that such a program starts.
+//!
+//! On Linux three layers enforce it together ([`Layers`]): bubblewrap gives the program its own view of files, processes
+//! and network; then a helper inside, which is this program started again, adds the kernel's rules about files (Landlock)
+//! and a filter of system calls (seccomp), and becomes the program. A caller that is root does not stay root: the
+//! sandbox runs as a user without rights who sees the writable folders as his own (`helper/outer.rs`).
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! fn main() {
+//!     // First: the sandbox starts this program again.
+//!     if ostler_sandbox::run_if_called().is_some() {
+//!         return;
+//!     }
+//!     let mut boundary = ostler_sandbox::Boundary::default();
+//!     boundary.writable = vec!["/srv/project".into()];
+//!     boundary.hidden = vec!["/home".into(), "/root".into()];
+//!     let sandbox = ostler_sandbox::Sandbox::new(boundary, Default::default()).unwrap();
+//!     let make = sandbox.command(Path::new("make"), &["test"], Path::new("/srv/project")).unwrap();
+//!     let status = std::process::Command::new(&make.program).args(&make.arguments).status();
+//!     drop(make.guard);
+//!     println!("{status:?} within {:?}", sandbox.attestation());
+//! }
+//! ```
+#![warn(missing_docs)]
+
+mod attestation;
+mod boundary;
+#[cfg(target_os = "linux")]
+mod bubblewrap;
+mod error;
+mod helper;
+#[cfg(target_os = "linux")]
+mod id_map;
+mod mask;
+mod plan;
+mod sandbox;
+#[cfg(target_os = "linux")]
+mod sys;
+
+pub use self::attestation::Attestation;
+pub use self::boundary::{
+    Boundary, Kind, Layers, Limits, Mapped, Network, Protected, UnixSockets,
+};
+pub use self::error::SandboxError;
+pub use self::helper::{run_if_called, use_helper};
+pub use self::sandbox::{Guard, Sandbox, SandboxedCommand, Setup};

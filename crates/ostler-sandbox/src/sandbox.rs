@@ -1,0 +1,162 @@
+//! A sandbox: a boundary, and what enforces it on this machine.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::attestation::Attestation;
+use crate::boundary::Boundary;
+use crate::bubblewrap::{Bubblewrap, CommandLine, Inside};
+use crate::error::SandboxError;
+use crate::helper::{self, COMPLAINT};
+use crate::id_map;
+use crate::mask::{self, Mask};
+use crate::sys;
+
+/// How to build a sandbox, besides its boundary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Setup {
+    /// Where bubblewrap is, if not where packages install it.
+    pub bubblewrap: Option<PathBuf>,
+    /// Whether to accept a weaker sandbox: without the kernel's rules about files, and as root if root starts it and the
+    /// file system cannot show files to another user.
+    pub accept_weaker: bool,
+    /// Whether programs inside may create user namespaces, which lets them reach more of the kernel.
+    pub user_namespaces: bool,
+}
+
+/// A boundary that this machine can enforce.
+#[derive(Clone, Debug)]
+pub struct Sandbox {
+    boundary: Boundary,
+    bubblewrap: Bubblewrap,
+    helper: PathBuf,
+    setup: Setup,
+    is_root: bool,
+    attestation: Attestation,
+}
+
+/// A command line that runs a program in a sandbox. Keep it until the program has ended.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SandboxedCommand {
+    /// The program to start, by its absolute path.
+    pub program: PathBuf,
+    /// Its arguments. They do not contain the environment, which other users could read there.
+    pub arguments: Vec<OsString>,
+    /// What must exist while the program runs.
+    pub guard: Guard,
+}
+
+/// Files that must exist while a program runs in a sandbox.
+#[derive(Debug, Default)]
+pub struct Guard {
+    _masks: Vec<Mask>,
+}
+
+impl Sandbox {
+    /// Finds out what enforces the boundary here, and tries it.
+    ///
+    /// # Errors
+    /// When a part is missing or does not work on this machine.
+    pub fn new(mut boundary: Boundary, setup: Setup) -> Result<Self, SandboxError> {
+        let helper = helper::program().ok_or_else(|| {
+            SandboxError::Unavailable(
+                "this program cannot start a sandbox: call ostler_sandbox::run_if_called() first in its main function, \
+                 or name another program that does with ostler_sandbox::use_helper()"
+                    .to_owned(),
+            )
+        })?;
+        let bubblewrap = Bubblewrap::find(setup.bubblewrap.as_deref())?;
+        let landlock_abi = sys::landlock_version();
+        let mut missing = Vec::new();
+        if boundary.layers.landlock && landlock_abi == 0 {
+            let reason = "the kernel has no rules about files (Landlock, Linux 5.13 or newer)";
+            if !setup.accept_weaker {
+                return Err(SandboxError::Unavailable(format!(
+                    "the sandbox is not complete: {reason}. Set sandbox.enableWeakerNestedSandbox to accept that"
+                )));
+            }
+            boundary.layers.landlock = false;
+            missing.push(reason.to_owned());
+        }
+        let is_root = rustix::process::geteuid().is_root();
+        let user = if is_root { id_map::ID } else { rustix::process::geteuid().as_raw() };
+        let backend = format!("bubblewrap {}", bubblewrap.version);
+        let mut attestation = Attestation::new(&boundary, backend, landlock_abi, user);
+        attestation.missing = missing;
+        let helper = helper.to_owned();
+        let sandbox = Self { boundary, bubblewrap, helper, setup, is_root, attestation };
+        sandbox.attempt()?;
+        Ok(sandbox)
+    }
+
+    /// The boundary.
+    pub fn boundary(&self) -> &Boundary {
+        &self.boundary
+    }
+
+    /// What is enforced.
+    pub fn attestation(&self) -> &Attestation {
+        &self.attestation
+    }
+
+    /// The command line that runs a program inside. `program` is an absolute path, or a name to look up inside. `folder`
+    /// is the working directory as the program sees it.
+    ///
+    /// # Errors
+    /// When the boundary cannot be built: a protected path is a link, for example. Then the program must not run.
+    pub fn command(
+        &self,
+        program: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        folder: &Path,
+    ) -> Result<SandboxedCommand, SandboxError> {
+        let mut boundary = self.boundary.clone();
+        let mut masks = Vec::new();
+        for protected in &mut boundary.protected {
+            let (path, kind) = mask::place(protected);
+            if is_writable(&self.boundary, &path) {
+                masks.extend(Mask::of(&path, kind)?);
+            }
+            protected.path = path;
+        }
+        let arguments: Vec<OsString> = arguments.iter().map(|it| it.as_ref().to_owned()).collect();
+        let CommandLine { program, arguments } = self.bubblewrap.command(
+            &boundary,
+            &Inside {
+                helper: &self.helper,
+                folder,
+                program,
+                arguments: &arguments,
+                user_namespaces: self.setup.user_namespaces,
+                is_root: self.is_root,
+            },
+        )?;
+        Ok(SandboxedCommand { program, arguments, guard: Guard { _masks: masks } })
+    }
+
+    /// Runs a program that does nothing.
+    fn attempt(&self) -> Result<(), SandboxError> {
+        let command = self.command(Path::new("/bin/true"), &[] as &[&str], Path::new("/"))?;
+        let output = Command::new(&command.program)
+            .args(&command.arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .output()
+            .map_err(SandboxError::io(&command.program))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        let reason = text.trim().trim_start_matches(COMPLAINT);
+        Err(SandboxError::Unavailable(format!(
+            "the sandbox does not work on this machine: {reason} ({})",
+            output.status
+        )))
+    }
+}
+
+fn is_writable(boundary: &Boundary, path: &Path) -> bool {
+    boundary.writable.iter().any(|root| path.starts_with(root))
+}

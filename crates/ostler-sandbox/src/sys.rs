@@ -1,0 +1,47 @@
+//! System calls that no crate wraps.
+#![expect(unsafe_code, reason = "no crate has safe functions for these calls")]
+
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+/// Makes every descriptor above standard error close when another program replaces this one.
+pub(crate) fn close_others_on_exec() -> io::Result<()> {
+    // SAFETY: takes three numbers, and changes only a flag of descriptors.
+    let failed = unsafe {
+        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes the files of a detached mount and of those below it appear with the owners that a user namespace maps theirs to.
+pub(crate) fn map_owners(mount: BorrowedFd<'_>, namespace: BorrowedFd<'_>) -> io::Result<()> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_IDMAP,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: u64::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?,
+    };
+    // SAFETY: both descriptors are open, the path is empty and ends with 0, and the structure lives during the call and
+    // has the given size.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of_val(&attributes),
+        )
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The version of the kernel's rules about files (Landlock); 0 if it has none.
+pub(crate) fn landlock_version() -> i32 {
+    const ASK_FOR_VERSION: u32 = 1;
+    let (no_rules, size) = (std::ptr::null::<u8>(), 0_usize);
+    // SAFETY: with this flag the kernel reads nothing and returns a number.
+    let version =
+        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_rules, size, ASK_FOR_VERSION) };
+    i32::try_from(version).unwrap_or_default().max(0)
+}
