@@ -52,7 +52,8 @@ use crate::chat::Greeting;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
-    if let Some(code) = ostler_tools::run_if_called() {
+    // As a helper of a sandbox, or as a reader of documents; before anything else, and before threads start.
+    if let Some(code) = host::sandbox::run_if_called().or_else(ostler_tools::run_if_called) {
         return code;
     }
     // Nothing else in this program starts processes in their own session.
@@ -151,7 +152,7 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     };
     let RunningSession { connection, model, remark, warnings, cautions, folders, .. } = running;
     for caution in cautions {
-        screen.complain(caution);
+        screen.complain(&caution);
     }
     for warning in &warnings {
         screen.complain(&warning.to_string());

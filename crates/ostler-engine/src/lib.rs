@@ -25,6 +25,7 @@ mod outbox;
 mod permissions;
 mod rescue;
 mod response;
+pub mod sandbox;
 mod schema;
 pub mod scratch;
 pub mod session;

@@ -145,7 +145,8 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     };
     let env = Arc::new(std::mem::take(&mut options.env));
     let ledger = records.ledger.clone();
-    let scope = HookScope { outbox, permissions, ledger, env, deadline: None };
+    let sandbox = options.sandbox.clone();
+    let scope = HookScope { outbox, permissions, ledger, env, sandbox, deadline: None };
     let hooks = hooks(&options, scope.clone());
     for written in &options.hooks {
         hooks.add(registry::commands(written)?);

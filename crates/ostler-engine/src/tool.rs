@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::model::{ModelError, Request, ToolSpec};
 pub use crate::model::{ToolError, ToolOutput};
 pub use crate::permission::{Effect, ServerToolPolicy};
+use crate::sandbox::Confinement;
 use crate::scratch::Scratch;
 use crate::tasks::{TaskRefusal, Tasks};
 
@@ -77,6 +78,20 @@ pub trait ToolSession: fmt::Debug + Send + Sync {
     /// Whether a rule allows requests to exactly this host, by its name or address.
     fn names_host(&self, host: &str) -> bool;
 
+    /// Whether the session has a sandbox for commands.
+    fn has_sandbox(&self) -> bool {
+        false
+    }
+
+    /// Whether a command runs in the sandbox. Reads files.
+    ///
+    /// # Errors
+    /// When it must, and cannot.
+    fn confinement(&self, folder: &Path, command: &str) -> Result<Confinement, String> {
+        let _ = (folder, command);
+        Ok(Confinement::None)
+    }
+
     /// Enters or leaves plan mode, and notifies the host. Returns the text for the model.
     fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {
         let _ = is_on;
@@ -130,6 +145,22 @@ impl ToolCx {
     /// Whether a search may show the content of a file.
     pub fn may_show(&self, path: &Path) -> bool {
         self.session.as_ref().is_none_or(|session| session.may_show(path))
+    }
+
+    /// Whether the session has a sandbox for commands.
+    pub fn has_sandbox(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.has_sandbox())
+    }
+
+    /// Whether a command runs in the sandbox. Reads files.
+    ///
+    /// # Errors
+    /// When it must, and cannot.
+    pub fn confinement(&self, folder: &Path, command: &str) -> Result<Confinement, String> {
+        match &self.session {
+            Some(session) => session.confinement(folder, command),
+            None => Ok(Confinement::None),
+        }
     }
 
     /// Notifies hooks of something the tool does.

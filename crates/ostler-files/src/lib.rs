@@ -6,5 +6,7 @@ mod regular;
 mod replace;
 
 pub use self::passed_pipe::read_passed_pipe;
-pub use self::regular::{append, copy, is_of_kernel, open, read_at_most, read_bytes, read_text};
+pub use self::regular::{
+    append, copy, is_of_kernel, open, read_at_most, read_bytes, read_bytes_unless_link, read_text,
+};
 pub use self::replace::{edit, replace, replace_with};

@@ -22,6 +22,19 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
+/// Opens a regular file to read it, unless its name is a link: for files that other programs can replace.
+///
+/// # Errors
+/// As [`open`].
+fn open_unless_link(path: &Path) -> io::Result<File> {
+    if !path.symlink_metadata()?.is_file() {
+        return Err(not_regular());
+    }
+    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
 /// Opens a regular file to read it and to write at its end. A missing one is created if its mode is given.
 ///
 /// # Errors
@@ -86,6 +99,15 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// Also for a file that is longer.
 pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = read_at_most(open(path)?, most)?;
+    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
+}
+
+/// Reads a regular file of at most `most` bytes, unless its name is a link: for files that other programs can replace.
+///
+/// # Errors
+/// As [`read_bytes`], and for a link.
+pub fn read_bytes_unless_link(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let bytes = read_at_most(open_unless_link(path)?, most)?;
     if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
 }
 

@@ -19,6 +19,7 @@ compile_error!(
 );
 
 mod children;
+mod confine;
 mod environment;
 mod leader;
 pub mod leftover;
@@ -33,12 +34,15 @@ mod spawn;
 mod tracking;
 mod watchdog;
 
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::path::Path;
 use std::process::ExitStatus;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
+pub use self::confine::{Confine, ConfinedProgram, Guard, InsideProgram};
 pub use self::environment::Environment;
 use self::leader::Leader;
 pub use self::piped::PipedCommand;
@@ -71,6 +75,8 @@ pub struct Group {
     started: u64,
     on_drop: OnDrop,
     is_live: bool,
+    /// What the boundary around it needs while it runs. Dropped last, after everything it started has been ended.
+    guard: Option<Box<dyn Guard>>,
 }
 
 impl Group {
@@ -93,8 +99,28 @@ impl Group {
     /// If it cannot be started or watched.
     pub fn spawn_piped(mut command: PipedCommand<'_>) -> io::Result<Self> {
         let number = marker::next_number();
-        command.environment.extend([marker::of_new_child(number)]);
-        Self::start(number, || Leader::of_piped(&command))
+        let marker = marker::of_new_child(number);
+        let Some(boundary) = command.boundary else {
+            command.environment.extend([marker]);
+            return Self::start(number, || Leader::of_piped(&command));
+        };
+        let PipedCommand { program, arguments, folder, environment, .. } = command;
+        let inside = InsideProgram { program, arguments, folder, environment };
+        let ConfinedProgram { program, arguments, mut environment, guard } =
+            boundary.confine(inside)?;
+        environment.extend([marker]);
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsString::as_os_str).collect();
+        let starter = PipedCommand {
+            program: &program,
+            arguments: &arguments,
+            // The folder may exist only inside.
+            folder: Path::new("/"),
+            environment,
+            boundary: None,
+        };
+        let mut group = Self::start(number, || Leader::of_piped(&starter))?;
+        group.guard = Some(guard);
+        Ok(group)
     }
 
     fn start(number: u64, spawn: impl FnOnce() -> io::Result<Leader>) -> io::Result<Self> {
@@ -105,7 +131,7 @@ impl Group {
             Ok((leader, id))
         })?;
         let on_drop = OnDrop::default();
-        let group = Self { leader, id, number, started, on_drop, is_live: true };
+        let group = Self { leader, id, number, started, on_drop, is_live: true, guard: None };
         watchdog::tell(id, number, News::Started)?;
         Ok(group)
     }
@@ -196,6 +222,8 @@ impl Drop for Group {
     fn drop(&mut self) {
         let is_over = matches!(self.leader.try_wait(), Ok(Some(_)));
         match self.on_drop {
+            // A boundary must not end before what runs inside.
+            _ if self.guard.is_some() => self.kill(),
             OnDrop::Terminate if self.is_live && !is_over => {
                 self.terminate_leader();
                 self.forget(News::Terminate);

@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use crate::confine::Confine;
 use crate::spawn;
 
 /// A program with pipes for its stdin, stdout and stderr: the cheapest child to start, for
@@ -21,6 +22,8 @@ pub struct PipedCommand<'a> {
     pub folder: &'a Path,
     /// All of its variables.
     pub environment: BTreeMap<OsString, OsString>,
+    /// The boundary that it stays inside. Then `program` may also be a name, which is looked up inside.
+    pub boundary: Option<&'a dyn Confine>,
 }
 
 impl PipedCommand<'_> {

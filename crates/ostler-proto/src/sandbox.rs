@@ -48,14 +48,10 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// Why an engine without a sandbox does not start with these settings. Only `failIfUnavailable: false` lets
-    /// commands run without the requested sandbox.
-    pub fn refusal(&self) -> Option<&'static str> {
-        let is_needed = self.enabled == Some(true) && self.fail_if_unavailable != Some(false);
-        is_needed.then_some(
-            "a sandbox was requested (sandbox.enabled), and this version does not have one. Set \
-             sandbox.failIfUnavailable to false to run commands without it, or remove sandbox.enabled",
-        )
+    /// Whether commands must not run without a sandbox. Only `failIfUnavailable: false` lets them run without the requested
+    /// one.
+    pub fn is_required(&self) -> bool {
+        self.enabled == Some(true) && self.fail_if_unavailable != Some(false)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a program and everything that it starts can reach, as one value.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -26,10 +27,21 @@ pub struct Boundary {
     pub network: Network,
     /// Which Unix sockets can be used.
     pub unix_sockets: UnixSockets,
+    /// Changes to the environment that the caller gives to the program.
+    pub environment: EnvironmentChanges,
     /// How much the program may use.
     pub limits: Limits,
     /// What enforces the boundary.
     pub layers: Layers,
+}
+
+/// Changes to the environment of programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EnvironmentChanges {
+    /// Variables that programs do not get.
+    pub removed: Vec<String>,
+    /// Variables that programs get in addition, or with another value.
+    pub set: BTreeMap<String, String>,
 }
 
 /// A path that must not change.
@@ -116,8 +128,13 @@ impl Default for Limits {
 
 impl Limits {
     /// Without limits.
-    pub const NONE: Self =
-        Self { processes: None, memory: None, file_size: None, open_files: None, cpu_seconds: None };
+    pub const NONE: Self = Self {
+        processes: None,
+        memory: None,
+        file_size: None,
+        open_files: None,
+        cpu_seconds: None,
+    };
 }
 
 /// What enforces a boundary. All layers together by default: each of them stops attacks that the others let through.

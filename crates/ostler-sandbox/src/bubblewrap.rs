@@ -94,6 +94,10 @@ impl Bubblewrap {
         for (target, view) in &views {
             mount(&mut arguments, target, view, &mut stage);
         }
+        // Only now: other mounts may need folders in them.
+        for (target, _) in views.iter().filter(|(_, view)| *view == View::EmptyFolder) {
+            push(&mut arguments, &["--remount-ro".as_ref(), target.as_os_str()]);
+        }
         let helper = stage.show(inside.helper);
         push(&mut arguments, &["--ro-bind".as_ref(), helper.as_os_str(), HELPER.as_ref()]);
         push(&mut arguments, &["--chdir".as_ref(), inside.folder.as_os_str(), "--".as_ref()]);
@@ -134,7 +138,8 @@ impl Bubblewrap {
         arguments: Vec<OsString>,
     ) -> Result<CommandLine, SandboxError> {
         let tree = |source: PathBuf| {
-            let namespace = id_map::namespace_of(&source, helper).map_err(SandboxError::io(&source))?;
+            let namespace =
+                id_map::namespace_of(&source, helper).map_err(SandboxError::io(&source))?;
             Ok(Tree { source, namespace })
         };
         let trees = stage.trees.into_iter().map(tree).collect::<Result<_, SandboxError>>()?;
@@ -178,10 +183,7 @@ fn mount(arguments: &mut Vec<OsString>, target: &Path, view: &View, stage: &mut 
         View::ReadOnly(source) => {
             push(arguments, &["--ro-bind".as_ref(), stage.show(source).as_os_str(), target]);
         }
-        View::Private => push(arguments, &["--tmpfs".as_ref(), target]),
-        View::EmptyFolder => {
-            push(arguments, &["--tmpfs".as_ref(), target, "--remount-ro".as_ref(), target]);
-        }
+        View::Private | View::EmptyFolder => push(arguments, &["--tmpfs".as_ref(), target]),
         View::EmptyFile => {
             push(arguments, &["--ro-bind".as_ref(), "/dev/null".as_ref(), target]);
         }

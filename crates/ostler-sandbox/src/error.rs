@@ -18,7 +18,9 @@ pub enum SandboxError {
     )]
     Link(PathBuf),
     /// A path that a line of text cannot hold.
-    #[error("the sandbox cannot use the path {0:?}: it contains a line break or is not valid UTF-8")]
+    #[error(
+        "the sandbox cannot use the path {0:?}: it contains a line break or is not valid UTF-8"
+    )]
     Path(PathBuf),
     /// A file or folder of the boundary cannot be read or made.
     #[error("the sandbox cannot be built: {}: {error}", path.display())]

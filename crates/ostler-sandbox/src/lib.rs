@@ -30,6 +30,8 @@ mod attestation;
 mod boundary;
 #[cfg(target_os = "linux")]
 mod bubblewrap;
+mod confine;
+mod diagnosis;
 mod error;
 mod helper;
 #[cfg(target_os = "linux")]
@@ -39,10 +41,11 @@ mod plan;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod sys;
+pub mod usual;
 
 pub use self::attestation::Attestation;
 pub use self::boundary::{
-    Boundary, Kind, Layers, Limits, Mapped, Network, Protected, UnixSockets,
+    Boundary, EnvironmentChanges, Kind, Layers, Limits, Mapped, Network, Protected, UnixSockets,
 };
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};

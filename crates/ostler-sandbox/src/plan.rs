@@ -95,7 +95,8 @@ impl Views {
     /// Makes a path read-only. Its parents in a writable folder become mounts of their own: a mount cannot be renamed, so
     /// nothing can be put in their place.
     fn protect(&mut self, path: &Path, boundary: &Boundary) -> Result<(), SandboxError> {
-        let Some(root) = boundary.writable.iter().filter(|root| path.starts_with(root)).max() else {
+        let Some(root) = boundary.writable.iter().filter(|root| path.starts_with(root)).max()
+        else {
             // Nothing can be written there.
             return Ok(());
         };

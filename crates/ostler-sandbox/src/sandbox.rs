@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use crate::attestation::Attestation;
 use crate::boundary::Boundary;
 use crate::bubblewrap::{Bubblewrap, CommandLine, Inside};
+use crate::diagnosis;
 use crate::error::SandboxError;
 use crate::helper::{self, COMPLAINT};
 use crate::id_map;
@@ -99,6 +100,25 @@ impl Sandbox {
     /// What is enforced.
     pub fn attestation(&self) -> &Attestation {
         &self.attestation
+    }
+
+    /// The same sandbox with another boundary. What enforces it is not tried again.
+    #[must_use]
+    pub fn with(&self, boundary: Boundary) -> Self {
+        let mut attestation = Attestation::new(
+            &Boundary { layers: self.boundary.layers, ..boundary.clone() },
+            self.attestation.backend.clone(),
+            self.attestation.landlock_abi,
+            self.attestation.user,
+        );
+        attestation.missing.clone_from(&self.attestation.missing);
+        let boundary = Boundary { layers: self.boundary.layers, ..boundary };
+        Self { boundary, attestation, ..self.clone() }
+    }
+
+    /// Why a command that failed inside may have failed because of the sandbox, in one line.
+    pub fn reason_of_failure(&self, output: &str, code: Option<i32>) -> Option<String> {
+        diagnosis::reason(&self.boundary, output, code)
     }
 
     /// The command line that runs a program inside. `program` is an absolute path, or a name to look up inside. `folder`

@@ -7,9 +7,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 /// Makes every descriptor above standard error close when another program replaces this one.
 pub(crate) fn close_others_on_exec() -> io::Result<()> {
     // SAFETY: takes three numbers, and changes only a flag of descriptors.
-    let failed = unsafe {
-        libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
-    };
+    let failed =
+        unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -41,7 +40,8 @@ pub(crate) fn landlock_version() -> i32 {
     const ASK_FOR_VERSION: u32 = 1;
     let (no_rules, size) = (std::ptr::null::<u8>(), 0_usize);
     // SAFETY: with this flag the kernel reads nothing and returns a number.
-    let version =
-        unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, no_rules, size, ASK_FOR_VERSION) };
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, no_rules, size, ASK_FOR_VERSION)
+    };
     i32::try_from(version).unwrap_or_default().max(0)
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use ostler_engine::sandbox::Confinement;
 use ostler_engine::scratch::Scratch;
 use ostler_engine::tasks::{Task, TaskResult};
 use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
@@ -24,10 +25,12 @@ pub(crate) async fn start(
     cwd: &Path,
     command: &str,
     description: &str,
+    confinement: &Confinement,
 ) -> Result<ToolOutput, ToolError> {
     cx.tasks.allowed()?;
     let cannot = |error: io::Error| cannot_run(cwd, &error);
-    let mut group = Group::spawn(command, cwd, &cx.env).await.map_err(cannot)?;
+    let boundary = confinement.boundary();
+    let mut group = Group::spawn(command, cwd, &cx.env, boundary).await.map_err(cannot)?;
     let pipes = group.pipes().map_err(cannot)?;
     let running = RunningCommand { group, pipes, written: String::new() };
     let task = leave(cx, cwd, command, description, running).await?;

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 use std::{io, pin::pin};
 
+use ostler_engine::sandbox::Confinement;
 use ostler_engine::scratch::Scratch;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
 use ostler_proto::tool::BashOutput;
@@ -15,6 +16,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::time::{Instant, sleep};
 
 use crate::background::{self, RunningCommand};
+use crate::blocking::blocking;
 use crate::output::Output;
 use crate::process::{GRACE, Group, Pipes, cannot_run, code};
 use crate::shell::{Shell, ShellCall};
@@ -39,7 +41,6 @@ pub(crate) struct Args {
     /// Part of the published arguments; a call with it always requires approval.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     #[schemars(skip)]
-    #[expect(dead_code, reason = "there is no sandbox to leave; permissions read it in the input")]
     dangerously_disable_sandbox: Option<bool>,
     /// The folder for which permission was given; another call may change the shell's folder before this one runs.
     #[serde(skip)]
@@ -69,15 +70,19 @@ impl Tool for Bash {
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let start = args.start.into_inner().unwrap_or_else(|| cx.cwd.clone());
+        let is_outside = args.dangerously_disable_sandbox == Some(true);
+        let confinement = confinement(cx, &start, &args.command, is_outside).await?;
         if args.run_in_background {
             let description = args.description.as_deref().unwrap_or(&args.command);
-            return background::start(cx, &start, &args.command, description).await;
+            return background::start(cx, &start, &args.command, description, &confinement).await;
         }
         let limit = args.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
         let cannot = |error: io::Error| cannot_run(&start, &error);
-        let call = self.shell.call(cx, start.clone()).map_err(cannot)?;
+        let call = self.shell.call(cx, start.clone(), &confinement).map_err(cannot)?;
         let script = script(&args.command, &call);
-        let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
+        let boundary = confinement.boundary();
+        let mut group =
+            Group::spawn(&script, &call.cwd, &cx.env, boundary).await.map_err(cannot)?;
         let mut pipes = group.pipes().map_err(cannot)?;
         let mut outputs = Outputs::new(&call, &cx.scratch);
         let promotion = cx.tasks.promotion(&cx.call);
@@ -98,12 +103,40 @@ impl Tool for Bash {
         }
         let moved = moved.map(|cwd| format!("[the working directory is now {}]", cwd.display()));
         let text = paragraphs(&[&outputs.text(), &moved.unwrap_or_default()]);
-        let failure = match end {
+        let failure = match &end {
             End::Exited(status) if status.success() => return Ok(success(text, &outputs)),
-            End::Exited(status) => format!("Exit code {}", code(status)),
+            End::Exited(status) => format!("Exit code {}", code(*status)),
             End::TimedOut => format!("Ended because it took longer than {} ms.", limit.as_millis()),
         };
-        Err(ToolError::Failed(paragraphs(&[&failure, &text])))
+        let code = match end {
+            End::Exited(status) => Some(code(status)),
+            End::TimedOut => None,
+        };
+        let hint = hint(&confinement, &text, code).unwrap_or_default();
+        Err(ToolError::Failed(paragraphs(&[&failure, &text, &hint])))
+    }
+}
+
+/// Whether a command runs in the sandbox. One that the user lets out does not.
+async fn confinement(
+    cx: &ToolCx,
+    folder: &Path,
+    command: &str,
+    is_outside: bool,
+) -> Result<Confinement, ToolError> {
+    if is_outside || !cx.has_sandbox() {
+        return Ok(Confinement::None);
+    }
+    let (cx, folder, command) = (cx.clone(), folder.to_owned(), command.to_owned());
+    let found = blocking(move || Ok(cx.confinement(&folder, &command))).await?;
+    found.map_err(|reason| ToolError::Failed(format!("The command did not run. {reason}")))
+}
+
+/// A line about the sandbox, if it may be the reason of a failure.
+fn hint(confinement: &Confinement, text: &str, code: Option<i32>) -> Option<String> {
+    match confinement {
+        Confinement::None => None,
+        Confinement::Inside { sandbox, .. } => sandbox.hint(text, code),
     }
 }
 

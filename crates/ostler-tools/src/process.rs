@@ -7,7 +7,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use ostler_engine::tool::ToolError;
-use ostler_process::{Environment, PipedCommand};
+use ostler_process::{Confine, Environment, PipedCommand};
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
@@ -29,7 +29,12 @@ pub(crate) struct Group(ostler_process::Group);
 
 impl Group {
     /// Starts a shell script without input and with pipes for its output.
-    pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
+    pub(crate) async fn spawn(
+        script: &str,
+        cwd: &Path,
+        env: &Environment,
+        boundary: Option<&dyn Confine>,
+    ) -> io::Result<Self> {
         let mut environment = env.of_child();
         // The model may print its whole environment, and must not see the key.
         environment.retain(|name, _| !SECRETS.iter().any(|secret| name == secret));
@@ -40,6 +45,7 @@ impl Group {
             arguments: &["-c".as_ref(), script.as_ref()],
             folder: cwd,
             environment,
+            boundary,
         })?;
         if let Some(mut gate) = group.stdin() {
             // A shell that found a syntax error has ended already, and reports it on stderr.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
+use ostler_engine::sandbox::Confinement;
 use ostler_engine::tool::ToolCx;
 
 /// The longest path that a command can record, in bytes: more than Linux and macOS allow.
@@ -21,8 +22,10 @@ pub(crate) struct Shell {
 pub(crate) struct ShellCall {
     /// The working directory.
     pub(crate) cwd: PathBuf,
-    /// The file in which the command records its last directory.
+    /// The file in which the command records its last directory, as the command sees it.
     pub(crate) cwd_note: PathBuf,
+    /// The same file as this program sees it.
+    own_note: PathBuf,
     /// The file for a long output.
     pub(crate) stdout: PathBuf,
     pub(crate) stderr: PathBuf,
@@ -30,12 +33,26 @@ pub(crate) struct ShellCall {
 
 impl Shell {
     /// Prepares a call in a folder.
-    pub(crate) fn call(&self, cx: &ToolCx, cwd: PathBuf) -> io::Result<ShellCall> {
+    pub(crate) fn call(
+        &self,
+        cx: &ToolCx,
+        cwd: PathBuf,
+        confinement: &Confinement,
+    ) -> io::Result<ShellCall> {
         let folder = cx.scratch.folder()?;
         let n = self.n_calls.fetch_add(1, Ordering::Relaxed);
+        // Commands in a sandbox cannot write the session's folder: this program writes there, and follows what it finds.
+        let (cwd_note, own_note) = match confinement {
+            Confinement::None => (folder.join(format!("cwd-{n}")), folder.join(format!("cwd-{n}"))),
+            Confinement::Inside { sandbox, .. } => {
+                let name = format!(".ostler-cwd-{n}");
+                (Path::new("/tmp").join(&name), sandbox.temporary().join(&name))
+            }
+        };
         Ok(ShellCall {
             cwd,
-            cwd_note: folder.join(format!("cwd-{n}")),
+            cwd_note,
+            own_note,
             stdout: folder.join(format!("output-{n}.txt")),
             stderr: folder.join(format!("errors-{n}.txt")),
         })
@@ -51,8 +68,8 @@ impl Shell {
     /// Adopts the directory in which a command ended; returns it if it changed.
     pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
         // The command may have replaced the file with anything: a pipe, a device, an endless file.
-        let note = ostler_files::read_bytes(&call.cwd_note, LONGEST_NOTE);
-        let _ = fs::remove_file(&call.cwd_note);
+        let note = ostler_files::read_bytes_unless_link(&call.own_note, LONGEST_NOTE);
+        let _ = fs::remove_file(&call.own_note);
         let cwd = PathBuf::from(bytes_to_os(note.ok()?.strip_suffix(b"\n")?));
         let started = call.cwd.canonicalize().unwrap_or_else(|_| call.cwd.clone());
         *lock(&self.cwd) = Some(cwd.clone());

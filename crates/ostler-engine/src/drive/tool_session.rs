@@ -17,6 +17,7 @@ use crate::model::{Model, ModelError, Request};
 use crate::outbox::Outbox;
 use crate::permission::ReadGuard;
 use crate::permissions::Permissions;
+use crate::sandbox::{Confinement, SessionSandbox};
 use crate::tool::{TaskEntry, ToolEvent, ToolSession};
 
 /// What one call may use of its session.
@@ -28,6 +29,7 @@ pub(crate) struct EngineToolSession {
     permissions: Permissions,
     hooks: Hooks,
     ledger: Ledger,
+    sandbox: Option<Arc<dyn SessionSandbox>>,
     /// The instructions for plan mode.
     planning: Arc<str>,
     /// The rules as they were when the call first looked, so that a search judges all files alike.
@@ -43,6 +45,7 @@ impl EngineToolSession {
             permissions: context.permissions.clone(),
             hooks: context.hooks.clone(),
             ledger: context.records.ledger.clone(),
+            sandbox: context.sandbox.clone(),
             planning: Arc::clone(&context.planning),
             guard: OnceLock::new(),
         })
@@ -64,6 +67,14 @@ impl ToolSession for EngineToolSession {
 
     fn names_host(&self, host: &str) -> bool {
         self.permissions.policy().names_host(host)
+    }
+
+    fn has_sandbox(&self) -> bool {
+        self.sandbox.is_some()
+    }
+
+    fn confinement(&self, folder: &Path, command: &str) -> Result<Confinement, String> {
+        Confinement::of(self.sandbox.as_ref(), &self.permissions.policy(), folder, command)
     }
 
     fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {

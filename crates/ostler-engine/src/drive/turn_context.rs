@@ -23,6 +23,7 @@ use crate::mcp::Servers;
 use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec};
 use crate::outbox::Outbox;
 use crate::permissions::Permissions;
+use crate::sandbox::SessionSandbox;
 use crate::session_records::SessionRecords;
 use crate::settings::KeepError;
 use crate::tool::ToolCx;
@@ -51,6 +52,8 @@ pub(crate) struct TurnContext {
     pub(crate) hooks: Hooks,
     pub(crate) records: SessionRecords,
     pub(crate) cx: ToolCx,
+    /// The sandbox of what the turn starts.
+    pub(crate) sandbox: Option<Arc<dyn SessionSandbox>>,
     pub(crate) limits: Limits,
     /// The deadline of the prompt. Subagents have none: those that the turn waits for end with their parent, the others
     /// have their own time limit.
@@ -118,6 +121,7 @@ impl TurnContext {
             permissions: self.permissions.clone(),
             ledger: self.records.ledger.clone(),
             env: Arc::clone(&self.cx.env),
+            sandbox: self.sandbox.clone(),
             deadline: self.deadline,
         }
     }

@@ -6,11 +6,12 @@
 //! of command hooks is reported to the user and otherwise ignored. A first line `{"async":true}` means that the hook
 //! continues in the background.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use ostler_process::{Environment, Group, PipedCommand, shell};
+use ostler_process::{Confine, Environment, Group, PipedCommand, shell};
 use ostler_proto::hook::{HookDecision, HookEvent, HookOutput, HookSpecificOutput};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout};
@@ -33,6 +34,8 @@ pub(super) struct Program<'a> {
     pub(super) cwd: &'a Path,
     pub(super) project: &'a Path,
     pub(super) env: &'a Environment,
+    /// What it stays inside.
+    pub(super) boundary: Option<&'a dyn Confine>,
 }
 
 /// A running hook. Dropping it ends it and everything it started; so does the end of this process.
@@ -60,8 +63,19 @@ impl RunningHook {
         let mut environment = program.env.of_child();
         environment.insert("CLAUDE_PROJECT_DIR".into(), program.project.into());
         environment.insert("OSTLER".into(), "1".into());
-        let folder = program.cwd;
+        let (folder, boundary) = (program.cwd, program.boundary);
         let group = match program.args {
+            Some(args) if boundary.is_some() => {
+                let arguments: Vec<&OsStr> = args.iter().map(OsStr::new).collect();
+                let (program, arguments) = (Path::new(program.command), arguments.as_slice());
+                Group::spawn_piped(PipedCommand {
+                    program,
+                    arguments,
+                    folder,
+                    environment,
+                    boundary,
+                })
+            }
             Some(args) => {
                 let mut command = ostler_process::command(program.command);
                 command.args(args).current_dir(folder).env_clear().envs(environment);
@@ -71,7 +85,13 @@ impl RunningHook {
             None => {
                 let arguments = &["-c".as_ref(), program.command.as_ref()];
                 let program = shell().as_ref();
-                Group::spawn_piped(PipedCommand { program, arguments, folder, environment })
+                Group::spawn_piped(PipedCommand {
+                    program,
+                    arguments,
+                    folder,
+                    environment,
+                    boundary,
+                })
             }
         };
         let mut group = group.map_err(|error| format!("cannot start: {error}"))?;

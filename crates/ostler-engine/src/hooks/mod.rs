@@ -53,6 +53,7 @@ use crate::model::ledger::Ledger;
 use crate::outbox::Outbox;
 use crate::permission::Effect;
 use crate::permissions::Permissions;
+use crate::sandbox::SessionSandbox;
 use crate::scratch::Scratch;
 
 /// The hooks of a conversation, with all they need to run. Cheap to clone.
@@ -73,6 +74,8 @@ pub(crate) struct HookScope {
     pub(crate) ledger: Ledger,
     /// The environment of commands.
     pub(crate) env: Arc<Environment>,
+    /// The sandbox of commands.
+    pub(crate) sandbox: Option<Arc<dyn SessionSandbox>>,
     /// When the time of the prompt is up. Hooks that the turn waits for end then.
     pub(crate) deadline: Option<Instant>,
 }

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -18,9 +19,11 @@ use super::registry::{FailurePolicy, Hook, Kind};
 use super::verdict::Verdict;
 use super::{HookServices, Hooks};
 use super::{event, http, mcp, question};
+use crate::disk::on_disk;
 use crate::host_calls::HostCall;
 use crate::ids::fresh_uuid;
 use crate::outbox::Outbox;
+use crate::sandbox::Confinement;
 
 /// How often the output of a slow hook is sent.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -166,6 +169,26 @@ async fn shown_whole(
     }
 }
 
+/// Whether the command of a hook runs in the sandbox.
+async fn confinement(
+    hook_call: &HookCall,
+    command: &str,
+    args: Option<&[String]>,
+) -> Result<Confinement, String> {
+    let scope = Arc::clone(&hook_call.hooks.scope);
+    if scope.sandbox.is_none() {
+        return Ok(Confinement::None);
+    }
+    let words = std::iter::once(command).chain(args.into_iter().flatten().map(String::as_str));
+    let line = words.collect::<Vec<_>>().join(" ");
+    let folder = hook_call.cwd.clone();
+    on_disk(move || {
+        let policy = scope.permissions.policy();
+        Confinement::of(scope.sandbox.as_ref(), &policy, &folder, &line)
+    })
+    .await
+}
+
 async fn run_command(
     (command, args): (&str, Option<&[String]>),
     hook: &Hook,
@@ -175,7 +198,9 @@ async fn run_command(
     let objects = hook.wakes || event::takes_objections(&hook_call.event);
     let HookCall { hooks, cwd, input, .. } = hook_call;
     let (project, env) = (&hooks.shared.project, &hooks.scope.env);
-    let program = Program { command, args, cwd, project, env };
+    let confinement = confinement(hook_call, command, args).await?;
+    let boundary = confinement.boundary();
+    let program = Program { command, args, cwd, project, env, boundary };
     let mut running = RunningHook::start(&program, input.to_string())?;
     let mut shown = show(hook_call).await;
     let mut tick = tokio::time::interval_at(Instant::now() + PROGRESS, PROGRESS);

@@ -18,6 +18,7 @@ use crate::model::{Aliases, Model, Prices, Sampling};
 use crate::outbox::Notice;
 use crate::permission::Policy;
 use crate::record::Recording;
+use crate::sandbox::SessionSandbox;
 use crate::settings::{Folders, ServerLists};
 use crate::settings_watcher::WatchedSettings;
 use crate::store::OpenedSession;
@@ -75,6 +76,8 @@ pub struct SessionOptions {
     pub is_conversation: bool,
     /// The environment of what the session starts: commands of tools and of hooks.
     pub env: Environment,
+    /// The sandbox of commands, hooks and MCP servers; `None` if they run without one.
+    pub sandbox: Option<Arc<dyn SessionSandbox>>,
     /// How long the session waits for a prompt before hooks are notified; `None` for never.
     pub idle_notice: Option<Duration>,
     /// What reaches MCP servers; without it there are none.
@@ -136,6 +139,7 @@ impl SessionOptions {
             small_model: None,
             is_conversation: false,
             env: Environment::default(),
+            sandbox: None,
             idle_notice: None,
             connector: None,
             mcp_servers: BTreeMap::new(),

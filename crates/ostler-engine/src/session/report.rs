@@ -6,7 +6,7 @@ use ostler_proto::api::{StopReason, Usage};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
-use ostler_proto::{Num, Uuid};
+use ostler_proto::{Extra, Num, Uuid};
 use serde_json::json;
 
 use crate::agents;
@@ -21,7 +21,7 @@ use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
 pub(crate) fn init(context: &TurnContext) -> ToHost {
-    ToHost::System(System::Init(Box::new(Init {
+    let mut init = Init {
         cwd: context.cx.cwd.display().to_string(),
         session_id: context.outbox.session_id.clone(),
         mcp_servers: context.servers.summary(),
@@ -46,7 +46,16 @@ pub(crate) fn init(context: &TurnContext) -> ToHost {
         user_message_uuids: Some(context.answering.to_vec()).filter(|named| !named.is_empty()),
         uuid: fresh_uuid(),
         ..Init::default()
-    })))
+    };
+    attest(context, &mut init.extra);
+    ToHost::System(System::Init(Box::new(init)))
+}
+
+/// Adds what is enforced for commands, under the name `sandbox`; nothing without a sandbox.
+fn attest(context: &TurnContext, extra: &mut Extra) {
+    if let Some(sandbox) = &context.sandbox {
+        extra.insert("sandbox", sandbox.attestation());
+    }
 }
 
 fn directories(context: &TurnContext) -> Vec<String> {
@@ -110,6 +119,7 @@ impl Totals {
             let counted = json!({"asked": asked, "spared": spared});
             result.extra.insert("permission_questions", counted);
         }
+        attest(context, &mut result.extra);
         match finished.ending {
             Ending::Completed => {
                 result.result = Some(finished.shown.unwrap_or(finished.text));

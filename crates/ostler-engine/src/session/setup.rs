@@ -115,6 +115,7 @@ impl Setup {
             goes_on_after_answer: options.goes_on_after_answer,
         };
         let base = TurnContext {
+            sandbox: options.sandbox,
             launch: Arc::new(options.launch),
             key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,

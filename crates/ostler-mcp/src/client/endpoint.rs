@@ -5,7 +5,7 @@ use std::fmt::{self, Debug};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ostler_process::Environment;
+use ostler_process::{Confine, Environment};
 use ostler_proto::mcp::McpServerConfig;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ pub enum Endpoint {
 }
 
 /// A program to start. No shell is involved.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Program {
     /// A path, or a name to look up in `PATH`.
     pub command: String,
@@ -37,7 +37,20 @@ pub struct Program {
     pub env: Environment,
     /// The working directory; the current one by default.
     pub cwd: Option<PathBuf>,
+    /// The boundary that it stays inside.
+    pub boundary: Option<Arc<dyn Confine>>,
 }
+
+impl PartialEq for Program {
+    /// Boundaries are not compared: one session has one.
+    fn eq(&self, other: &Self) -> bool {
+        let parts =
+            |it: &Self| (it.command.clone(), it.args.clone(), it.env.clone(), it.cwd.clone());
+        parts(self) == parts(other)
+    }
+}
+
+impl Eq for Program {}
 
 /// A URL with headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,6 +129,7 @@ impl Endpoint {
                 args: server.args.clone().unwrap_or_default(),
                 env: server.env.clone().unwrap_or_default().into(),
                 cwd: None,
+                boundary: None,
             })),
             McpServerConfig::Http(server) => Some(Self::Http(remote(server))),
             McpServerConfig::Sse(server) => Some(Self::Sse(remote(server))),

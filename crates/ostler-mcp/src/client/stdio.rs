@@ -1,6 +1,9 @@
 //! A server that is a program: started in its own process group, and ended with it.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +11,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::FusedFuture;
-use ostler_process::{Group, OnDrop};
+use ostler_process::{Confine, Group, OnDrop, PipedCommand};
 use ostler_proto::codec::LineDecoder;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,15 +33,12 @@ pub(super) fn open(
     limit: usize,
     stderr_tail: StderrTail,
 ) -> Result<Link, Ended> {
-    let mut command = ostler_process::command(&program.command);
-    command.args(&program.args);
-    program.env.give_to(command.as_std_mut());
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if let Some(cwd) = &program.cwd {
-        command.current_dir(cwd);
-    }
     let failed = |error| Ended::new(format!("starting `{}`: {error}", program.command));
-    let mut group = Group::spawn(command).map_err(failed)?.on_drop(OnDrop::CloseInput);
+    let group = match &program.boundary {
+        Some(boundary) => start_inside(program, &**boundary),
+        None => start(program),
+    };
+    let mut group = group.map_err(failed)?.on_drop(OnDrop::CloseInput);
     let (Some(stdin), Some(stdout), Some(stderr)) = (group.stdin(), group.stdout(), group.stderr())
     else {
         return Err(Ended::new(format!("`{}` has no pipes", program.command)));
@@ -49,6 +49,32 @@ pub(super) fn open(
     let carry = carry(group, pipes, to_write, read, limit, stderr_tail);
     let carrier = Some(Carrier::spawn(carry));
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
+}
+
+fn start(program: &Program) -> io::Result<Group> {
+    let mut command = ostler_process::command(&program.command);
+    command.args(&program.args);
+    program.env.give_to(command.as_std_mut());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(cwd) = &program.cwd {
+        command.current_dir(cwd);
+    }
+    Group::spawn(command)
+}
+
+fn start_inside(program: &Program, boundary: &dyn Confine) -> io::Result<Group> {
+    let folder = match &program.cwd {
+        Some(cwd) => cwd.clone(),
+        None => std::env::current_dir()?,
+    };
+    let arguments: Vec<&OsStr> = program.args.iter().map(OsStr::new).collect();
+    Group::spawn_piped(PipedCommand {
+        program: Path::new(&program.command),
+        arguments: &arguments,
+        folder: &folder,
+        environment: program.env.of_child(),
+        boundary: Some(boundary),
+    })
 }
 
 /// Carries messages in one task, so that dropping it ends the program and all its processes.

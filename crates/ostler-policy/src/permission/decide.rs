@@ -137,6 +137,11 @@ impl DecisionBuilder<'_> {
                     return Some(kept.clone());
                 }
                 Match::No => self.trail.note(kept.title(), "does not match"),
+                Match::Maybe(_)
+                    if self.is_inside_sandbox() && self.policy.is_enforced_by_sandbox(kept) =>
+                {
+                    self.trail.note(kept.title(), "may match; the sandbox enforces it");
+                }
                 Match::Maybe(reason) => {
                     self.trail.note(kept.title(), format!("may match: {reason}"));
                     self.doubt.get_or_insert(format!("{} may match it: {reason}", kept.title()));
@@ -223,6 +228,24 @@ impl DecisionBuilder<'_> {
             return self.end(Outcome::Deny, Kind::SandboxOverride, reason);
         }
         self.ask(Kind::SandboxOverride, "it would run outside the sandbox")
+    }
+
+    /// Whether the call is a command that runs in the sandbox.
+    fn is_inside_sandbox(&self) -> bool {
+        let (Some(shell), Some(sandbox)) = (&self.seen.shell, &self.policy.sandbox) else {
+            return false;
+        };
+        let excluded: Vec<&Rule> = sandbox.excluded.iter().collect();
+        let is_excluded = !excluded.is_empty() && command::is_covered(shell, &excluded);
+        !self.wants_no_sandbox() && !is_excluded
+    }
+
+    /// Whether commands in the sandbox need no approval. Plan mode changes nothing, also not inside.
+    fn sandbox_allows(&self, mode: &PermissionMode) -> bool {
+        let sandbox = self.policy.sandbox.as_ref();
+        *mode != PermissionMode::Plan
+            && sandbox.is_some_and(|sandbox| sandbox.allows_commands)
+            && self.is_inside_sandbox()
     }
 
     fn wants_no_sandbox(&self) -> bool {
@@ -342,6 +365,10 @@ impl DecisionBuilder<'_> {
                 let reason = "every part of the command is allowed";
                 let decision = self.end(Outcome::Allow, Kind::SubcommandResults, reason);
                 Decision { is_harmless, ..decision }
+            }
+            Some(_) if self.sandbox_allows(mode) => {
+                self.trail.note("the sandbox", "holds for this command, whatever it does");
+                self.end(Outcome::Allow, Kind::Unspecified, "the command runs in the sandbox")
             }
             Some(verdict) => {
                 let (kind, reason) = match protected {

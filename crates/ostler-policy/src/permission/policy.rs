@@ -11,6 +11,7 @@ use super::environment::CommandEnvironment;
 use super::matching::names_server_tool;
 use super::path_forms::PathForms;
 use super::rule::{Behavior, Rule, Source};
+use super::sandbox::SandboxPolicy;
 
 /// Decides on calls.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +40,8 @@ pub struct Policy {
     pub pinned: BTreeSet<String>,
     /// Whether the settings forbid commands outside the sandbox, also if a rule allows them.
     pub unsandboxed_forbidden: bool,
+    /// The sandbox of commands; `None` if they run without one.
+    pub sandbox: Option<SandboxPolicy>,
     /// Lists of the only allowed calls of some tools.
     pub only: Vec<Vec<Rule>>,
     /// The environment that commands would get.
@@ -81,6 +84,7 @@ impl Policy {
             bypass_available: false,
             pinned: BTreeSet::new(),
             unsandboxed_forbidden: false,
+            sandbox: None,
             only: Vec::new(),
             environment: CommandEnvironment::of(&Environment::default()),
             rules: Vec::new(),

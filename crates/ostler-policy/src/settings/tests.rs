@@ -370,7 +370,7 @@ fn lists_of_servers_and_sandboxes_only_narrow() {
         let sandbox = settings.sandbox.clone().unwrap();
         assert_eq!(sandbox.enabled, Some(true));
         assert_eq!(
-            sandbox.refusal().is_some(),
+            sandbox.is_required(),
             !trusts_project,
             "only a trusted project can loosen it"
         );
@@ -392,7 +392,7 @@ fn the_sandbox_settings_of_several_files_are_joined() {
     ] {
         let home = home(&[(Source::User, user.clone()), (Source::Local, local.clone())]);
         let sandbox = load(&home.folders, &all()).unwrap().sandbox.unwrap();
-        assert_eq!(sandbox.refusal().is_some(), refused, "{local}");
+        assert_eq!(sandbox.is_required(), refused, "{local}");
         assert_eq!(sandbox.allow_unsandboxed_commands, Some(false), "{local}");
     }
 }

@@ -62,7 +62,7 @@ async fn arguments_environment_and_folder_arrive_unchanged() {
 
 fn piped<'a>(arguments: &'a [&'a OsStr], folder: &'a Path) -> PipedCommand<'a> {
     let environment = Environment::default().of_child();
-    PipedCommand { program: Path::new("/bin/sh"), arguments, folder, environment }
+    PipedCommand { program: Path::new("/bin/sh"), arguments, folder, environment, boundary: None }
 }
 
 /// Mutant: `SET_SESSION` left out.

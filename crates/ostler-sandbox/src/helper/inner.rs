@@ -6,6 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{InnerSpec, become_program, landlock_rules, spec, syscalls};
 use crate::boundary::Limits;
+use crate::confine;
 use crate::sys;
 
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
@@ -22,7 +23,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
     if spec.layers.seccomp {
         syscalls::apply(spec.unix_sockets, spec.user_namespaces)?;
     }
-    Err(become_program(arguments))
+    Err(become_program(arguments, confine::restored()))
 }
 
 fn limit(limits: &Limits) -> Result<(), String> {

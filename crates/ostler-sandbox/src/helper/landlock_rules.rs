@@ -15,7 +15,8 @@ const NEWEST: ABI = ABI::V6;
 const DEVICES: &str = "/dev";
 
 pub(super) fn apply(writable: &[PathBuf]) -> Result<(), String> {
-    restrict(writable).map_err(|error| format!("cannot restrict access to files (Landlock): {error}"))
+    restrict(writable)
+        .map_err(|error| format!("cannot restrict access to files (Landlock): {error}"))
 }
 
 fn restrict(writable: &[PathBuf]) -> Result<(), Box<dyn std::error::Error>> {

@@ -10,6 +10,8 @@ mod outer;
 #[cfg(target_os = "linux")]
 mod syscalls;
 
+#[cfg(target_os = "linux")]
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -105,17 +107,21 @@ pub fn run_if_called() -> Option<ExitCode> {
 
 /// Becomes another program. Returns only if that fails.
 #[cfg(target_os = "linux")]
-fn become_program(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> String {
+fn become_program(
+    mut arguments: impl Iterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> String {
     use std::os::unix::process::CommandExt as _;
     let Some(program) = arguments.next() else { return "no program was given".to_owned() };
-    let error = std::process::Command::new(&program).args(arguments).exec();
+    let mut command = std::process::Command::new(&program);
+    let error = command.args(arguments).env_clear().envs(environment).exec();
     format!("cannot start {}: {error}", program.display())
 }
 
 /// The specification in the first argument.
 #[cfg(target_os = "linux")]
 fn spec<T: serde::de::DeserializeOwned>(
-    arguments: &mut impl Iterator<Item = std::ffi::OsString>,
+    arguments: &mut impl Iterator<Item = OsString>,
 ) -> Result<T, String> {
     let text = arguments.next().ok_or("the specification is missing")?;
     let text = text.to_str().ok_or("the specification is not text")?;

@@ -37,7 +37,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
             .map_err(|error| format!("cannot show {}: {error}", of.source.display()))?;
     }
     give_up_root(spec.id).map_err(|error| format!("cannot give up root: {error}"))?;
-    Err(become_program(arguments))
+    Err(become_program(arguments, std::env::vars_os()))
 }
 
 /// A copy of a tree of mounts with other owners.

@@ -92,9 +92,8 @@ const SET_ID: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 /// # Errors
 /// When the filter cannot be built or is refused.
 pub(super) fn apply(unix_sockets: bool, user_namespaces: bool) -> Result<(), String> {
-    let failed = |error: &dyn std::fmt::Display| {
-        format!("cannot filter system calls (seccomp): {error}")
-    };
+    let failed =
+        |error: &dyn std::fmt::Display| format!("cannot filter system calls (seccomp): {error}");
     let arch: TargetArch = std::env::consts::ARCH.try_into().map_err(|error| failed(&error))?;
     let refused = refused(unix_sockets, user_namespaces).map_err(|error| failed(&error))?;
     let hidden = HIDDEN.iter().map(|number| (*number, Vec::new())).collect();
@@ -202,7 +201,8 @@ fn foreign_numbers() -> BpfProgram {
     const X32: u32 = 0x4000_0000;
     let load_number = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
     let is_below = sock_filter { code: 0x35, jt: 0, jf: 1, k: X32 };
-    let hide = sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x0005_0000 | libc::ENOSYS.unsigned_abs() };
+    let hide =
+        sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x0005_0000 | libc::ENOSYS.unsigned_abs() };
     let allow = sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 };
     vec![load_number, is_below, hide, allow]
 }

@@ -1,4 +1,4 @@
 //! Attacks that are really run in a sandbox.
 
-mod stage;
 mod escapes;
+mod stage;

@@ -12,6 +12,7 @@ mod offers;
 pub mod pick;
 mod recording;
 pub mod rules;
+pub mod sandbox;
 mod server_files;
 mod server_output;
 mod servers;

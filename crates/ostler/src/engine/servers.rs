@@ -10,6 +10,8 @@ use futures::future::BoxFuture;
 use ostler_engine::mcp::{
     Connected, Connector, HostLine, McpToolInfo, NotConnected, Server, ServerLocation, ServerPrompt,
 };
+use ostler_engine::permission::Policy;
+use ostler_engine::sandbox::SessionSandbox;
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
 use ostler_mcp::{
     CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Event, Output, PromptInfo,
@@ -36,27 +38,43 @@ pub(super) struct ServerConnector {
     limit: OutputLimit,
     /// The environment of servers that are programs.
     env: Environment,
+    /// The sandbox of servers that are programs, and the policy that says which of them run outside.
+    sandbox: Option<(Arc<dyn SessionSandbox>, Policy)>,
 }
 
 impl ServerConnector {
     /// Reads timeouts and limits from the environment of the session; `env` is the environment of its child processes.
-    pub(super) fn of(context: &StartContext, env: Environment) -> Self {
+    pub(super) fn of(
+        context: &StartContext,
+        env: Environment,
+        sandbox: Option<(Arc<dyn SessionSandbox>, Policy)>,
+    ) -> Self {
         let ms = |name: &str| context.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
             call_timeout: ms("MCP_TOOL_TIMEOUT").map(Duration::from_millis),
             startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
             limit: OutputLimit::of(context),
             env,
+            sandbox,
         }
     }
 
-    /// The endpoint of a configured server; a child process gets the session's environment.
-    fn endpoint(&self, config: &McpServerConfig) -> Option<Endpoint> {
-        let mut endpoint = Endpoint::from_config(config)?;
+    /// The endpoint of a configured server; a child process gets the session's environment and sandbox.
+    fn endpoint(&self, config: &McpServerConfig) -> Result<Endpoint, String> {
+        let endpoint = Endpoint::from_config(config);
+        let mut endpoint = endpoint.ok_or("this kind of server is not supported")?;
         if let Endpoint::Stdio(program) = &mut endpoint {
             program.env = self.env.with(std::mem::take(&mut program.env.variables));
+            if let Some((sandbox, policy)) = &self.sandbox {
+                let words = std::iter::once(&program.command).chain(&program.args);
+                let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
+                let folder = program.cwd.get_or_insert_with(|| policy.cwd.clone());
+                if !policy.runs_outside_sandbox(folder, &line) {
+                    program.boundary = Some(sandbox.boundary(policy)?);
+                }
+            }
         }
-        Some(endpoint)
+        Ok(endpoint)
     }
 }
 
@@ -72,7 +90,7 @@ impl Connector for ServerConnector {
         let mut options = self.options(&line, Arc::clone(&is_stale));
         let endpoint = match &place {
             ServerLocation::Configured(config) => self.endpoint(config),
-            _ => None,
+            _ => Err("this kind of server is not supported".to_owned()),
         };
         async move {
             let endpoint = match place {
@@ -83,7 +101,7 @@ impl Connector for ServerConnector {
                 }
                 ServerLocation::Configured(config) => {
                     timeout = own_timeout(&config).or(timeout);
-                    endpoint.ok_or("this kind of server is not supported")?
+                    endpoint?
                 }
                 _ => return Err("this kind of server location is not supported".into()),
             };

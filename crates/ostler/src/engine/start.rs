@@ -8,7 +8,7 @@ use ostler_engine::context::memory::{self, Lookup, Memory, MemorySources};
 use ostler_engine::model::Sampling;
 use ostler_engine::permission::Policy;
 use ostler_engine::session::{self, Compaction, Connection, Delegation, Notice, SessionOptions};
-use ostler_engine::settings::{Folders, Problem, Settings};
+use ostler_engine::settings::{Folders, Problem};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::launch::{Answerer, Launch, SettingSource, ThinkingDisplay, ToolSet};
 use ostler_proto::permission::PermissionMode;
@@ -17,7 +17,7 @@ use super::pick::{self, SelectedModel};
 use super::rules::{self, Rules};
 use super::server_files;
 use super::servers::ServerConnector;
-use super::{StartContext, StartError, offers, sessions};
+use super::{StartContext, StartError, offers, sandbox, sessions};
 
 /// How long the session waits for a prompt before it runs `Notification` hooks.
 const IDLE_NOTICE: Duration = Duration::from_secs(60);
@@ -34,7 +34,7 @@ pub struct RunningSession {
     /// The entries of settings and other files that were ignored, and why.
     pub warnings: Vec<Problem>,
     /// Warnings about options that are dangerous.
-    pub cautions: Vec<&'static str>,
+    pub cautions: Vec<String>,
     /// The folders of the settings files.
     pub folders: Folders,
 }
@@ -44,11 +44,9 @@ pub struct RunningSession {
 /// # Errors
 /// When settings, model, conversation or options are invalid. Nothing has been started then.
 pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
-    let Rules { policy, folders, settings } = rules::load(context)?;
+    let Rules { mut policy, folders, settings } = rules::load(context)?;
     rules::refuse_root(context, policy.bypass_available)?;
-    if let Some(reason) = settings.sandbox.as_ref().and_then(|sandbox| sandbox.refusal()) {
-        return Err(StartError::Refused(reason.to_owned()));
-    }
+    let (sandbox, no_sandbox) = sandbox::start(context, &settings, &mut policy)?;
     let SelectedModel { model, remark, account, recording } = pick::model(context, &settings)?;
     let name = model.name().to_owned();
     let prices = pick::prices(context, &settings);
@@ -57,7 +55,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     }
     let opened = sessions::open(context)?;
     let found = server_files::find(context, &settings)?;
-    let cautions = cautions(context, &policy, &settings);
+    let cautions = cautions(context, &policy, sandbox.is_some(), no_sandbox);
     let denied = Arc::new(policy.file_guard());
     let mut library = offers::library(context, &folders, &denied)?;
     let memory = memory(context, &policy);
@@ -91,11 +89,16 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         memory: memory.files,
         opened,
         env: env.clone(),
+        sandbox: sandbox.clone(),
         live: Some(rules::live(context, &folders, settings.clone())),
         small_model: pick::small_model(context, &settings, &name),
         is_conversation: context.is_conversation,
         idle_notice: Some(IDLE_NOTICE),
-        connector: Some(Arc::new(ServerConnector::of(context, env))),
+        connector: Some(Arc::new(ServerConnector::of(
+            context,
+            env,
+            sandbox.zip(Some(policy.clone())),
+        ))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
         notices: notices(context, &cautions, &warnings),
@@ -123,31 +126,37 @@ fn launch(context: &StartContext) -> Launch {
 }
 
 /// The notices about the start that the host receives. None for a terminal, which shows them itself.
-fn notices(context: &StartContext, cautions: &[&'static str], warnings: &[Problem]) -> Vec<Notice> {
+fn notices(context: &StartContext, cautions: &[String], warnings: &[Problem]) -> Vec<Notice> {
     if context.is_interactive {
         return Vec::new();
     }
     let notice = |content: String| Notice { content, level: "warning" };
-    let cautions = cautions.iter().map(|text| notice((*text).to_owned()));
+    let cautions = cautions.iter().map(|text| notice(text.clone()));
     let warnings = warnings.iter().map(|problem| notice(problem.to_string()));
     cautions.chain(warnings).collect()
 }
 
 /// Warnings about commands that run without approval or without the sandbox that the settings request.
-fn cautions(context: &StartContext, policy: &Policy, settings: &Settings) -> Vec<&'static str> {
+fn cautions(
+    context: &StartContext,
+    policy: &Policy,
+    is_sandboxed: bool,
+    no_sandbox: Option<String>,
+) -> Vec<String> {
     let mut cautions = Vec::new();
-    if policy.effective_mode() == PermissionMode::BypassPermissions && !rules::is_contained(context)
-    {
+    let is_protected = is_sandboxed || rules::is_contained(context);
+    if policy.effective_mode() == PermissionMode::BypassPermissions && !is_protected {
         cautions.push(
             "the mode bypassPermissions runs every call without approval, and there is no sandbox around it: everything \
-             runs with your permissions. In a container, set IS_SANDBOX=1",
+             runs with your permissions. Set sandbox.enabled in the settings; in a container, set IS_SANDBOX=1"
+                .to_owned(),
         );
     }
-    if settings.sandbox.as_ref().is_some_and(|sandbox| sandbox.enabled == Some(true)) {
-        cautions.push(
-            "this version has no sandbox: commands run without the one that the settings request \
-             (sandbox.enabled), because sandbox.failIfUnavailable is false",
-        );
+    if let Some(reason) = no_sandbox {
+        cautions.push(format!(
+            "commands run without the sandbox that the settings request (sandbox.enabled), because \
+             sandbox.failIfUnavailable is false: {reason}"
+        ));
     }
     cautions
 }

@@ -15,6 +15,8 @@ use tokio::task::JoinSet;
 
 use super::{PATIENCE, SLOTS, random};
 
+/// How often to look whether all runs have ended: more than a minute in all.
+const ROUNDS: usize = 5_000;
 /// The pause between two polls.
 const MOMENT: Duration = Duration::from_millis(15);
 /// Prompts per session; later ones go to another session, so that conversations stay short.
@@ -283,7 +285,8 @@ async fn execute(world: Arc<World>) {
 /// Resumes every interrupted run and waits for its end. Denies all approvals. Returns the number of runs.
 pub(super) async fn resume_all(world: &World) -> usize {
     let mut seen = HashSet::new();
-    loop {
+    // Each look finds fewer runs to wait for.
+    for _ in 0..ROUNDS {
         let runs = world.runs().await;
         let mut is_over = true;
         for run in &runs {
@@ -303,10 +306,19 @@ pub(super) async fn resume_all(world: &World) -> usize {
         }
         deny_all(world).await;
     }
+    panic!("some runs do not end: {:?}", world.runs().await);
 }
 
-/// Waits for the end of a run.
+/// Waits for the end of a run. However many there are, each must end soon.
 async fn end(world: &World, run: &str) {
+    let ended = tokio::time::timeout(PATIENCE, end_of(world, run)).await;
+    if ended.is_err() {
+        let found = world.ask(Method::GET, &format!("/api/runs/{run}"), None).await;
+        panic!("a resumed run does not end: {found:?}");
+    }
+}
+
+async fn end_of(world: &World, run: &str) {
     loop {
         let (_, found) = world.ask(Method::GET, &format!("/api/runs/{run}"), None).await.unwrap();
         match found["state"].as_str().unwrap_or_default() {

@@ -85,7 +85,8 @@ impl Session {
         let effort = given.get("effortLevel").map(read_effort).transpose()?;
         let model = given.get("model").map(read_model).transpose()?;
         let variables = given.get("env").map(read_variables).transpose()?;
-        given.get("sandbox").map(read_sandbox).transpose()?;
+        let has_sandbox = self.setup.base.sandbox.is_some();
+        given.get("sandbox").map(|it| check_sandbox(it, has_sandbox)).transpose()?;
         if let Some(trouble) = model.as_ref().and_then(|it| self.model_trouble(it.as_deref())) {
             return Err(trouble);
         }
@@ -202,11 +203,24 @@ fn read_variables(variables: &Value) -> Result<BTreeMap<String, String>, String>
     texts.collect()
 }
 
-/// Refuses to enable a sandbox: the engine has none.
-fn read_sandbox(sandbox: &Value) -> Result<(), String> {
-    let sandbox: SandboxSettings =
+/// Refuses to change the sandbox: what was started with one boundary would continue in it.
+fn check_sandbox(sandbox: &Value, has_sandbox: bool) -> Result<(), String> {
+    let wanted: SandboxSettings =
         serde_json::from_value(sandbox.clone()).map_err(|error| format!("sandbox: {error}"))?;
-    sandbox.refusal().map_or(Ok(()), |reason| Err(reason.to_owned()))
+    let refused = |what: &str| {
+        Err(format!(
+            "sandbox: {what} while the session runs; start a new session with this setting"
+        ))
+    };
+    match wanted.enabled {
+        Some(false) if has_sandbox => refused("it cannot be left"),
+        _ if wanted.is_required() && !has_sandbox => refused("it cannot be entered"),
+        _ if has_sandbox && wanted != SandboxSettings::default() => {
+            let same = SandboxSettings { enabled: Some(true), ..SandboxSettings::default() };
+            if wanted == same { Ok(()) } else { refused("its boundary cannot be changed") }
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read_effort(word: &Value) -> Result<Option<Effort>, String> {

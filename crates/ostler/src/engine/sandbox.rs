@@ -1,0 +1,167 @@
+//! The sandbox of a session: what the settings request, what the policy adds, and what this machine enforces.
+
+mod boundary;
+mod settings;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ostler_engine::permission::{DeniedPaths, Policy, SandboxPolicy};
+use ostler_engine::sandbox::SessionSandbox;
+use ostler_engine::scratch::Scratch;
+use ostler_engine::settings::Settings;
+use ostler_process::Confine;
+use ostler_proto::sandbox::SandboxSettings;
+use ostler_sandbox::{Boundary, Sandbox};
+use serde_json::Value;
+
+use self::settings::SandboxRequest;
+use super::{StartContext, StartError};
+
+pub use ostler_sandbox::{run_if_called, use_helper};
+
+/// The sandbox of a session.
+#[derive(Debug)]
+struct OwnSandbox {
+    /// What this machine enforces, with the boundary before the policy adds to it.
+    base: Sandbox,
+    request: SandboxRequest,
+    home: Option<PathBuf>,
+    /// Private folders that commands see as `/tmp` and as their home. Removed with the session.
+    folders: PrivateFolders,
+    /// The last boundary, and what of the policy it was made of.
+    last: Mutex<Option<(PolicyParts, Arc<Sandbox>)>>,
+}
+
+#[derive(Debug)]
+struct PrivateFolders {
+    _scratch: Scratch,
+    temporary: PathBuf,
+    home: PathBuf,
+}
+
+/// What a boundary takes from a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PolicyParts {
+    directories: Vec<PathBuf>,
+    denied: DeniedPaths,
+}
+
+impl PolicyParts {
+    fn of(policy: &Policy) -> Self {
+        let canonical = |path: &Path| path.canonicalize().ok();
+        let directories = policy.working_directories().filter_map(canonical).collect();
+        Self { directories, denied: policy.denied_paths() }
+    }
+}
+
+/// The sandbox that the settings request, and what changes in the policy with it. `None` if they request none, or if they
+/// accept that there is none; then the text says why.
+///
+/// # Errors
+/// When a sandbox was requested and is not available, or when a setting cannot be enforced.
+pub(super) fn start(
+    context: &StartContext,
+    settings: &Settings,
+    policy: &mut Policy,
+) -> Result<(Option<Arc<dyn SessionSandbox>>, Option<String>), StartError> {
+    let Some(wanted) = settings.sandbox.as_ref().filter(|it| it.enabled == Some(true)) else {
+        return Ok((None, None));
+    };
+    match build(context, wanted, policy) {
+        Ok(sandbox) => Ok((Some(Arc::new(sandbox)), None)),
+        Err(reason) if wanted.fail_if_unavailable == Some(false) => Ok((None, Some(reason))),
+        Err(reason) => Err(StartError::Refused(format!(
+            "a sandbox was requested (sandbox.enabled) and cannot be started: {reason}. To run commands without it, set \
+             sandbox.failIfUnavailable to false or remove sandbox.enabled"
+        ))),
+    }
+}
+
+fn build(
+    context: &StartContext,
+    wanted: &SandboxSettings,
+    policy: &mut Policy,
+) -> Result<OwnSandbox, String> {
+    let home = context.var("HOME").map(PathBuf::from);
+    let home = home.and_then(|home| home.canonicalize().ok());
+    let request = SandboxRequest::of(wanted, &context.cwd, home.as_deref())?;
+    let folders = PrivateFolders::new().map_err(|error| format!("no temporary folder: {error}"))?;
+    let parts = PolicyParts::of(policy);
+    let boundary = boundary::of(&request, &parts, home.as_deref(), &folders);
+    let base = Sandbox::new(boundary, request.setup.clone()).map_err(|error| error.to_string())?;
+    for protection in &request.required {
+        match base.attestation().has(protection) {
+            Some(true) => {}
+            Some(false) => {
+                return Err(format!("{protection} is required and is not enforced here"));
+            }
+            None => {
+                return Err(format!(
+                    "sandbox.required: {protection:?} is not a protection; use fs, net or syscalls"
+                ));
+            }
+        }
+    }
+    policy.sandbox = Some(SandboxPolicy {
+        allows_commands: wanted.auto_allow_bash_if_sandboxed != Some(false),
+        excluded: request.excluded.clone(),
+    });
+    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default() })
+}
+
+impl PrivateFolders {
+    fn new() -> std::io::Result<Self> {
+        let scratch = Scratch::default();
+        let folder = scratch.folder()?.canonicalize()?;
+        let (temporary, home) = (folder.join("tmp"), folder.join("home"));
+        for folder in [&temporary, &home] {
+            fs::create_dir(folder)?;
+        }
+        Ok(Self { _scratch: scratch, temporary, home })
+    }
+}
+
+impl OwnSandbox {
+    fn current(&self, policy: &Policy) -> Arc<Sandbox> {
+        let parts = PolicyParts::of(policy);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((of, sandbox)) if *of == parts => Arc::clone(sandbox),
+            _ => {
+                let boundary: Boundary =
+                    boundary::of(&self.request, &parts, self.home.as_deref(), &self.folders);
+                let sandbox = Arc::new(self.base.with(boundary));
+                *last = Some((parts, Arc::clone(&sandbox)));
+                sandbox
+            }
+        }
+    }
+}
+
+impl SessionSandbox for OwnSandbox {
+    fn boundary(&self, policy: &Policy) -> Result<Arc<dyn Confine>, String> {
+        Ok(self.current(policy))
+    }
+
+    fn attestation(&self) -> Value {
+        serde_json::to_value(self.base.attestation()).unwrap_or_default()
+    }
+
+    fn temporary(&self) -> &Path {
+        &self.folders.temporary
+    }
+
+    fn hint(&self, output: &str, code: Option<i32>) -> Option<String> {
+        let reason = self.base.reason_of_failure(output, code)?;
+        let way_out = match self.request.may_leave {
+            true => {
+                " If that was the cause and the command must run anyway, call it again with \
+                     dangerouslyDisableSandbox: the user is asked."
+            }
+            false => "",
+        };
+        Some(format!("[This ran in a sandbox: {reason}.{way_out}]"))
+    }
+}

@@ -1,0 +1,158 @@
+//! Reads the sandbox settings. A setting that this program cannot enforce is an error that names it, never a weaker sandbox.
+
+use std::path::{Path, PathBuf};
+
+use ostler_engine::permission::{Rule, SandboxPolicy};
+use ostler_proto::sandbox::{SandboxFilesystem, SandboxNetwork, SandboxSettings};
+use ostler_sandbox::{Limits, Network, Setup, UnixSockets};
+use serde_json::Value;
+
+/// What the settings request, in the terms of this machine.
+#[derive(Clone, Debug)]
+pub(super) struct SandboxRequest {
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) protected: Vec<PathBuf>,
+    pub(super) hidden: Vec<PathBuf>,
+    pub(super) readable: Vec<PathBuf>,
+    /// Whether the file system is left as it is.
+    pub(super) all_files: bool,
+    pub(super) network: Network,
+    pub(super) unix_sockets: UnixSockets,
+    pub(super) removed_variables: Vec<String>,
+    pub(super) limits: Limits,
+    pub(super) setup: Setup,
+    /// Protections without which the session must not start.
+    pub(super) required: Vec<String>,
+    pub(super) excluded: Vec<Rule>,
+    /// Whether the model may ask to leave the sandbox.
+    pub(super) may_leave: bool,
+}
+
+impl SandboxRequest {
+    /// # Errors
+    /// When a setting is invalid or cannot be enforced.
+    pub(super) fn of(
+        settings: &SandboxSettings,
+        cwd: &Path,
+        home: Option<&Path>,
+    ) -> Result<Self, String> {
+        refuse_unsupported(settings)?;
+        let files = settings.filesystem.clone().unwrap_or_default();
+        let SandboxFilesystem { allow_write, deny_write, deny_read, allow_read, disabled, .. } =
+            files;
+        let paths = |list: Option<Vec<String>>| {
+            let list = list.unwrap_or_default();
+            list.iter().map(|path| absolute(path, cwd, home)).collect::<Result<Vec<_>, _>>()
+        };
+        let mut hidden = paths(deny_read)?;
+        let credentials = settings.credentials.clone().unwrap_or_default();
+        let files = credentials.files.unwrap_or_default().into_iter().map(|file| file.path);
+        hidden.extend(paths(Some(files.collect()))?);
+        let variables = credentials.env_vars.unwrap_or_default();
+        let excluded = settings.excluded_commands.iter().flatten();
+        Ok(Self {
+            writable: paths(allow_write)?,
+            protected: paths(deny_write)?,
+            hidden,
+            readable: paths(allow_read)?,
+            all_files: disabled == Some(true),
+            network: network(settings.network.as_ref())?,
+            unix_sockets: unix_sockets(settings, cwd, home)?,
+            removed_variables: variables.into_iter().map(|variable| variable.name).collect(),
+            limits: own(settings, "limits")?.unwrap_or_default(),
+            setup: Setup {
+                bubblewrap: settings.bwrap_path.as_ref().map(PathBuf::from),
+                accept_weaker: settings.enable_weaker_nested_sandbox == Some(true),
+                user_namespaces: settings.allow_nested_user_namespaces == Some(true),
+            },
+            required: own(settings, "required")?.unwrap_or_default(),
+            excluded: excluded.map(|entry| SandboxPolicy::exclusion(entry)).collect(),
+            may_leave: settings.allow_unsandboxed_commands != Some(false),
+        })
+    }
+}
+
+/// A setting of our own.
+fn own<T: serde::de::DeserializeOwned>(
+    settings: &SandboxSettings,
+    name: &str,
+) -> Result<Option<T>, String> {
+    let value = settings.extra.get(name).cloned().filter(|value| *value != Value::Null);
+    let read =
+        |value| serde_json::from_value(value).map_err(|error| format!("sandbox.{name}: {error}"));
+    value.map(read).transpose()
+}
+
+/// An absolute path for one in settings: `~/` is the home directory, others begin in the working directory.
+fn absolute(path: &str, cwd: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
+    // Rules write an absolute path with two slashes.
+    let path = path.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(path);
+    let path = path.strip_suffix("/**").unwrap_or(path);
+    if path.contains(['*', '?', '[']) {
+        return Err(format!(
+            "sandbox.filesystem: {path:?} has a wildcard, which the operating system cannot enforce; name the folder"
+        ));
+    }
+    let path = match path.strip_prefix("~/") {
+        Some(rest) => home.ok_or("sandbox.filesystem: HOME is not set")?.join(rest),
+        None => cwd.join(path),
+    };
+    Ok(path.canonicalize().unwrap_or(path))
+}
+
+fn network(network: Option<&SandboxNetwork>) -> Result<Network, String> {
+    let Some(network) = network else { return Ok(Network::None) };
+    if network.allowed_domains.as_ref().is_some_and(|domains| !domains.is_empty()) {
+        return Err("sandbox.network.allowedDomains is not supported yet; remove it, and commands have no network".to_owned());
+    }
+    Ok(Network::None)
+}
+
+fn unix_sockets(
+    settings: &SandboxSettings,
+    cwd: &Path,
+    home: Option<&Path>,
+) -> Result<UnixSockets, String> {
+    let network = settings.network.clone().unwrap_or_default();
+    if network.allow_all_unix_sockets == Some(true) {
+        return Ok(UnixSockets::All);
+    }
+    // An older spelling, outside of `network`.
+    let old: Option<Vec<String>> = own(settings, "allowUnixSockets")?;
+    let sockets: Vec<String> =
+        network.allow_unix_sockets.into_iter().chain(old).flatten().collect();
+    if sockets.is_empty() {
+        return Ok(UnixSockets::None);
+    }
+    let paths = sockets.iter().map(|path| absolute(path, cwd, home));
+    Ok(UnixSockets::These(paths.collect::<Result<_, _>>()?))
+}
+
+/// Refuses settings that would have no effect.
+fn refuse_unsupported(settings: &SandboxSettings) -> Result<(), String> {
+    let network = settings.network.clone().unwrap_or_default();
+    let credentials = settings.credentials.clone().unwrap_or_default();
+    let masks = |mode: &str| mode == "mask";
+    let is_masked = credentials.files.iter().flatten().any(|file| masks(&file.mode))
+        || credentials.env_vars.iter().flatten().any(|variable| masks(&variable.mode));
+    let unsupported = [
+        (network.tls_terminate.is_some(), "network.tlsTerminate", "remove it"),
+        (network.http_proxy_port.is_some(), "network.httpProxyPort", "remove it"),
+        (network.socks_proxy_port.is_some(), "network.socksProxyPort", "remove it"),
+        (is_masked, "credentials with mode mask", "use mode deny"),
+        (credentials.aws_pairs.is_some(), "credentials.awsPairs", "remove it"),
+        (credentials.sigv4.is_some(), "credentials.sigv4", "remove it"),
+        (
+            settings.enable_weaker_network_isolation == Some(true),
+            "enableWeakerNetworkIsolation",
+            "remove it",
+        ),
+        (settings.allow_apple_events == Some(true), "allowAppleEvents", "remove it on Linux"),
+    ];
+    match unsupported.iter().find(|(is_set, ..)| *is_set) {
+        Some((_, name, way_out)) => {
+            Err(format!("sandbox.{name} cannot be enforced by this program; {way_out}"))
+        }
+        None => Ok(()),
+    }
+}
