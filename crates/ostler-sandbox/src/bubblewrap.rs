@@ -89,6 +89,11 @@ impl Bubblewrap {
         inside: &Inside<'_>,
     ) -> Result<CommandLine, SandboxError> {
         let views = plan::views(boundary)?;
+        if !boundary.layers.namespaces {
+            let mut arguments = self.inner(boundary, inside, &views)?;
+            arguments.remove(0);
+            return Ok(CommandLine { program: inside.helper.to_owned(), arguments });
+        }
         let mut stage = Stage { is_root: inside.is_root, trees: Vec::new() };
         let mut arguments = base(boundary, inside);
         for (target, view) in &views {
@@ -120,6 +125,7 @@ impl Bubblewrap {
         let spec = InnerSpec {
             writable: writable.map(|(path, _)| path.clone()).collect(),
             layers: boundary.layers,
+            folder: (!boundary.layers.namespaces).then(|| inside.folder.to_owned()),
             unix_sockets: boundary.unix_sockets != UnixSockets::None,
             user_namespaces: inside.user_namespaces,
             limits: boundary.limits.clone(),

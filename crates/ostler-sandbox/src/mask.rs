@@ -29,16 +29,19 @@ pub(crate) struct Mask {
     file: File,
 }
 
-/// Where a protected path can be protected: at itself, or at its first missing parent.
+/// Where a protected path can be protected: at itself, or at its first parent that is missing or a placeholder.
 pub(crate) fn place(protected: &Protected) -> (PathBuf, Kind) {
-    let mut place = protected.path.as_path();
-    let mut kind = protected.kind;
-    while let Some(parent) = place.parent()
-        && fs::symlink_metadata(parent).is_err()
-    {
-        (place, kind) = (parent, Kind::Folder);
+    let mut place = (protected.path.as_path(), protected.kind);
+    for parent in protected.path.ancestors().skip(1) {
+        match fs::symlink_metadata(parent) {
+            Err(_) => place = (parent, Kind::Folder),
+            Ok(about) if about.is_dir() && is_placeholder(parent, &about) => {
+                place = (parent, Kind::Folder);
+            }
+            Ok(_) => break,
+        }
     }
-    (place.to_owned(), kind)
+    (place.0.to_owned(), place.1)
 }
 
 impl Mask {
@@ -48,7 +51,7 @@ impl Mask {
             return Err(SandboxError::Path(path.to_owned()));
         }
         let found = || fs::symlink_metadata(path).ok();
-        if found().is_some_and(|found| !is_placeholder(&found)) {
+        if found().is_some_and(|found| !is_placeholder(path, &found)) {
             return Ok(None);
         }
         // Before it exists, so that there is no moment at which it would stay.
@@ -73,7 +76,7 @@ impl Mask {
             };
             flock(&file, FlockOperation::LockShared)?;
             let about = file.metadata()?;
-            if !is_placeholder(&about) {
+            if !is_placeholder(path, &about) {
                 return Ok(None);
             }
             // The last user of it may have removed it before it was locked.
@@ -89,7 +92,7 @@ impl Mask {
         flock(&self.file, FlockOperation::Unlock)?;
         flock(&self.file, FlockOperation::NonBlockingLockExclusive)?;
         let (mine, now) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
-        match is_same(&mine, &now) && is_placeholder(&now) {
+        match is_same(&mine, &now) && is_placeholder(&self.path, &now) {
             true if now.is_dir() => fs::remove_dir(&self.path),
             true => fs::remove_file(&self.path),
             false => Ok(()),
@@ -118,12 +121,14 @@ fn make(path: &Path, kind: Kind) -> io::Result<()> {
     }
 }
 
-fn is_placeholder(about: &Metadata) -> bool {
+/// Whether a file or folder, whose metadata is known, looks like a placeholder: empty, and nobody may write it.
+fn is_placeholder(path: &Path, about: &Metadata) -> bool {
     // The mask of new files may have removed more.
     let mode = about.mode() & 0o7777;
     let is_within = |most: u32| mode & !most == 0;
+    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     (about.is_file() && about.len() == 0 && is_within(FILE_MODE))
-        || (about.is_dir() && is_within(FOLDER_MODE))
+        || (about.is_dir() && is_within(FOLDER_MODE) && is_empty())
 }
 
 fn is_same(one: &Metadata, other: &Metadata) -> bool {
@@ -190,6 +195,9 @@ mod tests {
         let at = |path: &str, kind| place(&Protected { path: folder.path().join(path), kind });
         assert_eq!(at("a", Kind::File), (folder.path().join("a"), Kind::File));
         assert_eq!(at("a/b/c", Kind::File), (folder.path().join("a"), Kind::Folder));
+        let mask = Mask::of(&folder.path().join("a"), Kind::Folder).unwrap().unwrap();
+        assert_eq!(at("a/b/c", Kind::File), (folder.path().join("a"), Kind::Folder));
+        drop(mask);
         fs::create_dir(folder.path().join("a")).unwrap();
         assert_eq!(at("a/b/c", Kind::File), (folder.path().join("a/b"), Kind::Folder));
     }

@@ -134,6 +134,10 @@ impl Sandbox {
     ) -> Result<SandboxedCommand, SandboxError> {
         let mut boundary = self.boundary.clone();
         let mut masks = Vec::new();
+        if !boundary.layers.namespaces {
+            // The other layers know no exceptions inside a writable folder.
+            boundary.protected.clear();
+        }
         for protected in &mut boundary.protected {
             let (path, kind) = mask::place(protected);
             if is_writable(&self.boundary, &path) {

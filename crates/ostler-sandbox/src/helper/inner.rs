@@ -16,6 +16,10 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
         .map_err(|error| format!("cannot close inherited descriptors: {error}"))?;
     rustix::thread::set_no_new_privs(true)
         .map_err(|error| format!("cannot give up new privileges: {error}"))?;
+    if let Some(folder) = &spec.folder {
+        std::env::set_current_dir(folder)
+            .map_err(|error| format!("cannot enter {}: {error}", folder.display()))?;
+    }
     limit(&spec.limits)?;
     if spec.layers.landlock {
         landlock_rules::apply(&spec.writable)?;

@@ -36,6 +36,8 @@ pub(crate) const COMPLAINT: &str = "ostler sandbox: ";
 pub(crate) struct InnerSpec {
     pub(crate) writable: Vec<PathBuf>,
     pub(crate) layers: Layers,
+    /// The working directory, if it is not set already.
+    pub(crate) folder: Option<PathBuf>,
     pub(crate) unix_sockets: bool,
     pub(crate) user_namespaces: bool,
     pub(crate) limits: Limits,

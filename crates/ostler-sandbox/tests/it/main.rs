@@ -1,4 +1,9 @@
-//! Attacks that are really run in a sandbox.
+//! Attacks that are really run in a sandbox, as the user that runs the tests and, if that is root, as another user too.
 
+mod as_user;
 mod escapes;
+mod limits;
+mod masks;
+mod network;
+mod probe;
 mod stage;

@@ -1,0 +1,114 @@
+//! The attacks by way of the network. Targets are listeners of these tests on this machine.
+
+use std::io::Read as _;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::time::Duration;
+
+use ostler_sandbox::Layers;
+
+use crate::probe::{self, NO_NAMESPACES, NO_SECCOMP, NONE, Probe};
+use crate::stage::Stage;
+
+/// Whether a script connects to a listener of the test.
+fn connects(layers: Layers, address: &str, script: &str) -> bool {
+    let listener = TcpListener::bind((address, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let stage = Stage::new();
+    let script = script.replace("PORT", &port.to_string());
+    let output = stage.run(layers, &script);
+    let said = String::from_utf8_lossy(&output.stdout).contains("ESCAPED");
+    listener.set_nonblocking(true).unwrap();
+    let came = listener.accept().is_ok();
+    assert_eq!(said, came, "{output:?}");
+    came
+}
+
+// Row 17. Mutant: without `--unshare-net`.
+#[test]
+fn no_port_of_this_machine_can_be_reached() {
+    let script = |host: &str| {
+        format!(
+            "python3 -c \"import socket; socket.create_connection(('{host}', PORT), 3); print('ESCAPED')\""
+        )
+    };
+    for host in ["127.0.0.1", "::1"] {
+        assert!(!connects(Layers::ALL, host, &script(host)), "{host}");
+        assert!(
+            connects(NO_NAMESPACES, host, &script(host)),
+            "the test itself does not work: {host}"
+        );
+    }
+}
+
+// Row 18.
+#[test]
+fn datagrams_go_nowhere() {
+    let arrives = |layers| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let script = format!("echo x > /dev/udp/127.0.0.1/{port}");
+        Stage::new().run(layers, &script);
+        socket.recv(&mut [0; 8]).is_ok()
+    };
+    assert!(!arrives(Layers::ALL));
+    assert!(arrives(NO_NAMESPACES), "the test itself does not work");
+}
+
+const SOCKETS: &[Probe] = &[
+    Probe::new(
+        18,
+        NO_SECCOMP,
+        "python3 -c \"import socket; socket.socket(16, 3, 0); print('ESCAPED')\"",
+    ),
+    Probe::of_root(
+        18,
+        NONE,
+        "python3 -c \"import socket; socket.socket(17, 3, 0); print('ESCAPED')\"",
+    ),
+    Probe::of_root(
+        18,
+        NONE,
+        "python3 -c \"import socket; socket.socket(2, 3, 1); print('ESCAPED')\"",
+    ),
+    Probe::new(
+        19,
+        NO_SECCOMP,
+        "python3 -c \"import socket; socket.socket(1, 1, 0); print('ESCAPED')\"",
+    ),
+    Probe::new(22, NO_NAMESPACES, "tail -n +3 /proc/net/dev | grep -v '^ *lo:' && echo ESCAPED"),
+];
+
+#[test]
+fn no_other_kind_of_socket_can_be_made() {
+    probe::check(SOCKETS);
+}
+
+// Row 19. Mutant: AF_UNIX in the list of families.
+#[test]
+fn no_socket_of_another_program_can_be_used() {
+    let connects = |layers, name: &str| {
+        let stage = Stage::new();
+        let listener = UnixListener::bind(stage.path("work/socket")).unwrap();
+        let hidden = SocketAddr::from_abstract_name(b"ostler-test-socket");
+        let hidden = hidden.and_then(|address| UnixListener::bind_addr(&address));
+        let script = format!(
+            "python3 -c \"import socket; s=socket.socket(1); s.connect({name}); s.send(b'x'); print('ESCAPED')\""
+        );
+        let output = stage.run(layers, &script);
+        let (listener, _other) = match name.starts_with("'\\0") {
+            true => (hidden.unwrap(), listener),
+            false => (listener, hidden.unwrap()),
+        };
+        listener.set_nonblocking(true).unwrap();
+        let came = listener.accept().is_ok_and(|(mut peer, _)| peer.read(&mut [0]).is_ok());
+        assert_eq!(came, String::from_utf8_lossy(&output.stdout).contains("ESCAPED"), "{output:?}");
+        came
+    };
+    assert!(!connects(Layers::ALL, "'socket'"));
+    assert!(connects(NO_SECCOMP, "'socket'"), "the test itself does not work");
+    assert!(!connects(Layers::ALL, "'\\0ostler-test-socket'"));
+    assert!(connects(NONE, "'\\0ostler-test-socket'"), "the test itself does not work");
+}
