@@ -20,6 +20,9 @@ const STACK: usize = 64 * 1024;
 ///
 /// A connection ends when both sides have closed their direction, or one fails. If the proxy cannot be reached, the
 /// client's connection is closed.
+///
+/// The listener belongs into the sandbox's own network. Where there are no network namespaces (macOS), every program of the
+/// machine can reach it, so the proxy needs a token.
 pub fn serve(listener: &TcpListener, socket: &Path, most: usize) -> ! {
     let slots = Slots::new(most);
     let socket: Arc<Path> = socket.into();

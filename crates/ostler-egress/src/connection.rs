@@ -19,7 +19,7 @@ pub struct Limits {
     pub connections: usize,
     /// How long a client may take to send its request, and may be idle between two requests.
     pub request: Duration,
-    /// The maximum size of a request's head, in bytes; at least 8192.
+    /// The maximum size of a request's head, in bytes; less than 8192 counts as that.
     pub head_bytes: usize,
     /// How long resolving a name may take, and how long connecting may take.
     pub connect: Duration,
@@ -57,7 +57,12 @@ impl Connection {
         let (stream, grant) = self.gate.open(target).await?;
         *self.grant.lock().unwrap_or_else(PoisonError::into_inner) = Some(grant.clone());
         // The rules may have changed since they were looked at, and `revoked` saw the grant before this one.
-        if self.gate.still_allows(&grant) { Ok(stream) } else { Err(DenyReason::NotAllowed.into()) }
+        if self.gate.still_allows(&grant) {
+            return Ok(stream);
+        }
+        let refusal = Refusal::from(DenyReason::NotAllowed);
+        self.gate.report(&target.host.to_string(), target.port, Some(&refusal));
+        Err(refusal)
     }
 
     /// Reports a host that could not be understood.

@@ -25,6 +25,9 @@ use crate::tunnel::tunnel;
 type Body = BoxBody<Bytes, hyper::Error>;
 type Answer = Response<Body>;
 
+/// The smallest buffer with which `hyper` works.
+const LEAST_HEAD: usize = 8 * 1024;
+
 /// Requests of one client, one after the other.
 struct Exchange<'a> {
     connection: &'a Connection,
@@ -44,10 +47,11 @@ pub(crate) async fn serve(stream: UnixStream, connection: &Connection) {
         async move { Ok::<_, Infallible>(exchange.answer(request).await) }
     });
     let limits = connection.limits;
+    let head_bytes = limits.head_bytes.max(LEAST_HEAD);
     let served = server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.request)
-        .max_buf_size(limits.head_bytes)
+        .max_buf_size(head_bytes)
         .preserve_header_case(true)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()
@@ -144,7 +148,7 @@ impl Exchange<'_> {
         server: TcpStream,
     ) -> Result<Answer, hyper::Error> {
         let (mut sender, driver) = client::conn::http1::Builder::new()
-            .max_buf_size(self.connection.limits.head_bytes)
+            .max_buf_size(self.connection.limits.head_bytes.max(LEAST_HEAD))
             .preserve_header_case(true)
             .handshake(TokioIo::new(server))
             .await?;

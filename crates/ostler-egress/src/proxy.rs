@@ -170,7 +170,7 @@ struct Connections {
 }
 
 async fn accept(listener: UnixListener, shared: Connections, mut stopped: oneshot::Receiver<()>) {
-    let room = Arc::new(Semaphore::new(shared.limits.connections));
+    let room = Arc::new(Semaphore::new(shared.limits.connections.min(Semaphore::MAX_PERMITS)));
     let mut connections = JoinSet::new();
     let accepting = async {
         loop {

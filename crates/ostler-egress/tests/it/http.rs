@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::support::{DEAD, Sandbox, ok, read_all, read_head, usual_rules};
+use crate::support::{DEAD, Sandbox, accept, ok, read_all, read_head, usual_rules};
 
 async fn sandbox() -> Sandbox {
     Sandbox::start(usual_rules()).await
@@ -18,7 +18,7 @@ async fn a_tunnel_carries_bytes_both_ways_and_each_end_by_itself() {
     let mut client = sandbox.connect().await;
     // What follows the request at once belongs to the tunnel.
     client.write_all(b"CONNECT allowed.test:443 HTTP/1.1\r\n\r\nearly ").await.unwrap();
-    let (mut server, _) = listener.accept().await.unwrap();
+    let mut server = accept(&listener).await;
     let head = read_head(&mut client).await.unwrap();
     assert!(head.starts_with("HTTP/1.1 200 ") && !head.to_lowercase().contains("content-length"));
     client.write_all(b"and late").await.unwrap();

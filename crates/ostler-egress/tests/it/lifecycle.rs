@@ -7,7 +7,7 @@ use ostler_egress::{HostOutcome, HostRules, Proxy, StartError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixStream};
 
-use crate::support::{Sandbox, read_all, read_head, usual_rules};
+use crate::support::{Sandbox, accept, read_all, read_head, usual_rules};
 
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -67,7 +67,7 @@ async fn tunnel(sandbox: &Sandbox, target: &str) -> (UnixStream, tokio::net::Tcp
     sandbox.network.lead_to(listener.local_addr().unwrap());
     let mut client = sandbox.connect().await;
     client.write_all(format!("CONNECT {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-    let (server, _) = listener.accept().await.unwrap();
+    let server = accept(&listener).await;
     assert!(read_head(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
     (client, server)
 }

@@ -3,7 +3,7 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::support::{DEAD, Sandbox, read_all, usual_rules};
+use crate::support::{DEAD, Sandbox, accept, read_all, usual_rules};
 
 #[tokio::test]
 async fn a_tunnel_carries_bytes_both_ways_and_each_end_by_itself() {
@@ -16,7 +16,7 @@ async fn a_tunnel_carries_bytes_both_ways_and_each_end_by_itself() {
         .write_all(b"\x05\x02\x00\x01\x05\x01\x00\x03\x0cALLOWED.test\x01\xbbearly ")
         .await
         .unwrap();
-    let (mut server, _) = listener.accept().await.unwrap();
+    let mut server = accept(&listener).await;
     let mut replies = [0; 12];
     client.read_exact(&mut replies).await.unwrap();
     assert_eq!(replies, [5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0]);

@@ -268,6 +268,12 @@ pub(crate) async fn read_all(stream: &mut (impl AsyncRead + Unpin)) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The next connection of a server.
+pub(crate) async fn accept(listener: &TcpListener) -> TcpStream {
+    let accepted = tokio::time::timeout(PATIENCE, listener.accept()).await;
+    accepted.expect("a connection").unwrap().0
+}
+
 pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     let mut limits = Limits::default();
     change(&mut limits);
