@@ -76,6 +76,16 @@ async fn a_head_that_is_too_large_is_refused_before_it_is_read_to_its_end() {
     assert!(sandbox.get("allowed.test", "/").await.contains("fetched"), "others are served");
 }
 
+// Mutant: `max_buf_size` without `LEAST_HEAD`, which panics.
+#[tokio::test]
+async fn the_smallest_limits_still_serve_a_small_request() {
+    let limits = limits(|it| (it.head_bytes, it.connections) = (0, 1));
+    let sandbox = Sandbox::start_with(usual_rules(), |it| it.limits(limits)).await;
+    for _ in 0..2 {
+        assert!(sandbox.get("allowed.test", "/").await.contains("fetched"));
+    }
+}
+
 #[tokio::test]
 async fn bytes_of_another_protocol_are_answered_and_end_the_connection() {
     let sandbox = Sandbox::start(usual_rules()).await;
@@ -128,7 +138,7 @@ fn a_thousand_connections_with_half_a_head_cost_little_memory_and_no_other_sandb
 
 async fn attack() {
     // Long enough for all connections to be there at once, and short enough for this test.
-    let limits = limits(|it| it.request = Duration::from_secs(2));
+    let limits = limits(|it| it.request = Duration::from_secs(1));
     let attacked = Sandbox::start_with(usual_rules(), |it| it.limits(limits)).await;
     let other = Sandbox::start(usual_rules()).await;
     let half = format!("GET http://allowed.test/ HTTP/1.1\r\nX-Long: {}", "x".repeat(60_000));

@@ -9,7 +9,6 @@ async fn sandbox() -> Sandbox {
     Sandbox::start(usual_rules()).await
 }
 
-// Mutant: `copy` in `tunnel` without `shutdown`.
 #[tokio::test]
 async fn a_tunnel_carries_bytes_both_ways_and_each_end_by_itself() {
     let sandbox = sandbox().await;
@@ -29,6 +28,24 @@ async fn a_tunnel_carries_bytes_both_ways_and_each_end_by_itself() {
     drop(server);
     assert_eq!(read_all(&mut client).await, "an answer");
     assert_eq!(sandbox.network.dialled(), ["93.184.216.34:443"]);
+}
+
+// Mutant: `copy` in `tunnel` without `shutdown`.
+#[tokio::test]
+async fn a_client_may_send_after_the_server_has_ended() {
+    let sandbox = sandbox().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    sandbox.network.lead_to(listener.local_addr().unwrap());
+    let mut client = sandbox.connect().await;
+    client.write_all(b"CONNECT allowed.test:443 HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut server = accept(&listener).await;
+    assert!(read_head(&mut client).await.unwrap().starts_with("HTTP/1.1 200 "));
+    server.write_all(b"goodbye").await.unwrap();
+    server.shutdown().await.unwrap();
+    assert_eq!(read_all(&mut client).await, "goodbye");
+    client.write_all(b"still here").await.unwrap();
+    drop(client);
+    assert_eq!(read_all(&mut server).await, "still here");
 }
 
 #[tokio::test]
