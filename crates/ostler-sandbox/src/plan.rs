@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::boundary::{Boundary, UnixSockets};
+use crate::boundary::{Boundary, Network, UnixSockets};
 use crate::error::SandboxError;
 
 /// How a path is shown.
@@ -37,6 +37,9 @@ impl View {
 /// Folders that hold data of other programs and users; a sandbox has its own.
 const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/run"];
 
+/// Where the socket of the proxy is inside.
+pub(crate) const PROXY: &str = "/run/ostler-proxy";
+
 /// Paths in private folders that programs need.
 const NEEDED: [&str; 1] = ["/run/current-system"];
 
@@ -65,6 +68,9 @@ pub(crate) fn views(boundary: &Boundary) -> Result<Vec<(PathBuf, View)>, Sandbox
         for socket in sockets.iter().filter(|socket| socket.exists()) {
             views.add(socket, View::Writable(socket.clone()));
         }
+    }
+    if let Network::Proxy(socket) = &boundary.network {
+        views.0.insert(PROXY.into(), View::Writable(socket.clone()));
     }
     for path in &boundary.hidden {
         match fs::symlink_metadata(path) {

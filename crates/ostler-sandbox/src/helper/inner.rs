@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{InnerSpec, become_program, landlock_rules, spec, syscalls};
+use super::{InnerSpec, become_program, bridge, landlock_rules, spec, syscalls};
 use crate::boundary::Limits;
 use crate::confine;
 use crate::sys;
@@ -20,6 +20,12 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
         std::env::set_current_dir(folder)
             .map_err(|error| format!("cannot enter {}: {error}", folder.display()))?;
     }
+    let mut environment = confine::restored();
+    if let Some(proxy) = &spec.proxy {
+        let variables = bridge::start(proxy)?;
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        environment.extend(variables);
+    }
     limit(&spec.limits)?;
     if spec.layers.landlock {
         landlock_rules::apply(&spec.writable)?;
@@ -27,7 +33,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
     if spec.layers.seccomp {
         syscalls::apply(spec.unix_sockets, spec.user_namespaces)?;
     }
-    Err(become_program(arguments, confine::restored()))
+    Err(become_program(arguments, environment))
 }
 
 fn limit(limits: &Limits) -> Result<(), String> {

@@ -2,6 +2,8 @@
 //! nothing else uses.
 
 #[cfg(target_os = "linux")]
+mod bridge;
+#[cfg(target_os = "linux")]
 mod inner;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
@@ -26,6 +28,8 @@ pub(crate) const INNER: &str = "__sandbox-inner";
 pub(crate) const OUTER: &str = "__sandbox-outer";
 /// Makes the program wait in a user namespace of its own until its input ends.
 pub(crate) const NAMESPACE: &str = "__sandbox-namespace";
+/// Makes the program pass connections on to the proxy.
+pub(crate) const BRIDGE: &str = "__sandbox-bridge";
 /// The exit code if the sandbox cannot be built; the reason is on stderr. Shells do not use it.
 pub(crate) const FAILED: u8 = 199;
 /// The prefix of the reason.
@@ -38,6 +42,8 @@ pub(crate) struct InnerSpec {
     pub(crate) layers: Layers,
     /// The working directory, if it is not set already.
     pub(crate) folder: Option<PathBuf>,
+    /// The socket of the proxy, if hosts can be reached.
+    pub(crate) proxy: Option<PathBuf>,
     pub(crate) unix_sockets: bool,
     pub(crate) user_namespaces: bool,
     pub(crate) limits: Limits,
@@ -87,6 +93,7 @@ pub fn run_if_called() -> Option<ExitCode> {
             Some(INNER) => inner::run(arguments),
             Some(OUTER) => outer::run(arguments),
             Some(NAMESPACE) => outer::wait_in_namespace(),
+            Some(BRIDGE) => bridge::run(arguments),
             _ => {
                 // The link leads to the file that runs, also if the program's name means another one by now.
                 if let Ok(program) = std::fs::read_link("/proc/self/exe") {

@@ -3,10 +3,13 @@
 mod boundary;
 mod settings;
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_egress::rules::HostRules;
+use ostler_egress::{EventReader, HostOutcome, Proxy};
 use ostler_engine::permission::{DeniedPaths, Policy, SandboxPolicy};
 use ostler_engine::sandbox::SessionSandbox;
 use ostler_engine::scratch::Scratch;
@@ -32,13 +35,25 @@ struct OwnSandbox {
     folders: PrivateFolders,
     /// The last boundary, and what of the policy it was made of.
     last: Mutex<Option<(PolicyParts, Arc<Sandbox>)>>,
+    /// What the proxy did since the last command.
+    events: Mutex<Option<EventReader>>,
 }
 
-#[derive(Debug)]
+/// How many refused hosts a result names.
+const MOST_REFUSED: usize = 5;
+
 struct PrivateFolders {
-    _scratch: Scratch,
+    // Before the folder that its socket is in.
+    proxy: Option<Proxy>,
     temporary: PathBuf,
     home: PathBuf,
+    _scratch: Scratch,
+}
+
+impl fmt::Debug for PrivateFolders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PrivateFolders").field("temporary", &self.temporary).finish_non_exhaustive()
+    }
 }
 
 /// What a boundary takes from a policy.
@@ -87,7 +102,7 @@ fn build(
     let home = context.var("HOME").map(PathBuf::from);
     let home = home.and_then(|home| home.canonicalize().ok());
     let request = SandboxRequest::of(wanted, &context.cwd, home.as_deref())?;
-    let folders = PrivateFolders::new().map_err(|error| format!("no temporary folder: {error}"))?;
+    let folders = PrivateFolders::new(request.hosts.clone())?;
     let parts = PolicyParts::of(policy);
     let boundary = boundary::of(&request, &parts, home.as_deref(), &folders);
     let base = Sandbox::new(boundary, request.setup.clone()).map_err(|error| error.to_string())?;
@@ -108,18 +123,25 @@ fn build(
         allows_commands: wanted.auto_allow_bash_if_sandboxed != Some(false),
         excluded: request.excluded.clone(),
     });
-    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default() })
+    let events = Mutex::new(folders.proxy.as_ref().map(Proxy::events));
+    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default(), events })
 }
 
 impl PrivateFolders {
-    fn new() -> std::io::Result<Self> {
+    /// Makes them, and starts the proxy if some hosts can be reached.
+    fn new(hosts: Option<HostRules>) -> Result<Self, String> {
+        let failed = |error: std::io::Error| format!("no temporary folder: {error}");
         let scratch = Scratch::default();
-        let folder = scratch.folder()?.canonicalize()?;
+        let folder = scratch.folder().and_then(Path::canonicalize).map_err(failed)?;
         let (temporary, home) = (folder.join("tmp"), folder.join("home"));
         for folder in [&temporary, &home] {
-            fs::create_dir(folder)?;
+            fs::create_dir(folder).map_err(failed)?;
         }
-        Ok(Self { _scratch: scratch, temporary, home })
+        let start = |rules| Proxy::builder(rules).start(&folder.join("proxy/socket"));
+        let proxy = hosts.map(start).transpose();
+        let proxy =
+            proxy.map_err(|error| format!("the proxy for hosts does not start: {error}"))?;
+        Ok(Self { proxy, temporary, home, _scratch: scratch })
     }
 }
 
@@ -140,6 +162,21 @@ impl OwnSandbox {
     }
 }
 
+impl OwnSandbox {
+    /// The hosts that the proxy refused since this was last asked, with reasons.
+    fn refused_hosts(&self) -> Vec<String> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let (events, _) = events.as_mut().map(EventReader::take).unwrap_or_default();
+        let refused = events.into_iter().filter(|event| event.outcome == HostOutcome::Denied);
+        let mut texts: Vec<_> = refused
+            .map(|event| format!("{}:{} ({})", event.host, event.port, event.reason))
+            .collect();
+        texts.dedup();
+        texts.truncate(MOST_REFUSED);
+        texts
+    }
+}
+
 impl SessionSandbox for OwnSandbox {
     fn boundary(&self, policy: &Policy) -> Result<Arc<dyn Confine>, String> {
         Ok(self.current(policy))
@@ -154,7 +191,11 @@ impl SessionSandbox for OwnSandbox {
     }
 
     fn hint(&self, output: &str, code: Option<i32>) -> Option<String> {
-        let reason = self.base.reason_of_failure(output, code)?;
+        let refused = self.refused_hosts();
+        let reason = match refused.is_empty() {
+            true => self.base.reason_of_failure(output, code)?,
+            false => format!("it could not reach {}", refused.join(", ")),
+        };
         let way_out = match self.request.may_leave {
             true => {
                 " If that was the cause and the command must run anyway, call it again with \

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_sandbox::{Boundary, EnvironmentChanges, Kind, Mapped, Protected, usual};
+use ostler_sandbox::{Boundary, EnvironmentChanges, Kind, Mapped, Network, Protected, usual};
 
 use super::settings::SandboxRequest;
 use super::{PolicyParts, PrivateFolders};
@@ -42,7 +42,10 @@ pub(super) fn of(
     }
     boundary.readable.extend_from_slice(&request.readable);
     boundary.hidden.extend(request.hidden.iter().chain(&parts.denied.read).cloned());
-    boundary.network = request.network.clone();
+    boundary.network = match &folders.proxy {
+        Some(proxy) => Network::Proxy(proxy.socket().to_owned()),
+        None => Network::None,
+    };
     boundary.unix_sockets = request.unix_sockets.clone();
     boundary.limits = request.limits.clone();
     let removed = REMOVED.iter().map(|name| (*name).to_owned());

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use ostler_egress::rules::HostRules;
 use ostler_engine::permission::{Rule, SandboxPolicy};
 use ostler_proto::sandbox::{SandboxFilesystem, SandboxNetwork, SandboxSettings};
-use ostler_sandbox::{Limits, Network, Setup, UnixSockets};
+use ostler_sandbox::{Limits, Setup, UnixSockets};
 use serde_json::Value;
 
 /// What the settings request, in the terms of this machine.
@@ -16,7 +17,8 @@ pub(super) struct SandboxRequest {
     pub(super) readable: Vec<PathBuf>,
     /// Whether the file system is left as it is.
     pub(super) all_files: bool,
-    pub(super) network: Network,
+    /// The hosts that commands may reach; `None` if they have no network.
+    pub(super) hosts: Option<HostRules>,
     pub(super) unix_sockets: UnixSockets,
     pub(super) removed_variables: Vec<String>,
     pub(super) limits: Limits,
@@ -56,7 +58,7 @@ impl SandboxRequest {
             hidden,
             readable: paths(allow_read)?,
             all_files: disabled == Some(true),
-            network: network(settings.network.as_ref())?,
+            hosts: hosts(settings.network.as_ref())?,
             unix_sockets: unix_sockets(settings, cwd, home)?,
             removed_variables: variables.into_iter().map(|variable| variable.name).collect(),
             limits: own(settings, "limits")?.unwrap_or_default(),
@@ -100,12 +102,26 @@ fn absolute(path: &str, cwd: &Path, home: Option<&Path>) -> Result<PathBuf, Stri
     Ok(path.canonicalize().unwrap_or(path))
 }
 
-fn network(network: Option<&SandboxNetwork>) -> Result<Network, String> {
-    let Some(network) = network else { return Ok(Network::None) };
-    if network.allowed_domains.as_ref().is_some_and(|domains| !domains.is_empty()) {
-        return Err("sandbox.network.allowedDomains is not supported yet; remove it, and commands have no network".to_owned());
+/// The rules about hosts. Without an allowed host there is no way out at all.
+fn hosts(network: Option<&SandboxNetwork>) -> Result<Option<HostRules>, String> {
+    let Some(network) = network else { return Ok(None) };
+    let allowed = network.allowed_domains.clone().unwrap_or_default();
+    if allowed.is_empty() {
+        return Ok(None);
     }
-    Ok(Network::None)
+    let mut rules = HostRules::new().strict_allowlist(true);
+    for pattern in &allowed {
+        // An address with a port is meant for this machine, such as a local registry.
+        let is_local = pattern.parse::<std::net::SocketAddr>().is_ok();
+        let add = if is_local { HostRules::allow_local } else { HostRules::allow };
+        rules = add(rules, pattern)
+            .map_err(|error| format!("sandbox.network.allowedDomains: {error}"))?;
+    }
+    for pattern in network.denied_domains.iter().flatten() {
+        let denied = rules.deny(pattern);
+        rules = denied.map_err(|error| format!("sandbox.network.deniedDomains: {error}"))?;
+    }
+    Ok(Some(rules))
 }
 
 fn unix_sockets(
