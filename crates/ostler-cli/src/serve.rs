@@ -70,6 +70,8 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
     config.public_url.clone_from(&serve.public_url);
     config.trust_forwarded_for = serve.trust_forwarded_for;
     config.trust_members = serve.trust_members;
+    config.sandbox = serve.sandbox.into();
+    config.sandbox_domains.clone_from(&serve.sandbox_domain);
     config.agui.origins.clone_from(&serve.agui_origin);
     config.roots.clone_from(&serve.root);
     config.trusted_repositories = trusted_repositories(args, serve, &config.workspace);

@@ -27,6 +27,10 @@ pub struct Config {
     /// Whether there may be users other than the owner. Each of them can run programs as the server's own user, and so
     /// read everything of the owner.
     pub trust_members: bool,
+    /// Whether the agents of users other than the owner run in a sandbox.
+    pub sandbox: SandboxChoice,
+    /// The hosts that commands in that sandbox can reach.
+    pub sandbox_domains: Vec<String>,
     /// The AG-UI endpoint.
     pub agui: agui::Config,
     /// The folder with the event log, tokens and private folders.
@@ -129,6 +133,18 @@ pub enum EngineChoice {
     Embedded,
     /// A program: `ostler`, or Claude Code.
     Program(PathBuf),
+}
+
+/// Whether the agents of users other than the owner run in a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SandboxChoice {
+    /// They do if this machine has what it takes; without a sandbox such users require [`Config::trust_members`].
+    #[default]
+    Auto,
+    /// They do, or the server does not start.
+    Required,
+    /// They do not.
+    Off,
 }
 
 /// What happens to the agent's questions in unattended runs.
@@ -237,6 +253,8 @@ impl Config {
             public_url: None,
             trust_forwarded_for: false,
             trust_members: false,
+            sandbox: SandboxChoice::Auto,
+            sandbox_domains: Vec::new(),
             agui: agui::Config::default(),
             data: data.into(),
             workspace: workspace.into(),

@@ -17,7 +17,7 @@ pub struct Boundary {
     pub writable: Vec<PathBuf>,
     /// Paths inside writable folders that stay as they are, or stay missing.
     pub protected: Vec<Protected>,
-    /// Paths that look empty.
+    /// Folders that look empty, and files that cannot be read.
     pub hidden: Vec<PathBuf>,
     /// Paths that can be read although they are inside hidden ones.
     pub readable: Vec<PathBuf>,

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use crate::boundary::{Boundary, Network, UnixSockets};
 use crate::error::SandboxError;
-use crate::helper::{INNER, InnerSpec, OUTER, OuterSpec, Tree};
 use crate::id_map;
 use crate::plan::{self, View};
+use crate::spec::{INNER, InnerSpec, OUTER, OuterSpec, Tree};
 
 /// Where packages install it. Never looked up by name: a file of a project must not replace it.
 const KNOWN: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use crate::helper::NAMESPACE;
+use crate::spec::NAMESPACE;
 
-/// The user and group of a sandbox that root starts. No system gives this number to anybody.
+/// The user and group of a sandbox that root starts. No system gives this number to a user.
 pub(crate) const ID: u32 = 65_533;
 
 /// An owner of files: user and group.

@@ -32,6 +32,7 @@ mod boundary;
 mod bubblewrap;
 mod confine;
 mod diagnosis;
+mod environment;
 mod error;
 mod helper;
 #[cfg(target_os = "linux")]
@@ -39,6 +40,7 @@ mod id_map;
 mod mask;
 mod plan;
 mod sandbox;
+mod spec;
 #[cfg(target_os = "linux")]
 mod sys;
 pub mod usual;

@@ -121,7 +121,7 @@ fn make(path: &Path, kind: Kind) -> io::Result<()> {
     }
 }
 
-/// Whether a file or folder, whose metadata is known, looks like a placeholder: empty, and nobody may write it.
+/// Whether a file or folder, whose metadata is known, looks like a placeholder: empty, and no user may write it.
 fn is_placeholder(path: &Path, about: &Metadata) -> bool {
     // The mask of new files may have removed more.
     let mode = about.mode() & 0o7777;

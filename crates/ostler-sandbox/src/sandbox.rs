@@ -9,9 +9,10 @@ use crate::boundary::Boundary;
 use crate::bubblewrap::{Bubblewrap, CommandLine, Inside};
 use crate::diagnosis;
 use crate::error::SandboxError;
-use crate::helper::{self, COMPLAINT};
+use crate::helper;
 use crate::id_map;
 use crate::mask::{self, Mask};
+use crate::spec::COMPLAINT;
 use crate::sys;
 
 /// How to build a sandbox, besides its boundary.

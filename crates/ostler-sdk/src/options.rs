@@ -44,7 +44,7 @@ pub use ostler_proto::launch::{
 };
 pub use ostler_proto::mcp::McpServerConfig;
 pub use ostler_proto::permission::PermissionMode;
-pub use ostler_proto::sandbox::SandboxSettings;
+pub use ostler_proto::sandbox::{SandboxFilesystem, SandboxNetwork, SandboxSettings};
 use tokio_util::sync::CancellationToken;
 
 use crate::callback::Reply;

@@ -11,9 +11,10 @@ use ostler_base::error::ApiError;
 use ostler_base::private;
 use ostler_core::app::App;
 use ostler_core::clock::Clock;
-use ostler_core::config::Config;
+use ostler_core::config::{Config, SandboxChoice};
 use ostler_core::confine::own_files::BROWSERS;
 use ostler_core::confine::redact::Redactor;
+use ostler_core::confine::sandbox;
 use ostler_core::forget;
 use ostler_core::log_writer;
 use ostler_core::memory;
@@ -99,6 +100,7 @@ impl Server {
         private::folder(&config.data).map_err(folder)?;
         let engine = config.data.join("engine");
         private::folder(&engine).map_err(folder)?;
+        sandbox::settle(&mut config).map_err(StartError::Unsafe)?;
         // The server has its own sessions; they do not mix with those of the user who started it.
         config.env.entry("CLAUDE_CONFIG_DIR".to_owned()).or_insert(engine.display().to_string());
         let redactor = Redactor::default();
@@ -107,7 +109,7 @@ impl Server {
         let token = TokenFile::open(config.data.join("token")).map_err(folder)?;
         let users = Users::load(token, Box::new(UserFile(config.data.join("users.json"))))
             .map_err(folder)?
-            .trusting_members(config.trust_members);
+            .trusting_members(config.trust_members || config.sandbox != SandboxChoice::Off);
         check_members(&config, &users)?;
         let cookies = Cookies::load(config.data.join(BROWSERS)).map_err(folder)?;
         tell_of_empty_database(&config.data.join("log/ostler.db"));
@@ -248,18 +250,18 @@ fn tell_of_empty_database(file: &Path) {
     }
 }
 
-/// Refuses to start with users other than the owner unless the operator trusts them: nothing keeps their programs from
-/// the owner's data.
+/// Refuses to start with users other than the owner unless a sandbox confines them or the operator trusts them: nothing
+/// else keeps their programs from the owner's data.
 fn check_members(config: &Config, users: &Users) -> Result<(), StartError> {
     let count = users.list().len();
-    if config.trust_members || count == 0 {
+    if config.trust_members || count == 0 || config.sandbox != SandboxChoice::Off {
         return Ok(());
     }
     let place = config.data.join("users.json");
     Err(StartError::Unsafe(format!(
         "{} has {count} user(s) in addition to the owner. Each of them can run programs as the server's own user, and so read the \
-         owner's token and all conversations. Start the server with --trust-members if you trust each of them that \
-         much; otherwise move this file away, and they are removed",
+         owner's token and all conversations, because there is no sandbox. Install bubblewrap, or start the server with \
+         --trust-members if you trust each of them that much; otherwise move this file away, and they are removed",
         place.display()
     )))
 }

@@ -9,7 +9,7 @@ use axum::routing::get;
 use ostler_base::error::Fallible;
 use ostler_core::app::App;
 use ostler_core::checkup::{self, Finding};
-use ostler_core::config::EngineChoice;
+use ostler_core::config::{EngineChoice, SandboxChoice};
 use ostler_core::model::run::Session;
 use ostler_core::records::{Kept as _, quarantine};
 use ostler_core::runs::about::About;
@@ -329,11 +329,15 @@ fn members(app: &App) -> Check {
     if count == 0 {
         return Check::ok("members", title, "only the owner");
     }
+    if app.config.sandbox != SandboxChoice::Off {
+        let says = format!("{count} in addition to the owner, whose agents run in a sandbox");
+        return Check::ok("members", title, says);
+    }
     let says = format!(
         "{count} in addition to the owner, each of whom can run programs as the server's own user (--trust-members)"
     );
     Check::ok("members", title, says)
-        .warn("keep only users whom you trust with all data of the owner; there is no sandbox yet")
+        .warn("keep only users whom you trust with all data of the owner, or install bubblewrap for a sandbox")
 }
 
 /// What agents may do without approval.

@@ -4,7 +4,30 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ostler_server::config::SandboxChoice;
+
 use super::time;
+
+/// When agents of users other than the owner run in a sandbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SandboxArg {
+    /// If this machine has what it takes
+    Auto,
+    /// Always; without a sandbox the server does not start
+    Required,
+    /// Never
+    Off,
+}
+
+impl From<SandboxArg> for SandboxChoice {
+    fn from(chosen: SandboxArg) -> Self {
+        match chosen {
+            SandboxArg::Auto => Self::Auto,
+            SandboxArg::Required => Self::Required,
+            SandboxArg::Off => Self::Off,
+        }
+    }
+}
 
 /// `ostler serve`.
 #[derive(Clone, Debug, clap::Args)]
@@ -146,10 +169,19 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) trust_forwarded_for: bool,
 
-    /// Allow users other than the owner, although each of them can run programs as this system user and read all
-    /// files of the owner
+    /// Allow users other than the owner without a sandbox, although each of them can run programs as this system user and
+    /// read all files of the owner
     #[arg(long)]
     pub(crate) trust_members: bool,
+
+    /// Whether agents of users other than the owner run in a sandbox: if this machine has what it takes (bubblewrap),
+    /// always (or the server does not start), or never
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = SandboxArg::Auto)]
+    pub(crate) sandbox: SandboxArg,
+
+    /// A host that commands in that sandbox can reach: example.com, *.example.com, 127.0.0.1:8080
+    #[arg(long, value_name = "HOST")]
+    pub(crate) sandbox_domain: Vec<String>,
 
     /// Maximum number of agents per user, including waiting and idle ones
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]

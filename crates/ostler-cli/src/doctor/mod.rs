@@ -8,6 +8,7 @@ mod settings;
 use std::process::ExitCode;
 
 use ostler::engine::rules;
+use ostler_engine::settings::Settings;
 use ostler_server::checkup::{self, Finding, Health};
 
 use crate::args::Args;
@@ -34,12 +35,35 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
     tell(disk::check(&scene.cwd))?;
     let path = scene.env.get("PATH");
     tell(vec![checkup::shell().about("shell"), checkup::git(path.as_deref()).about("git")])?;
+    tell(vec![sandbox(&settings)])?;
     match n_bad {
         0 => screen.line("Everything that is needed works.")?,
         1 => screen.line("1 problem found.")?,
         n => screen.line(&format!("{n} problems found."))?,
     }
     Ok(if n_bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Whether commands can run in a sandbox, and whether they do.
+fn sandbox(settings: &Settings) -> Finding {
+    let wanted = settings.sandbox.clone().unwrap_or_default();
+    match (ostler::engine::sandbox::availability(), wanted.enabled == Some(true)) {
+        (Ok(backend), true) => {
+            Finding::good(format!("sandbox: commands run in one ({backend}, Landlock, seccomp)"))
+        }
+        (Ok(backend), false) => {
+            let text = format!("sandbox: available ({backend}), and commands run without it");
+            Finding::odd(text, "set sandbox.enabled to true in the settings")
+        }
+        (Err(reason), true) if wanted.is_required() => {
+            let fix = "or set sandbox.failIfUnavailable to false to run commands without it";
+            Finding::bad(format!("sandbox: requested, and not available: {reason}"), fix)
+        }
+        (Err(reason), _) => {
+            let text = format!("sandbox: not available, so commands run without one: {reason}");
+            Finding::odd(text, "it is needed only for sandbox.enabled and for users of a server")
+        }
+    }
 }
 
 fn show(finding: &Finding, screen: &mut Screen) -> std::io::Result<()> {

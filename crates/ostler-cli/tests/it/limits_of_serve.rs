@@ -122,12 +122,14 @@ async fn sessions_and_agents_of_a_user_are_limited_by_serve() {
 
 // Mutant: `config.trust_members` is not set, or always true.
 #[tokio::test(flavor = "multi_thread")]
-async fn users_are_added_only_where_serve_trusts_members() {
+async fn users_are_added_only_where_serve_confines_or_trusts_members() {
     let ada = json!({"name": "ada", "role": "member"});
-    let (status, refused) = post(&serve(&[]).await, "/users", ada.clone()).await;
+    let (status, refused) = post(&serve(&["--sandbox", "off"]).await, "/users", ada.clone()).await;
     assert!(status == 403 && refused.to_string().contains("--trust-members"), "{status} {refused}");
-    let (status, added) = post(&serve(&["--trust-members"]).await, "/users", ada).await;
-    assert_eq!(status, 201, "{added}");
+    for arguments in [&["--trust-members", "--sandbox", "off"][..], &["--sandbox", "required"]] {
+        let (status, added) = post(&serve(arguments).await, "/users", ada.clone()).await;
+        assert_eq!(status, 201, "{added}");
+    }
 }
 
 /// Signs in with a code, as the page at this address does.

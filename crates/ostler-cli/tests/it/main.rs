@@ -33,6 +33,7 @@ mod refusal;
 mod requests;
 mod rules;
 mod run;
+mod sandbox;
 mod serve_options;
 mod sessions;
 mod signals;

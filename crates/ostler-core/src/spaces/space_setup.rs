@@ -15,8 +15,10 @@ use super::memory;
 use super::mounts::MountRules;
 use super::secrets;
 use super::{FOLDER, Spaces};
+use crate::config::SandboxChoice;
 use crate::confine::access_boundary::{AccessBoundary, Opening};
 use crate::confine::own_files::SHARED_MEMORY;
+use crate::confine::sandbox;
 use crate::model::policy::Policy;
 use crate::model::run::Session;
 use crate::model::space::Space;
@@ -149,7 +151,12 @@ impl EngineSetup for Spaces {
             engine_parts.skill_allowed =
                 place.policy.approved(std::mem::take(&mut engine_parts.skill_allowed));
         }
-        space_setup.apply(&mut engine_parts.options)
+        space_setup.apply(&mut engine_parts.options)?;
+        let is_owner = self.users.role(&session.owner) == Some(Role::Owner);
+        if !is_owner && self.config.sandbox != SandboxChoice::Off {
+            sandbox::put_around(&mut engine_parts.options, &self.config);
+        }
+        Ok(())
     }
 
     /// The current state of the space: after a user was removed from it, or its folder was redirected, an engine that

@@ -369,11 +369,7 @@ fn lists_of_servers_and_sandboxes_only_narrow() {
         assert_eq!(settings.server_lists.allowed.len(), 2);
         let sandbox = settings.sandbox.clone().unwrap();
         assert_eq!(sandbox.enabled, Some(true));
-        assert_eq!(
-            sandbox.is_required(),
-            !trusts_project,
-            "only a trusted project can loosen it"
-        );
+        assert_eq!(sandbox.is_required(), !trusts_project, "only a trusted project can loosen it");
         let mut policy = Policy::new("/", PermissionMode::Default);
         settings.apply_to(&mut policy);
         assert!(policy.unsandboxed_forbidden);

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use ostler_egress::bridge::{CONNECTIONS, serve};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use super::BRIDGE;
+use crate::spec::BRIDGE;
 
 /// Starts the bridge. Returns the variables with which programs find it.
 pub(super) fn start(socket: &Path) -> Result<Vec<(String, String)>, String> {

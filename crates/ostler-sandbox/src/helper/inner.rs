@@ -4,9 +4,10 @@ use std::ffi::OsString;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::{InnerSpec, become_program, bridge, landlock_rules, spec, syscalls};
+use super::{become_program, bridge, landlock_rules, spec, syscalls};
 use crate::boundary::Limits;
-use crate::confine;
+use crate::environment;
+use crate::spec::InnerSpec;
 use crate::sys;
 
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
@@ -20,7 +21,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
         std::env::set_current_dir(folder)
             .map_err(|error| format!("cannot enter {}: {error}", folder.display()))?;
     }
-    let mut environment = confine::restored();
+    let mut environment = environment::restored();
     if let Some(proxy) = &spec.proxy {
         let variables = bridge::start(proxy)?;
         let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));

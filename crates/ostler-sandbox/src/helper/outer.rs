@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
@@ -18,7 +18,8 @@ use rustix::mount::{
     move_mount, open_tree,
 };
 
-use super::{OuterSpec, Tree, become_program, spec};
+use super::{become_program, spec};
+use crate::spec::{OuterSpec, Tree};
 use crate::sys;
 
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
@@ -83,7 +84,9 @@ fn give_up_root(id: u32) -> nix::Result<()> {
 pub(super) fn wait_in_namespace() -> Result<(), String> {
     unshare(CloneFlags::CLONE_NEWUSER)
         .map_err(|error| format!("cannot make a user namespace: {error}"))?;
-    println!("ready");
+    let told = std::io::stdout().write_all(b"ready\n");
+    told.map_err(|error| format!("cannot report the user namespace: {error}"))?;
+    // Ends with its input.
     let _ = std::io::stdin().read(&mut [0]);
     Ok(())
 }

@@ -16,7 +16,7 @@ use ostler_engine::scratch::Scratch;
 use ostler_engine::settings::Settings;
 use ostler_process::Confine;
 use ostler_proto::sandbox::SandboxSettings;
-use ostler_sandbox::{Boundary, Sandbox};
+use ostler_sandbox::{Boundary, Sandbox, Setup};
 use serde_json::Value;
 
 use self::settings::SandboxRequest;
@@ -69,6 +69,15 @@ impl PolicyParts {
         let directories = policy.working_directories().filter_map(canonical).collect();
         Self { directories, denied: policy.denied_paths() }
     }
+}
+
+/// The program that builds sandboxes on this machine, with its version.
+///
+/// # Errors
+/// Why there are none.
+pub fn availability() -> Result<String, String> {
+    let sandbox = Sandbox::new(Boundary::default(), Setup::default());
+    sandbox.map(|it| it.attestation().backend.clone()).map_err(|error| error.to_string())
 }
 
 /// The sandbox that the settings request, and what changes in the policy with it. `None` if they request none, or if they
