@@ -15,6 +15,7 @@ mod memory;
 mod open;
 mod process;
 mod resume;
+mod sandbox;
 mod sdk;
 mod size;
 mod spawn;
@@ -41,6 +42,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("memory", memory::run),
     ("open", open::run),
     ("resume", resume::run),
+    ("sandbox", sandbox::run),
     ("sdk", sdk::run),
     ("size", size::run),
     ("spawn", spawn::run),
@@ -49,6 +51,9 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
 ];
 
 fn main() -> ExitCode {
+    if let Some(code) = ostler_sandbox::run_if_called() {
+        return code;
+    }
     let mut wanted: Vec<String> = std::env::args().skip(1).collect();
     match wanted.first().map(String::as_str) {
         Some(process::WATCH) => return process::watch(&wanted[1..]),

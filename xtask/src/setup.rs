@@ -16,6 +16,16 @@ pub(crate) fn tmux() -> Result<()> {
     provide(&["tmux", "-V"], "tmux", "tmux, in which the tests drive the terminal")
 }
 
+/// What sandboxes are made with.
+pub(crate) fn bubblewrap() -> Result<()> {
+    provide(&["bwrap", "--version"], "bubblewrap", "bubblewrap, in which the tests run commands")
+}
+
+/// A language for the attacks that the tests try in a sandbox.
+pub(crate) fn python() -> Result<()> {
+    provide(&["python3", "--version"], "python3", "Python, with which the tests attack the sandbox")
+}
+
 /// A browser for the tests of the page.
 pub(crate) fn chromium() -> Result<()> {
     provide(&["chromium", "--version"], "chromium", "Chromium, in which the page is tested")

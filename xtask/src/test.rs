@@ -88,9 +88,11 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     if let Err(error) = step("set-up and dependencies", prepare) {
         return tally.fail(format!("set-up: {error:#}"));
     }
-    // Without it only the terminal tests fail.
-    if let Err(error) = setup::tmux() {
-        tally.fail(format!("set-up: {error:#}"));
+    // Without them only some tests fail.
+    for provide in [setup::tmux, setup::bubblewrap, setup::python] {
+        if let Err(error) = provide() {
+            tally.fail(format!("set-up: {error:#}"));
+        }
     }
     let has_page = plan.peers && plan.is_whole();
     // One waits for the network and the other for the processor.

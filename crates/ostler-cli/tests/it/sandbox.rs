@@ -137,6 +137,38 @@ async fn an_excluded_command_runs_outside_only_as_a_whole() {
     assert!(!print("touch $(echo OUTSIDE)", &settings, |_| ()).await.has_escaped());
 }
 
+/// Starts a hook and an MCP server that try to leave the folder and write down who they are.
+async fn start_others(sandbox: &Value) -> (Printed, String, String) {
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("file");
+    let line = |name: &str| format!("echo x > '{}'; id -u > {name}", file.display());
+    let hook = json!({"hooks": [{"type": "command", "command": line("hook.txt")}]});
+    let settings = json!({"sandbox": sandbox, "hooks": {"UserPromptSubmit": [hook]}}).to_string();
+    let server = json!({"type": "stdio", "command": "sh", "args": ["-c", line("server.txt")]});
+    let servers = json!({"mcpServers": {"broken": server}}).to_string();
+    let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Done."))).await;
+    let ostler = Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url());
+    let ostler = ostler.env("ANTHROPIC_API_KEY", KEY);
+    let ran = ostler.run(&["-p", "hello", "--settings", &settings, "--mcp-config", &servers]);
+    let written = |name: &str| fs::read_to_string(ostler.path(name)).unwrap_or_default();
+    let (hook, server) = (written("hook.txt"), written("server.txt"));
+    (Printed { result: ran.stdout, errors: ran.stderr, ostler, outside }, hook, server)
+}
+
+// Mutants: hooks get no boundary; MCP servers get no boundary.
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_and_mcp_servers_run_inside() {
+    let user = match rustix::process::geteuid().as_raw() {
+        0 => "65533\n".to_owned(),
+        own => format!("{own}\n"),
+    };
+    let (printed, hook, server) = start_others(&json!({"enabled": true})).await;
+    assert_eq!((hook, server), (user.clone(), user), "{}", printed.errors);
+    assert!(!printed.has_escaped());
+    let (printed, ..) = start_others(&json!({})).await;
+    assert!(printed.has_escaped(), "the test itself does not work");
+}
+
 /// Ways to the data of the owner. `DATA` is the server's folder, `PID` the server, `BASE` its address.
 const TRIES: &[&str] = &[
     "cat DATA/token",

@@ -6,6 +6,7 @@ mod environment;
 mod grants;
 mod modes;
 mod rules;
+mod sandbox;
 
 use std::path::Path;
 
