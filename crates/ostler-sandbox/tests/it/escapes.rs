@@ -170,11 +170,13 @@ test -u t && echo ESCAPED",
     Probe::new(27, NO_NAMESPACES, "test $(readlink /proc/self/ns/ipc) = $QUEUES && echo ESCAPED"),
 ];
 
+// Mutant: each script with the layers taken away that stop it; the test runs it.
 #[test]
 fn no_attack_on_files_works() {
     probe::check(FILES);
 }
 
+// Mutant: each script with the layers taken away that stop it; the test runs it.
 #[test]
 fn no_attack_on_processes_and_the_kernel_works() {
     probe::check(PROCESSES);

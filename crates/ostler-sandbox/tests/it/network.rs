@@ -42,7 +42,7 @@ fn no_port_of_this_machine_can_be_reached() {
     }
 }
 
-// Row 18.
+// Row 18. Mutant: without namespaces; the test runs it.
 #[test]
 fn datagrams_go_nowhere() {
     let arrives = |layers| {
@@ -81,6 +81,7 @@ const SOCKETS: &[Probe] = &[
     Probe::new(22, NO_NAMESPACES, "tail -n +3 /proc/net/dev | grep -v '^ *lo:' && echo ESCAPED"),
 ];
 
+// Mutant: each script with the layers taken away that stop it; the test runs it.
 #[test]
 fn no_other_kind_of_socket_can_be_made() {
     probe::check(SOCKETS);
