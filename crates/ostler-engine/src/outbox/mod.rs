@@ -10,6 +10,7 @@ mod user;
 
 use std::sync::{Arc, Mutex};
 
+use ostler_proto::build;
 use ostler_proto::control::{Ask, AskHost};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
@@ -100,13 +101,12 @@ impl Outbox {
         write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
     ) -> Option<ToHost> {
         let error = self.transcript.as_ref()?.write(write)?;
-        let lost = SessionWritesLost {
+        let lost = build!(SessionWritesLost {
             error_code: error.code().unwrap_or("EIO").to_owned(),
             lost: vec!["transcript".to_owned()],
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..SessionWritesLost::default()
-        };
+            uuid: fresh_uuid()
+        });
         Some(ToHost::System(System::SessionWritesLost(lost)))
     }
 
