@@ -1,14 +1,15 @@
 //! `tidy`: format, lints, documentation, and our own rules.
 //!
 //! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`],
-//! [`opens`] and [`words`], and in [`supply`] for other people's packages; this file only runs them. A finding says where it is and what to
-//! do.
+//! [`growth`], [`opens`] and [`words`], and in [`supply`] for other people's packages; this file only runs them. A
+//! finding says where it is and what to do.
 
 mod anywhere;
 mod attacks;
 mod crates;
 mod cycles;
 mod files;
+mod growth;
 mod manifest;
 mod opens;
 mod source;
@@ -87,6 +88,7 @@ fn house_rules() -> Result<bool> {
     }
     findings.extend(attacks::check(&attacks_page, &sources));
     findings.extend(cycles::check(&sources));
+    findings.extend(growth::check(&sources));
     findings.extend(crates::check(&architecture, &manifests));
     findings.extend(words::check(&texts));
     findings.extend(supply::check(&root)?);
