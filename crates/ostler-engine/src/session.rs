@@ -129,7 +129,6 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         calls: Calls::new(calls),
         subagent: None,
         partial_messages: options.launch.output.partial_messages,
-        replays: options.launch.output.replay_user_messages,
         notices: Arc::new(Mutex::new(std::mem::take(&mut options.notices))),
     };
     let permissions = Permissions::new(

@@ -1,8 +1,8 @@
 //! `tidy`: format, lints, documentation, and our own rules.
 //!
 //! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`],
-//! [`growth`], [`opens`] and [`words`], and in [`supply`] for other people's packages; this file only runs them. A
-//! finding says where it is and what to do.
+//! [`growth`], [`opens`], [`option_example`] and [`words`], and in [`supply`] for other people's packages; this file only
+//! runs them. A finding says where it is and what to do.
 
 mod anywhere;
 mod attacks;
@@ -12,6 +12,7 @@ mod files;
 mod growth;
 mod manifest;
 mod opens;
+mod option_example;
 mod source;
 mod supply;
 mod words;
@@ -64,6 +65,7 @@ fn house_rules() -> Result<bool> {
     let root = cargo::root();
     let (mut findings, mut sources, mut manifests) = (Vec::new(), Vec::new(), Vec::new());
     let (mut attacks_page, mut architecture) = (String::new(), String::new());
+    let mut contributing = String::new();
     let mut texts = Vec::new();
     for path in files::list(&root)? {
         let Some(file) = files::read(&root, &path)? else { continue };
@@ -84,12 +86,15 @@ fn house_rules() -> Result<bool> {
             attacks_page = text;
         } else if path == crates::PAGE {
             architecture = text;
+        } else if path == option_example::PAGE {
+            contributing = text;
         }
     }
     findings.extend(attacks::check(&attacks_page, &sources));
     findings.extend(cycles::check(&sources));
     findings.extend(growth::check(&sources));
     findings.extend(crates::check(&architecture, &manifests));
+    findings.extend(option_example::check(&contributing, &sources));
     findings.extend(words::check(&texts));
     findings.extend(supply::check(&root)?);
     for finding in &findings {

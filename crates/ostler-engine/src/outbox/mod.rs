@@ -36,8 +36,6 @@ pub(crate) struct Outbox {
     pub(crate) subagent: Option<Arc<SubagentIdentity>>,
     /// Whether the host wants the events of a response.
     pub(crate) partial_messages: bool,
-    /// Whether prompts are sent back as they are taken up.
-    pub(crate) replays: bool,
     /// Notices about the start for the user, until they were sent.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }

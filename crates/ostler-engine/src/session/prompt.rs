@@ -102,7 +102,7 @@ pub(crate) async fn answer(
         }
     }
     outbox.send(report::init(context)).await;
-    if outbox.replays {
+    if context.launch.output.replay_user_messages {
         for prompt in kept {
             outbox.send_replay(prompt).await;
         }
