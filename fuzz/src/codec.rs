@@ -64,7 +64,7 @@ fn expected_within<F: Frame>(limit: usize, data: &[u8]) -> Vec<Result<F, DecodeE
     data.split(|byte| *byte == b'\n')
         .filter_map(|line| {
             if line.len() > limit {
-                return Some(Err(DecodeError::TooLong { limit, text: String::new() }));
+                return Some(Err(DecodeError::too_long(limit, b"")));
             }
             // Nothing is too long for itself: what is left of the decoder is one line without a newline.
             decode::<F>(FrameDecoder::new(), [line]).pop()
@@ -73,13 +73,11 @@ fn expected_within<F: Frame>(limit: usize, data: &[u8]) -> Vec<Result<F, DecodeE
 }
 
 /// How much of a line is there to be quoted when it proves too long does depend on the portions.
-fn without_quotation<F>(result: Result<F, DecodeError>) -> Result<F, DecodeError> {
-    match result {
-        Err(DecodeError::TooLong { limit, .. }) => {
-            Err(DecodeError::TooLong { limit, text: String::new() })
-        }
-        other => other,
+fn without_quotation<F>(mut result: Result<F, DecodeError>) -> Result<F, DecodeError> {
+    if let Err(DecodeError::TooLong { text, .. }) = &mut result {
+        text.clear();
     }
+    result
 }
 
 /// `data` in portions of 0 to 2^n bytes, chosen by the data itself so that a run can be repeated.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ostler_engine::session::Connection;
+use ostler_proto::RequestId;
 use ostler_proto::control::{AskEngine, ControlRequest, Interrupt};
 use ostler_proto::frame::ToEngine;
-use ostler_proto::{Extra, RequestId};
 use tokio::sync::mpsc;
 
 /// How long a session may take to end its tools and tasks.
@@ -15,11 +15,8 @@ pub(crate) const INTERRUPT: &str = "terminal-interrupt";
 
 /// The request to stop the turn.
 pub(crate) fn interrupt() -> ToEngine {
-    ToEngine::ControlRequest(ControlRequest {
-        request_id: Some(RequestId::from(INTERRUPT)),
-        request: AskEngine::Interrupt(Interrupt::default()),
-        extra: Extra::default(),
-    })
+    let request = AskEngine::Interrupt(Interrupt::default());
+    ToEngine::ControlRequest(ControlRequest::new(RequestId::from(INTERRUPT), request))
 }
 
 /// Ends a session, whatever it is doing, and waits until its tools and tasks have ended.

@@ -6,10 +6,11 @@
 
 use anyhow::{Context, bail};
 use ostler_proto::api::Role;
+use ostler_proto::build;
 use ostler_proto::codec::LineDecoder;
 use ostler_proto::control::{ControlResponse, Failure, Response};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
-use ostler_proto::{DecodeError, Extra, RequestId};
+use ostler_proto::{DecodeError, RequestId};
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
@@ -91,13 +92,12 @@ fn wrong_request(line: &str, error: &DecodeError) -> Option<ControlResponse> {
         return None;
     }
     let subtype = frame["request"]["subtype"].as_str().unwrap_or("without subtype");
-    let failure = Failure {
+    let failure = build!(Failure {
         request_id: frame["request_id"].as_str().map(RequestId::from),
         error: format!("the control request {subtype} cannot be read: {reason}"),
-        error_code: Some("invalid_request".to_owned()),
-        ..Failure::default()
-    };
-    Some(ControlResponse { response: Response::Error(failure), extra: Extra::default() })
+        error_code: Some("invalid_request".to_owned())
+    });
+    Some(ControlResponse::new(Response::Error(failure)))
 }
 
 #[cfg(test)]

@@ -250,12 +250,13 @@ fn deny(message: &str) -> PermissionResult {
 
 #[cfg(test)]
 mod tests {
+    use ostler_proto::build;
     use serde_json::json;
 
     use super::*;
 
     fn request(tool: &str, input: Value) -> CanUseTool {
-        CanUseTool { tool_name: tool.to_owned(), input, ..CanUseTool::default() }
+        build!(CanUseTool { tool_name: tool.to_owned(), input })
     }
 
     #[test]

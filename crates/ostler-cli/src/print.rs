@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use ostler::{Error, Message};
 use ostler_engine::session::Connection;
+use ostler_proto::build;
 use ostler_proto::message::{System, TurnResult};
 
 use crate::args::Args;
@@ -100,12 +101,12 @@ impl Printing {
 /// The SDK gives every prompt an id, and engines report more about prompts with ids. The caller has given no id, so the
 /// result must look as it does without one.
 fn without_name(result: TurnResult) -> TurnResult {
-    TurnResult {
+    build!(TurnResult {
         user_message_uuid: None,
         user_message_uuids: None,
         request_sent_wall_ms: None,
         first_request_input_tokens: None,
         first_request_cache_read_input_tokens: None,
         ..result
-    }
+    })
 }

@@ -7,12 +7,13 @@ use std::time::Instant;
 use anyhow::Context as _;
 use ostler::engine::{self as host, StartContext};
 use ostler_engine::session::Connection;
+use ostler_proto::build;
 use ostler_proto::control::{
     AskEngine, ClaimSession, ClaimSessionReply, ControlRequest, ControlResponse, Failure,
     Initialize, Response, Success,
 };
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
-use ostler_proto::{Extra, Num, RequestId, SessionId};
+use ostler_proto::{Num, RequestId, SessionId};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -114,11 +115,8 @@ impl Spare {
         };
         let introduced = introduction(self.introduced, claim);
         let has_servers = introduced.sdk_mcp_servers.as_ref().is_some_and(|it| !it.is_empty());
-        let again = ControlRequest {
-            request_id: Some(RequestId::from(AGAIN)),
-            request: AskEngine::Initialize(Box::new(introduced)),
-            extra: Extra::default(),
-        };
+        let again = AskEngine::Initialize(Box::new(introduced));
+        let again = ControlRequest::new(RequestId::from(AGAIN), again);
         connection
             .to_engine
             .send(ToEngine::ControlRequest(again))
@@ -138,7 +136,7 @@ impl Spare {
         let Response::Success(Success { response, .. }) = initialized else {
             anyhow::bail!("the claimed session refuses the host's initialize request");
         };
-        let reply = ClaimSessionReply {
+        let reply = build!(ClaimSessionReply {
             status: "ok".to_owned(),
             cwd: Some(scene.cwd.display().to_string()),
             session_id: scene.launch.session.id.as_deref().map(SessionId::from),
@@ -148,8 +146,7 @@ impl Spare {
             initialize: response
                 .filter(|_| claim.include_initialize == Some(true))
                 .and_then(|payload| serde_json::from_value(payload).ok()),
-            extra: Extra::default(),
-        };
+        });
         answer(request.request_id.clone(), Ok(serde_json::to_value(reply)?))?;
         Ok(connection)
     }
@@ -170,10 +167,9 @@ fn answer(request_id: Option<RequestId>, answer: Result<Value, String>) -> std::
     let response = match answer {
         Ok(payload) => {
             let response = Some(payload);
-            Response::Success(Success { request_id, response, ..Success::default() })
+            Response::Success(build!(Success { request_id, response }))
         }
-        Err(error) => Response::Error(Failure { request_id, error, ..Failure::default() }),
+        Err(error) => Response::Error(build!(Failure { request_id, error })),
     };
-    let response = ControlResponse { response, extra: Extra::default() };
-    output::write(&ToHost::ControlResponse(response).to_line())
+    output::write(&ToHost::ControlResponse(ControlResponse::new(response)).to_line())
 }

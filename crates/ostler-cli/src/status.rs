@@ -57,22 +57,21 @@ fn short(tokens: u64) -> String {
 mod tests {
     use ostler_proto::Num;
     use ostler_proto::api::{ModelUsage, Usage};
+    use ostler_proto::build;
 
     use super::*;
 
     fn result(input: u64, cached: u64, dollars: f64) -> TurnResult {
-        TurnResult {
-            usage: Usage {
+        build!(TurnResult {
+            usage: build!(Usage {
                 input_tokens: Some(input),
                 cache_read_input_tokens: Some(cached),
-                output_tokens: Some(340),
-                ..Usage::default()
-            },
+                output_tokens: Some(340)
+            }),
             total_cost_usd: Num::from(dollars),
             duration_ms: Num::from(4_200_u64),
-            num_turns: 3,
-            ..TurnResult::default()
-        }
+            num_turns: 3
+        })
     }
 
     #[test]
@@ -86,7 +85,7 @@ mod tests {
     #[test]
     fn a_model_without_a_price_is_not_free() {
         let mut result = result(7, 0, 0.0);
-        let unknown = ModelUsage { cost_basis: Some("unknown".into()), ..ModelUsage::default() };
+        let unknown = build!(ModelUsage { cost_basis: Some("unknown".into()) });
         result.model_usage.insert("x".into(), unknown);
         assert!(line(&result, 0.0).contains("unknown price"));
         result.model_usage = [(OFFLINE.to_owned(), ModelUsage::default())].into();

@@ -12,6 +12,7 @@ pub enum Error {
     NoServer(String),
     /// The connection ended before the response did.
     #[error("the connection to {address} broke: {cause}")]
+    #[non_exhaustive]
     Broken {
         /// The address of the server.
         address: String,
@@ -23,6 +24,7 @@ pub enum Error {
     NotOstler(String),
     /// The server refuses.
     #[error("{text}")]
+    #[non_exhaustive]
     Refused {
         /// The HTTP status.
         status: u16,

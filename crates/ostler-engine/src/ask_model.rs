@@ -20,7 +20,7 @@ pub(crate) async fn ask_model(
         let message = match event? {
             ModelEvent::Stream(event) => match response.push(&event) {
                 Ok(Folded::Message(message)) => *message,
-                Ok(Folded::Nothing | Folded::Block(_)) => continue,
+                Ok(_) => continue,
                 Err(error) => return Err(ModelError::Broken(error.to_string())),
             },
             ModelEvent::Whole(message) => message,

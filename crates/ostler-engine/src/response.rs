@@ -4,6 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use ostler_proto::Uuid;
 use ostler_proto::api::{Message, Usage};
+use ostler_proto::build;
 use ostler_proto::message::{AbandonedBlocks, ToolUseMeta};
 
 /// What the `assistant` frames of a response have in common.
@@ -21,7 +22,7 @@ pub(crate) struct ResponseHeader {
 
 impl ResponseHeader {
     pub(crate) fn new(message: &Message, request_id: Option<String>) -> Self {
-        let message = Message { content: Vec::new(), ..message.clone() };
+        let message = build!(Message { content: Vec::new(), ..message.clone() });
         Self { message, request_id, ..Self::default() }
     }
 }

@@ -35,7 +35,7 @@ use ostler_proto::launch::Answerer;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, User};
 use ostler_proto::peer::{CallError, Peer};
-use ostler_proto::{Extra, RequestId, SessionId, Uuid};
+use ostler_proto::{RequestId, SessionId, Uuid};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -129,7 +129,6 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         calls: Calls::new(calls),
         subagent: None,
         partial_messages: options.launch.output.partial_messages,
-        replays: options.launch.output.replay_user_messages,
         notices: Arc::new(Mutex::new(std::mem::take(&mut options.notices))),
     };
     let permissions = Permissions::new(
@@ -466,11 +465,7 @@ impl Session {
                 if question.in_background {
                     self.asked_behind.insert(id.clone());
                 }
-                let request = ControlRequest {
-                    request_id: Some(id.clone()),
-                    request: question.request,
-                    extra: Extra::default(),
-                };
+                let request = ControlRequest::new(id.clone(), question.request);
                 if matches!(request.request, AskHost::CanUseTool(_) | AskHost::Elicitation(_)) {
                     self.asked_person.insert(id, request.clone());
                 }

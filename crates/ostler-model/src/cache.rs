@@ -122,6 +122,7 @@ fn slot(block: &mut ContentBlock) -> Option<&mut Option<Value>> {
 
 #[cfg(test)]
 mod tests {
+    use ostler_proto::build;
     use std::sync::Arc;
 
     use ostler_proto::api::{Content, TextBlock, ThinkingBlock, ToolResultBlock, ToolUseBlock};
@@ -164,28 +165,25 @@ mod tests {
 
     fn arb_result() -> impl Strategy<Value = ContentBlock> {
         ("[a-z]{1,5}", prop::option::of("[a-z]{0,9}")).prop_map(|(id, text)| {
-            ContentBlock::ToolResult(ToolResultBlock {
+            ContentBlock::ToolResult(build!(ToolResultBlock {
                 tool_use_id: id.as_str().into(),
-                content: text.map(Content::Text),
-                ..ToolResultBlock::default()
-            })
+                content: text.map(Content::Text)
+            }))
         })
     }
 
     fn arb_answer() -> impl Strategy<Value = ContentBlock> {
         prop_oneof![
             arb_text(),
-            "[a-z]{0,9}".prop_map(|thinking| ContentBlock::Thinking(ThinkingBlock {
+            "[a-z]{0,9}".prop_map(|thinking| ContentBlock::Thinking(build!(ThinkingBlock {
                 thinking,
-                signature: Some("s".into()),
-                ..ThinkingBlock::default()
-            })),
-            "[a-z]{1,5}".prop_map(|id| ContentBlock::ToolUse(ToolUseBlock {
+                signature: Some("s".into())
+            }))),
+            "[a-z]{1,5}".prop_map(|id| ContentBlock::ToolUse(build!(ToolUseBlock {
                 id: id.as_str().into(),
                 name: "Read".into(),
-                input: json!({"b": 1, "a": id}),
-                ..ToolUseBlock::default()
-            })),
+                input: json!({"b": 1, "a": id})
+            }))),
         ]
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ostler_proto::Num;
-use ostler_proto::api::{CacheCreation, ModelUsage, ServerToolUsage, Usage};
+use ostler_proto::api::{ModelUsage, Usage};
 use serde_json::{Value, json};
 
 use super::{Prices, pricing};
@@ -185,34 +185,24 @@ pub fn thinking_tokens(usage: &Usage) -> u64 {
 
 /// Usage with every field, as the SDK's declarations require it: missing counts are zero, other missing fields have
 /// their defaults.
-pub fn whole_usage(usage: Usage) -> Usage {
+pub fn whole_usage(mut usage: Usage) -> Usage {
     let whole = |count: Option<u64>| Some(count.unwrap_or(0));
-    let (tools, cache) = (
-        usage.server_tool_use.clone().unwrap_or_default(),
-        usage.cache_creation.clone().unwrap_or_default(),
-    );
-    Usage {
-        input_tokens: whole(usage.input_tokens),
-        output_tokens: whole(usage.output_tokens),
-        cache_creation_input_tokens: whole(usage.cache_creation_input_tokens),
-        cache_read_input_tokens: whole(usage.cache_read_input_tokens),
-        output_tokens_details: Some(json!({"thinking_tokens": thinking_tokens(&usage)})),
-        server_tool_use: Some(ServerToolUsage {
-            web_search_requests: whole(tools.web_search_requests),
-            web_fetch_requests: whole(tools.web_fetch_requests),
-            ..tools
-        }),
-        cache_creation: Some(CacheCreation {
-            one_hour: whole(cache.one_hour),
-            five_minutes: whole(cache.five_minutes),
-            ..cache
-        }),
-        service_tier: usage.service_tier.or_else(|| Some("standard".to_owned())),
-        inference_geo: usage.inference_geo.or_else(|| Some(String::new())),
-        iterations: usage.iterations.or_else(|| Some(json!([]))),
-        speed: usage.speed.or_else(|| Some("standard".to_owned())),
-        ..usage
-    }
+    usage.input_tokens = whole(usage.input_tokens);
+    usage.output_tokens = whole(usage.output_tokens);
+    usage.cache_creation_input_tokens = whole(usage.cache_creation_input_tokens);
+    usage.cache_read_input_tokens = whole(usage.cache_read_input_tokens);
+    usage.output_tokens_details = Some(json!({"thinking_tokens": thinking_tokens(&usage)}));
+    let tools = usage.server_tool_use.get_or_insert_default();
+    tools.web_search_requests = whole(tools.web_search_requests);
+    tools.web_fetch_requests = whole(tools.web_fetch_requests);
+    let cache = usage.cache_creation.get_or_insert_default();
+    cache.one_hour = whole(cache.one_hour);
+    cache.five_minutes = whole(cache.five_minutes);
+    usage.service_tier.get_or_insert_with(|| "standard".to_owned());
+    usage.inference_geo.get_or_insert_default();
+    usage.iterations.get_or_insert_with(|| json!([]));
+    usage.speed.get_or_insert_with(|| "standard".to_owned());
+    usage
 }
 
 #[cfg(test)]

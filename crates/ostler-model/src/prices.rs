@@ -65,6 +65,7 @@ impl From<&ModelPrice> for Price {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_proto::build;
 
     fn prices(given: &[&str]) -> Prices {
         Prices::new(given.iter().map(|text| ModelPrice::read(text).unwrap()).collect())
@@ -79,7 +80,7 @@ mod tests {
     fn a_given_price_wins_over_the_list_and_the_longest_matching_name_over_others() {
         let prices =
             prices(&["mine=3/15", "ours-*=1/2", "ours-large*=10/20", "claude-opus-5-5=1/1"]);
-        let usage = Usage { input_tokens: Some(1_000_000), ..Usage::default() };
+        let usage = build!(Usage { input_tokens: Some(1_000_000) });
         for (model, expected) in [
             ("mine", Some((3.0, "managed"))),
             ("mine[1m]", Some((3.0, "managed"))),
@@ -99,8 +100,8 @@ mod tests {
     #[test]
     fn the_cache_costs_at_least_as_much_as_other_input_unless_given() {
         let million = Some(1_000_000);
-        let read = Usage { cache_read_input_tokens: million, ..Usage::default() };
-        let written = Usage { cache_creation_input_tokens: million, ..Usage::default() };
+        let read = build!(Usage { cache_read_input_tokens: million });
+        let written = build!(Usage { cache_creation_input_tokens: million });
         let of = |text: &str, usage: &Usage| prices(&[text]).cost("m", usage).unwrap().0;
         assert_eq!((of("m=4/20", &read), of("m=4/20", &written)), (4.0, 5.0));
         assert_eq!((of("m=4/20/0.5", &read), of("m=4/20/0.5/7", &written)), (0.5, 7.0));

@@ -253,6 +253,7 @@ const FAMILIES: &[Family] = &[
 #[cfg(test)]
 mod tests {
     use ostler_proto::api::{CacheCreation, ServerToolUsage};
+    use ostler_proto::build;
     use proptest::prelude::*;
 
     use ostler_proto::api::ModelUsage;
@@ -262,13 +263,12 @@ mod tests {
     use crate::ledger::add;
 
     fn usage(input: u64, output: u64, written: u64, read: u64) -> Usage {
-        Usage {
+        build!(Usage {
             input_tokens: Some(input),
             output_tokens: Some(output),
             cache_creation_input_tokens: Some(written),
-            cache_read_input_tokens: Some(read),
-            ..Usage::default()
-        }
+            cache_read_input_tokens: Some(read)
+        })
     }
 
     #[test]
@@ -301,12 +301,11 @@ mod tests {
         assert_eq!(cost(&usage(0, million, 0, 0)), 20.0);
         assert_eq!(cost(&usage(0, 0, million, 0)), 5.0);
         assert_eq!(cost(&usage(0, 0, 0, million)), 0.2);
-        let one_hour = CacheCreation { one_hour: Some(million), ..CacheCreation::default() };
-        let hourly = Usage { cache_creation: Some(one_hour), ..usage(0, 0, million, 0) };
+        let one_hour = build!(CacheCreation { one_hour: Some(million) });
+        let hourly = build!(Usage { cache_creation: Some(one_hour), ..usage(0, 0, million, 0) });
         assert_eq!(cost(&hourly), 8.0);
-        let searches =
-            ServerToolUsage { web_search_requests: Some(100), ..ServerToolUsage::default() };
-        assert_eq!(cost(&Usage { server_tool_use: Some(searches), ..Usage::default() }), 1.0);
+        let searches = build!(ServerToolUsage { web_search_requests: Some(100) });
+        assert_eq!(cost(&build!(Usage { server_tool_use: Some(searches) })), 1.0);
     }
 
     #[test]
@@ -322,7 +321,7 @@ mod tests {
     #[test]
     fn an_unknown_model_has_no_price_and_the_cost_basis_says_so() {
         assert_eq!(cost("other-vendor", &usage(1, 1, 1, 1)), None);
-        let fast = Usage { speed: Some("fast".into()), ..usage(1, 1, 1, 1) };
+        let fast = build!(Usage { speed: Some("fast".into()), ..usage(1, 1, 1, 1) });
         assert_eq!(cost("claude-opus-5-5", &fast), None);
         let mut total = ModelUsage::default();
         add(&mut total, "other-vendor", &usage(1, 2, 3, 4), &Prices::default());

@@ -194,12 +194,14 @@ impl TryFrom<ModelSettings> for ModelConfig {
 pub enum ConfigError {
     /// Engines of agents do not support the setting.
     #[error("the model setting `{field}` is not supported by agent engines; leave it out")]
+    #[non_exhaustive]
     Unsupported {
         /// The setting.
         field: &'static str,
     },
     /// Zero would allow nothing.
     #[error("the model setting `{field}` must be 1 or more")]
+    #[non_exhaustive]
     Zero {
         /// The setting.
         field: &'static str,

@@ -33,6 +33,7 @@ use crate::output::AnswerError;
 pub enum Error {
     /// There is no engine, or it cannot be started.
     #[error("{prompt}: {source}")]
+    #[non_exhaustive]
     EngineMissing {
         /// The prompt.
         prompt: String,
@@ -41,6 +42,7 @@ pub enum Error {
     },
     /// The connection to the engine broke, or the API is overloaded. A retry may succeed.
     #[error("{prompt}: {source}")]
+    #[non_exhaustive]
     Throttled {
         /// The prompt.
         prompt: String,
@@ -49,6 +51,7 @@ pub enum Error {
     },
     /// The engine exited with a failure.
     #[error("{prompt}: {source}")]
+    #[non_exhaustive]
     EngineFailed {
         /// The prompt.
         prompt: String,
@@ -61,6 +64,7 @@ pub enum Error {
     },
     /// The engine sent an invalid message.
     #[error("{prompt}: {source}")]
+    #[non_exhaustive]
     Malformed {
         /// The prompt.
         prompt: String,
@@ -71,6 +75,7 @@ pub enum Error {
     },
     /// The limit on turns was reached (`error_max_turns`).
     #[error("{prompt}: {}", joined_or(.errors, "the limit on turns was reached"))]
+    #[non_exhaustive]
     MaxTurns {
         /// The prompt.
         prompt: String,
@@ -79,6 +84,7 @@ pub enum Error {
     },
     /// The model did not give an answer that matches the schema (`error_max_structured_output_retries`).
     #[error("{prompt}: {}", joined_or(.errors, "the model gave no answer that matches the schema"))]
+    #[non_exhaustive]
     AnswerRetries {
         /// The prompt.
         prompt: String,
@@ -87,6 +93,7 @@ pub enum Error {
     },
     /// The turn was interrupted or failed (`error_during_execution`, or a subtype unknown to this version).
     #[error("{prompt}: {}", joined_or(.errors, .subtype))]
+    #[non_exhaustive]
     Execution {
         /// The prompt.
         prompt: String,
@@ -97,6 +104,7 @@ pub enum Error {
     },
     /// The API refused the request.
     #[error("{prompt}: the API refused the request: {text}")]
+    #[non_exhaustive]
     Api {
         /// The prompt.
         prompt: String,
@@ -109,6 +117,7 @@ pub enum Error {
     #[error(
         "{prompt}: the run succeeded, but the model gave no answer that matches the schema; its last text: {text}"
     )]
+    #[non_exhaustive]
     AnswerMissing {
         /// The prompt.
         prompt: String,
@@ -117,6 +126,7 @@ pub enum Error {
     },
     /// The answer does not have the requested type.
     #[error("{prompt}: the answer is not valid{}: {reason}", at(.field))]
+    #[non_exhaustive]
     AnswerShape {
         /// The prompt.
         prompt: String,
@@ -127,6 +137,7 @@ pub enum Error {
     },
     /// The deadline has passed.
     #[error("{prompt}: Deadline exceeded, after {} s{}", .after.as_secs_f64(), meanwhile(.trouble))]
+    #[non_exhaustive]
     DeadlineExceeded {
         /// The prompt.
         prompt: String,
@@ -138,6 +149,7 @@ pub enum Error {
     /// A limit on dollars or tokens was reached: the run's [`Budget`](crate::Budget), or the engine's own
     /// (`error_max_budget_usd`).
     #[error("{prompt}: {}", joined_or(.errors, &.exhausted.to_string()))]
+    #[non_exhaustive]
     Budget {
         /// The prompt.
         prompt: String,
@@ -148,12 +160,14 @@ pub enum Error {
     },
     /// The caller cancelled the run.
     #[error("{prompt}: the run was cancelled")]
+    #[non_exhaustive]
     Cancelled {
         /// The prompt.
         prompt: String,
     },
     /// The engine or the SDK refused the request: the options are invalid, or the engine is too old.
     #[error("{prompt}: {source}")]
+    #[non_exhaustive]
     Refused {
         /// The prompt.
         prompt: String,
@@ -164,6 +178,7 @@ pub enum Error {
 
 /// The two categories of the Python original: failed evaluations, and throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Category {
     /// `PromptEvaluationError`: this evaluation failed.
     Evaluation,
@@ -229,11 +244,12 @@ impl Error {
     /// The kind of error, as in the SDK.
     ///
     /// ```
-    /// use ostler_prompt::{Error, Exhausted};
+    /// use ostler_prompt::Error;
     /// use ostler_sdk::ErrorKind;
     ///
-    /// let error = Error::Budget { prompt: "review".to_owned(), exhausted: Exhausted::Tokens, errors: Vec::new() };
-    /// assert_eq!(error.kind(), ErrorKind::Budget);
+    /// fn may_continue_tomorrow(error: &Error) -> bool {
+    ///     error.kind() == ErrorKind::Budget
+    /// }
     /// ```
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -337,4 +353,16 @@ fn joined_or(errors: &[String], otherwise: &str) -> String {
 
 fn at(field: &Option<String>) -> String {
     field.as_ref().map(|field| format!(" at `{field}`")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exhausted_budget_is_a_budget_error_of_the_sdk() {
+        let (prompt, exhausted) = ("review".to_owned(), Exhausted::Tokens);
+        let error = Error::Budget { prompt, exhausted, errors: Vec::new() };
+        assert_eq!(error.kind(), ErrorKind::Budget);
+    }
 }

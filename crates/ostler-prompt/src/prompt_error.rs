@@ -8,6 +8,7 @@ pub enum PromptError {
     #[error(
         "the {what} `{key}` is not valid: start with a-z or a digit, continue with those and `.`, `_`, `-`, at most 64 characters"
     )]
+    #[non_exhaustive]
     Key {
         /// `namespace`, `key` or `section key`.
         what: &'static str,
@@ -19,12 +20,14 @@ pub enum PromptError {
     Empty,
     /// Two sections have the same key.
     #[error("two sections have the key `{key}`; give one of them another")]
+    #[non_exhaustive]
     SameKey {
         /// The key.
         key: String,
     },
     /// Two tools have the same name.
     #[error("two tools have the name `{name}`; give one of them another")]
+    #[non_exhaustive]
     SameTool {
         /// The name.
         name: String,
@@ -33,12 +36,14 @@ pub enum PromptError {
     #[error(
         "`{name}` is not a valid tool name: use letters, digits, `_` and `-`, at most 48 characters"
     )]
+    #[non_exhaustive]
     ToolName {
         /// The given name.
         name: String,
     },
     /// A placeholder has no parameter.
     #[error("section `{section}`: the parameter `{name}` is missing; add it to `params`")]
+    #[non_exhaustive]
     MissingParameter {
         /// The section's key.
         section: String,
@@ -49,6 +54,7 @@ pub enum PromptError {
     #[error(
         "section `{section}`: the parameter `{name}` is not used; write `${{{name}}}` into the template, or leave it out"
     )]
+    #[non_exhaustive]
     UnusedParameter {
         /// The section's key.
         section: String,
@@ -57,6 +63,7 @@ pub enum PromptError {
     },
     /// A template is malformed.
     #[error("section `{section}`: {reason}")]
+    #[non_exhaustive]
     Template {
         /// The section's key.
         section: String,
@@ -65,6 +72,7 @@ pub enum PromptError {
     },
     /// Parameters cannot be serialized.
     #[error("section `{section}`: its parameters: {reason}")]
+    #[non_exhaustive]
     Parameters {
         /// The section's key.
         section: String,

@@ -6,12 +6,14 @@ use syn::{Attribute, LitStr, Type};
 pub(crate) struct TypeRules {
     pub(crate) tag: Option<String>,
     pub(crate) tag_optional: bool,
+    /// The parameters of the constructor: names of fields.
+    pub(crate) new: Option<Vec<syn::Ident>>,
     case: Case,
 }
 
 impl TypeRules {
     pub(crate) fn parse(attributes: &[Attribute]) -> syn::Result<Self> {
-        let mut rules = Self { tag: None, tag_optional: false, case: Case::Snake };
+        let mut rules = Self { tag: None, tag_optional: false, new: None, case: Case::Snake };
         for attribute in wire(attributes) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("tag") {
@@ -20,8 +22,14 @@ impl TypeRules {
                     rules.tag_optional = true;
                 } else if meta.path.is_ident("rename_all") {
                     rules.case = Case::parse(&meta.value()?.parse::<LitStr>()?)?;
+                } else if meta.path.is_ident("new") {
+                    let fields = rules.new.insert(Vec::new());
+                    meta.parse_nested_meta(|field| {
+                        fields.push(field.path.require_ident()?.clone());
+                        Ok(())
+                    })?;
                 } else {
-                    return Err(meta.error("expected `tag`, `tag_optional` or `rename_all`"));
+                    return Err(meta.error("expected `tag`, `tag_optional`, `rename_all` or `new`"));
                 }
                 Ok(())
             })?;
@@ -71,6 +79,11 @@ impl ItemRules {
 pub(crate) fn is_option(ty: &Type) -> bool {
     let Type::Path(path) = ty else { return false };
     path.path.segments.last().is_some_and(|segment| segment.ident == "Option")
+}
+
+/// Whether a field's type is written `String`.
+pub(crate) fn is_string(ty: &Type) -> bool {
+    matches!(ty, Type::Path(path) if path.path.is_ident("String"))
 }
 
 fn wire(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {

@@ -2,9 +2,10 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Error, FieldsNamed, Ident};
+use syn::ext::IdentExt as _;
+use syn::{Error, FieldsNamed, Ident, Type};
 
-use crate::attributes::{ItemRules, TypeRules, is_option};
+use crate::attributes::{ItemRules, TypeRules, is_option, is_string};
 
 pub(crate) fn expand(
     ident: &Ident,
@@ -23,7 +24,8 @@ pub(crate) fn expand(
             }
             let name = rules.wire_name(&ident, &item);
             let slot = format_ident!("slot_{}", ident.to_string().trim_start_matches("r#"));
-            Ok(Field { slot, ident, name, optional, nullable: item.nullable })
+            let ty = field.ty.clone();
+            Ok(Field { slot, ident, ty, name, optional, nullable: item.nullable })
         })
         .collect::<syn::Result<Vec<_>>>()?;
     let (extra, known): (Vec<_>, Vec<_>) =
@@ -36,6 +38,7 @@ pub(crate) fn expand(
     }
 
     let object_name = ident.to_string();
+    let constructor = constructor(ident, rules, &known)?;
     let slots = known.iter().map(Field::declare);
     let arms = known.iter().map(Field::read_arm);
     let finishes = known.iter().map(Field::finish);
@@ -63,11 +66,49 @@ pub(crate) fn expand(
             }
         }
         crate::wire::serde_through_object!(#ident);
+        #constructor
     })
+}
+
+/// `new`, for structs that have it: a field without an empty value cannot be left out.
+fn constructor(
+    ident: &Ident,
+    rules: &TypeRules,
+    known: &[Field],
+) -> syn::Result<Option<TokenStream>> {
+    let Some(wanted) = &rules.new else { return Ok(None) };
+    let is_wanted = |field: &Field| wanted.iter().any(|name| field.is_called(name));
+    if let Some(name) = wanted.iter().find(|name| !known.iter().any(|field| field.is_called(name)))
+    {
+        return Err(Error::new_spanned(name, "there is no such field"));
+    }
+    let given = wanted.iter().flat_map(|name| known.iter().find(|field| field.is_called(name)));
+    let parameters = given.clone().map(|Field { ident, ty, .. }| match is_string(ty) {
+        true => quote! { #ident: impl ::std::convert::Into<String> },
+        false => quote! { #ident: #ty },
+    });
+    let values = given.map(|Field { ident, ty, .. }| match is_string(ty) {
+        true => quote! { #ident: #ident.into() },
+        false => quote! { #ident },
+    });
+    let left_out = known.iter().filter(|field| !is_wanted(field)).map(|field| &field.ident);
+    Ok(Some(quote! {
+        impl #ident {
+            /// With these fields. The others are empty; set them afterwards.
+            pub fn new(#(#parameters),*) -> Self {
+                Self {
+                    #(#values,)*
+                    #(#left_out: ::std::default::Default::default(),)*
+                    extra: crate::wire::Extra::default(),
+                }
+            }
+        }
+    }))
 }
 
 struct Field {
     ident: Ident,
+    ty: Type,
     slot: Ident,
     name: String,
     optional: bool,
@@ -75,6 +116,11 @@ struct Field {
 }
 
 impl Field {
+    /// Whether `name`, which may be a keyword, is the field's name.
+    fn is_called(&self, name: &Ident) -> bool {
+        self.ident.unraw() == *name
+    }
+
     fn declare(&self) -> TokenStream {
         let slot = &self.slot;
         quote! { let mut #slot = None; }

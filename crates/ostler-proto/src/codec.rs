@@ -125,7 +125,7 @@ impl LineDecoder {
                 continue;
             }
             if let Some(limit) = self.limit.filter(|limit| line.len() > *limit) {
-                return Some(Err(too_long(limit, &self.buffer[line])));
+                return Some(Err(DecodeError::too_long(limit, &self.buffer[line])));
             }
             if self.buffer[line.clone()].trim_ascii().is_empty() {
                 continue;
@@ -168,7 +168,8 @@ impl LineDecoder {
     fn too_long(&mut self) -> Option<DecodeError> {
         let limit = self.limit?;
         let line = &self.buffer[self.start..];
-        let error = (line.len() > limit && !self.skipping).then(|| too_long(limit, line));
+        let error =
+            (line.len() > limit && !self.skipping).then(|| DecodeError::too_long(limit, line));
         if error.is_some() || self.skipping {
             self.skipping = true;
             self.start = self.buffer.len();
@@ -176,12 +177,6 @@ impl LineDecoder {
         }
         error
     }
-}
-
-fn too_long(limit: usize, line: &[u8]) -> DecodeError {
-    // Only the start is quoted; replacement characters at the cut are harmless.
-    let beginning = &line[..line.len().min(1024)];
-    DecodeError::TooLong { limit, text: shortened(&String::from_utf8_lossy(beginning)) }
 }
 
 fn read_utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
@@ -194,6 +189,7 @@ fn read_utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
 /// A frame that would be longer than its reader accepts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the frame ({summary}) has {length} bytes, more than the {limit} its reader accepts")]
+#[non_exhaustive]
 pub struct FrameTooLong {
     /// The kind of frame.
     pub summary: String,

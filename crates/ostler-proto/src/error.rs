@@ -11,6 +11,7 @@ use crate::quirks;
 pub enum DecodeError {
     /// The line is not JSON.
     #[error("not JSON: {reason}; the line was: {text}")]
+    #[non_exhaustive]
     NotJson {
         /// The parser's message.
         reason: String,
@@ -19,6 +20,7 @@ pub enum DecodeError {
     },
     /// The line is JSON, but not an object.
     #[error("expected a JSON object, found {found}; the line was: {text}")]
+    #[non_exhaustive]
     NotAnObject {
         /// The type that was found.
         found: &'static str,
@@ -27,6 +29,7 @@ pub enum DecodeError {
     },
     /// The type is known, but a field is missing or of the wrong type.
     #[error("malformed {kind}: {reason}; the line was: {text}")]
+    #[non_exhaustive]
     Malformed {
         /// The type, as on the wire.
         kind: String,
@@ -37,6 +40,7 @@ pub enum DecodeError {
     },
     /// The line is not UTF-8.
     #[error("not UTF-8 at byte {at}; the line was: {text}")]
+    #[non_exhaustive]
     NotUtf8 {
         /// Position of the first bad byte.
         at: usize,
@@ -45,6 +49,7 @@ pub enum DecodeError {
     },
     /// The line is longer than the reader allows. The rest of it was skipped.
     #[error("line longer than {limit} bytes; it begins: {text}")]
+    #[non_exhaustive]
     TooLong {
         /// The limit.
         limit: usize,
@@ -80,6 +85,13 @@ impl DecodeError {
             Value::Array(_) => "an array",
         };
         Err(Self::NotAnObject { found, text: shortened(line) })
+    }
+
+    /// The error for a line that is longer than `limit` bytes.
+    pub fn too_long(limit: usize, line: &[u8]) -> Self {
+        // Only the start is quoted; replacement characters at the cut are harmless.
+        let beginning = &line[..line.len().min(1024)];
+        Self::TooLong { limit, text: shortened(&String::from_utf8_lossy(beginning)) }
     }
 
     pub(crate) fn malformed(kind: String, reason: String, text: &str) -> Self {

@@ -18,6 +18,21 @@
 //! decoding and encoding unchanged, also the difference between `null` and absent. **Malformed is reported**: a known
 //! type that does not decode is an error that names the type and the field.
 //!
+//! # Which types grow
+//!
+//! A struct that programs only receive is `#[non_exhaustive]`, so that a new field breaks no program: messages and their
+//! parts, results, usage, requests to a host, replies of an engine, hook inputs, inputs and outputs of tools, lines of
+//! session files, and errors. Engines and tests make one with [`build!`], which looks like a literal, by `Default` or
+//! `new` and assignment to fields, or out of JSON.
+//!
+//! What hosts build can be written as a literal: options ([`launch`], [`sandbox`]), [`agent::AgentDefinition`],
+//! [`mcp::McpServerConfig`], permission answers, hook outputs, requests to an engine. So can the few structs that hosts
+//! both build and receive: [`message::User`] and the text, images and documents in it, [`permission::PermissionUpdate`],
+//! [`control::McpMessage`] and [`message::KeepAlive`].
+//!
+//! Enums are `#[non_exhaustive]`, except those whose variants are the possible forms of a JSON value, such as
+//! [`api::Content`]. `cargo xtask tidy` checks all this (`xtask/src/tidy/growth.rs`).
+//!
 //! # A host in twenty lines
 //!
 //! ```
@@ -58,6 +73,7 @@
 
 pub mod agent;
 pub mod api;
+mod build_macro;
 pub mod codec;
 pub mod control;
 pub mod drift;

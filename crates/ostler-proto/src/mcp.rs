@@ -154,6 +154,7 @@ pub struct ToolPolicy {
 
 /// Which server a tool comes from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct McpServerProvenance {
     /// The server.
     pub name: String,
@@ -165,7 +166,8 @@ pub struct McpServerProvenance {
 
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(name, status))]
+#[non_exhaustive]
 pub struct McpServerStatus {
     /// Its name.
     pub name: String,
@@ -213,6 +215,7 @@ pub enum McpConnection {
 
 /// A server's own description.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct McpServerInfo {
     /// Its name.
     pub name: String,
@@ -224,6 +227,7 @@ pub struct McpServerInfo {
 
 /// A tool of a server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct McpToolStatus {
     /// Its name.
     pub name: String,

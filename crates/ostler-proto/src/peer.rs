@@ -156,6 +156,7 @@ impl<A, S> Peer<A, S> {
 pub enum CallError {
     /// The other side refused.
     #[error("{id} was refused: {error}")]
+    #[non_exhaustive]
     Refused {
         /// The request.
         id: RequestId,

@@ -66,6 +66,7 @@ pub struct Calls(Vec<(ToolUseId, CallState)>);
 
 /// The state of a tool call. It never goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum CallState {
     /// The model is still writing its input.
     Announced,

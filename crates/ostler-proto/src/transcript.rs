@@ -60,11 +60,19 @@ impl Frame for TranscriptLine {
 
 /// A message of the conversation: `M` is the content of the user or the model.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Entry<M> {
     /// Role and content.
     pub message: M,
     /// The line's place in the tree, and its context.
     pub place: EntryContext,
+}
+
+impl<M> Entry<M> {
+    /// A message and its context.
+    pub fn new(message: M, place: EntryContext) -> Self {
+        Self { message, place }
+    }
 }
 
 // Written by hand because the derive supports neither type parameters nor shared groups of fields.
@@ -95,6 +103,7 @@ impl<M: serde::Serialize + serde::de::DeserializeOwned> WireObject for Entry<M> 
 /// The other fields of message lines.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EntryContext {
     /// The line before; `null` for the first.
     #[wire(nullable)]
@@ -187,6 +196,7 @@ pub struct EntryContext {
 /// Where a line of a forked session was copied from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ForkedFrom {
     /// The session.
     pub session_id: SessionId,
@@ -199,6 +209,7 @@ pub struct ForkedFrom {
 /// `system`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SystemEntry {
     /// The line before; `null` after a compaction.
     #[wire(nullable)]
@@ -242,6 +253,7 @@ pub struct SystemEntry {
 /// `progress`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ProgressEntry {
     /// The line before.
     #[wire(nullable)]
@@ -279,6 +291,7 @@ pub struct ProgressEntry {
 /// `queue-operation`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct QueueOperation {
     /// `enqueue`, `dequeue` or `remove`.
     pub operation: String,
@@ -295,6 +308,7 @@ pub struct QueueOperation {
 /// `file-history-snapshot`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FileHistorySnapshot {
     /// The prompt.
     pub message_id: Uuid,
@@ -309,6 +323,7 @@ pub struct FileHistorySnapshot {
 /// The files that a rewind can restore.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FileSnapshot {
     /// The prompt.
     pub message_id: Uuid,
@@ -323,6 +338,7 @@ pub struct FileSnapshot {
 /// The state of a file before an edit.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FileBackup {
     /// Where the old content is; `null` when the file did not exist.
     #[wire(nullable)]
@@ -340,6 +356,7 @@ pub struct FileBackup {
 /// `file-history-delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct FileHistoryDelta {
     /// The edit.
     pub message_id: Uuid,
@@ -358,6 +375,7 @@ pub struct FileHistoryDelta {
 /// `last-prompt`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct LastPrompt {
     /// The prompt.
     pub last_prompt: String,
@@ -372,6 +390,7 @@ pub struct LastPrompt {
 /// `cost-state`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CostState {
     /// The conversation.
     pub session_id: SessionId,
@@ -405,6 +424,7 @@ pub struct CostState {
 /// `custom-title`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CustomTitle {
     /// The title.
     pub custom_title: String,
@@ -417,6 +437,7 @@ pub struct CustomTitle {
 /// `ai-title`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AiTitle {
     /// The title.
     pub ai_title: String,
@@ -429,6 +450,7 @@ pub struct AiTitle {
 /// `tag`. Readers look for lines that start with `{"type":"tag"`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TagLine {
     /// The tag; empty to take it away.
     pub tag: String,
@@ -441,6 +463,7 @@ pub struct TagLine {
 /// `summary`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Summary {
     /// In a sentence.
     pub summary: String,

@@ -13,6 +13,7 @@ pub struct Version([u32; 3]);
 
 /// Whether an engine can be worked with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Support {
     /// It lacks features that every host needs: refuse to start.
     TooOld,

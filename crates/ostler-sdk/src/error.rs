@@ -27,6 +27,7 @@ pub enum Error {
         "the engine is Claude Code {found}, and this SDK needs {oldest} or newer: update it (`claude update`, or \
          `npm install -g @anthropic-ai/claude-code`), or choose another engine with Options::executable or OSTLER_ENGINE"
     )]
+    #[non_exhaustive]
     TooOld {
         /// Its version.
         found: Version,
@@ -56,6 +57,7 @@ pub enum Error {
     Malformed(#[from] ostler_proto::DecodeError),
     /// The engine refused a request.
     #[error("the engine refused {request}: {message}")]
+    #[non_exhaustive]
     Refused {
         /// The name of the request.
         request: String,
@@ -68,6 +70,7 @@ pub enum Error {
     #[error(
         "the engine does not know the request {request}; a newer engine may know it: {message}"
     )]
+    #[non_exhaustive]
     Unsupported {
         /// The name of the request.
         request: String,
@@ -89,6 +92,7 @@ pub enum Error {
     Turn(Box<TurnResult>),
     /// The answer does not have the requested type.
     #[error("the answer does not have the requested type: {message}")]
+    #[non_exhaustive]
     Answer {
         /// What is wrong with the answer.
         message: String,
@@ -103,6 +107,7 @@ pub enum Error {
     Options(String),
     /// Something took longer than its limit.
     #[error("{what} took longer than {} s", .limit.as_secs_f64())]
+    #[non_exhaustive]
     TimedOut {
         /// What took too long.
         what: &'static str,

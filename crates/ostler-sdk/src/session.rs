@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::stream::{BoxStream, SelectAll, StreamExt as _};
+use ostler_proto::build;
 use ostler_proto::control::{AskEngine, ControlRequest, McpMessage, Success};
 use ostler_proto::frame::{Frame as _, ToEngine, ToHost};
 use ostler_proto::message::system::{Informational, Init, MirrorError};
@@ -301,11 +302,7 @@ impl Session {
 
     fn ask(&mut self, request: AskEngine, answer: oneshot::Sender<Result<Success, CallError>>) {
         match self.peer.ask(answer) {
-            Ok(id) => self.send(ToEngine::ControlRequest(ControlRequest {
-                request_id: Some(id),
-                request,
-                extra: Extra::default(),
-            })),
+            Ok(id) => self.send(ToEngine::ControlRequest(ControlRequest::new(id, request))),
             // The caller may have stopped waiting.
             Err((answer, error)) => _ = answer.send(Err(error)),
         }
@@ -436,13 +433,12 @@ impl Session {
             // A panic of the listener must not end the session.
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&text)));
         }
-        let error = MirrorError {
+        let error = build!(MirrorError {
             error: reason,
             session_id: key.session_id.clone(),
             key,
-            uuid: uuid::Uuid::new_v4().to_string().into(),
-            ..MirrorError::default()
-        };
+            uuid: uuid::Uuid::new_v4().to_string().into()
+        });
         self.deliver(Message::System(System::MirrorError(error)));
     }
 
@@ -542,13 +538,12 @@ impl Session {
             // A panic of the listener must not end the session.
             let _ = catch_unwind(AssertUnwindSafe(|| listener(&problem)));
         }
-        let remark = Informational {
+        let remark = build!(Informational {
             content: problem,
             level: "warning".to_owned(),
             tag: Some(tag.to_owned()),
-            session_id: self.id.clone(),
-            ..Informational::default()
-        };
+            session_id: self.id.clone()
+        });
         if let Some(message) = Message::from_frame(ToHost::System(System::Informational(remark))) {
             self.deliver(message);
         }

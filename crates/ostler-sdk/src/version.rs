@@ -50,11 +50,11 @@ impl EngineVersion {
         let Self::ClaudeCode(found) = self else { return Ok(None) };
         match found.support() {
             Support::TooOld => Err(Error::TooOld { found: *found, oldest: OLDEST }),
-            Support::Tried => Ok(None),
             Support::Newer => Ok(Some(format!(
                 "the engine is Claude Code {found}; this SDK was tested with versions up to {NEWEST}. The session continues; \
                  if something does not work, install Claude Code {NEWEST} or a newer version of this SDK"
             ))),
+            _ => Ok(None),
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{AnswerNote, AskUserQuestionOutput, Question, QuestionOption};
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -93,12 +93,8 @@ impl Tool for AskUserQuestion {
             .iter()
             .map(|it| render(it, &answers, args.annotations.as_ref()))
             .collect::<String>();
-        let structured = AskUserQuestionOutput {
-            questions,
-            answers,
-            annotations: args.annotations,
-            ..AskUserQuestionOutput::default()
-        };
+        let structured =
+            build!(AskUserQuestionOutput { questions, answers, annotations: args.annotations });
         Ok(ToolOutput::new(text, structured))
     }
 }
@@ -117,20 +113,19 @@ fn render(
 
 impl From<Asked> for Question {
     fn from(asked: Asked) -> Self {
-        Self {
+        build!(Self {
             question: asked.question,
             header: asked.header,
             options: asked.options.into_iter().map(QuestionOption::from).collect(),
             multi_select: Some(asked.multi_select),
-            extra: Extra::default(),
-        }
+        })
     }
 }
 
 impl From<Choice> for QuestionOption {
     fn from(choice: Choice) -> Self {
         let Choice { label, description, preview } = choice;
-        Self { label, description, preview, extra: Extra::default() }
+        build!(Self { label, description, preview })
     }
 }
 

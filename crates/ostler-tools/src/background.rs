@@ -9,6 +9,7 @@ use ostler_engine::sandbox::Confinement;
 use ostler_engine::scratch::Scratch;
 use ostler_engine::tasks::{Task, TaskResult};
 use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::tool::BashOutput;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
@@ -79,13 +80,12 @@ async fn leave(
 }
 
 fn output(task: &Task, by_user: Option<bool>) -> ToolOutput {
-    let structured = BashOutput {
+    let structured = build!(BashOutput {
         is_image: Some(false),
         no_output_expected: Some(false),
         background_task_id: Some(task.id.clone()),
-        backgrounded_by_user: by_user,
-        ..BashOutput::default()
-    };
+        backgrounded_by_user: by_user
+    });
     let how = if by_user == Some(true) { ", where the user has put it," } else { "" };
     let text = format!(
         "[runs in the background{how} as task {}; its output goes to {}]",

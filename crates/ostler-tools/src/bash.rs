@@ -9,6 +9,7 @@ use std::{io, pin::pin};
 use ostler_engine::sandbox::Confinement;
 use ostler_engine::scratch::Scratch;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::BashOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -255,15 +256,14 @@ async fn follow(
 fn success(text: String, outputs: &Outputs) -> ToolOutput {
     let Outputs { stdout, stderr } = outputs;
     let whole = stdout.whole().or_else(|| stderr.whole());
-    let structured = BashOutput {
+    let structured = build!(BashOutput {
         stdout: trimmed_lines(&stdout.text()),
         stderr: trimmed_lines(&stderr.text()),
         is_image: Some(false),
         no_output_expected: Some(false),
         persisted_output_path: whole.map(|(path, _)| path.display().to_string()),
-        persisted_output_size: whole.map(|(_, len)| len),
-        ..BashOutput::default()
-    };
+        persisted_output_size: whole.map(|(_, len)| len)
+    });
     ToolOutput::new(if text.is_empty() { "[no output]".to_owned() } else { text }, structured)
 }
 

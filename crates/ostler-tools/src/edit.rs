@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::EditOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -80,15 +81,14 @@ fn edit(path: &Path, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, T
     let (added, removed) = patch::counts(&hunks);
     let verb = if target.before.is_some() { "Edited" } else { "Created" };
     let text = format!("{verb} {}: {added} lines added, {removed} removed.", path.display());
-    let structured = EditOutput {
+    let structured = build!(EditOutput {
         file_path: path.display().to_string(),
         old_string,
         new_string,
         original_file: target.before,
         structured_patch: hunks,
-        replace_all,
-        ..EditOutput::default()
-    };
+        replace_all
+    });
     Ok(ToolOutput::new(text, structured))
 }
 

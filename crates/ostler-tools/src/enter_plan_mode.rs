@@ -1,6 +1,7 @@
 //! `EnterPlanMode`: the model wants to plan before it changes anything. That is stricter, so it needs no approval.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::EnterPlanModeOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,8 +25,7 @@ impl Tool for EnterPlanMode {
         let session = cx.session.as_ref();
         let session = session.ok_or_else(|| ToolError::Failed("there is no session".to_owned()))?;
         let message = session.plan(true).await;
-        let structured =
-            EnterPlanModeOutput { message: message.clone(), ..EnterPlanModeOutput::default() };
+        let structured = build!(EnterPlanModeOutput { message: message.clone() });
         Ok(ToolOutput::new(message, structured))
     }
 }

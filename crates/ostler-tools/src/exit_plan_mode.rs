@@ -1,6 +1,7 @@
 //! `ExitPlanMode`: shows the plan to the user, who allows the call or not. Allowing it ends plan mode.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::ExitPlanModeOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,6 +44,6 @@ impl Tool for ExitPlanMode {
             }
             None => "The user agrees. Plan mode is over; begin.".to_owned(),
         };
-        Ok(ToolOutput::new(text, ExitPlanModeOutput { plan, ..ExitPlanModeOutput::default() }))
+        Ok(ToolOutput::new(text, build!(ExitPlanModeOutput { plan })))
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Instant, SystemTime};
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::DirEntry;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::GlobOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -156,16 +157,15 @@ impl NewestFiles {
             text += "[the search took too long and was given up; narrow the path]\n";
         }
         text += &walk::guarded_note(self.n_guarded);
-        let structured = GlobOutput {
+        let structured = build!(GlobOutput {
             duration_ms: (started.elapsed().as_millis() as u64).into(),
             num_files: filenames.len() as u64,
             filenames,
             truncated: truncated || !self.is_complete,
             total_matches: Some(self.n_found as u64),
             count_is_complete: Some(self.is_complete),
-            timed_out: (!self.is_complete).then_some(true),
-            ..GlobOutput::default()
-        };
+            timed_out: (!self.is_complete).then_some(true)
+        });
         ToolOutput::new(text, structured)
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ostler_engine::tool::ToolOutput;
+use ostler_proto::build;
 use ostler_proto::tool::{NotebookFile, ReadNotebook, ReadOutput};
 use serde_json::{Value, json};
 
@@ -36,12 +37,8 @@ pub(crate) fn show(path: &Path, text: &str) -> Option<ToolOutput> {
     if cells.is_empty() {
         shown.push_str("[the notebook has no cells]\n");
     }
-    let file =
-        NotebookFile { file_path: path.display().to_string(), cells, ..NotebookFile::default() };
-    Some(ToolOutput::new(
-        shown,
-        ReadOutput::Notebook(ReadNotebook { file, ..ReadNotebook::default() }),
-    ))
+    let file = build!(NotebookFile { file_path: path.display().to_string(), cells });
+    Some(ToolOutput::new(shown, ReadOutput::Notebook(build!(ReadNotebook { file }))))
 }
 
 /// A cell without metadata, and with images as text.

@@ -6,6 +6,7 @@ mod source;
 use std::path::{Path, PathBuf};
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::{CellType, NotebookEditMode, NotebookEditOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -95,27 +96,26 @@ fn edit(path: &Path, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, T
         Mode::Delete => "Deleted",
     };
     let text = format!("{done} cell {} in {}.", change.cell_id, path.display());
-    let structured = NotebookEditOutput {
+    let cell_type = match change.kind.as_str() {
+        "code" => CellType::Code,
+        "markdown" => CellType::Markdown,
+        other => CellType::Other(other.into()),
+    };
+    let edit_mode = match args.edit_mode {
+        Mode::Replace => NotebookEditMode::Replace,
+        Mode::Insert => NotebookEditMode::Insert,
+        Mode::Delete => NotebookEditMode::Delete,
+    };
+    let structured = build!(NotebookEditOutput {
         new_source: if args.edit_mode == Mode::Delete { String::new() } else { args.new_source },
         old_source: change.old_source,
         cell_id: Some(change.cell_id),
-        cell_type: match change.kind.as_str() {
-            "code" => CellType::Code,
-            "markdown" => CellType::Markdown,
-            other => CellType::Other(other.into()),
-        },
         language: notebook.language(),
-        edit_mode: match args.edit_mode {
-            Mode::Replace => NotebookEditMode::Replace,
-            Mode::Insert => NotebookEditMode::Insert,
-            Mode::Delete => NotebookEditMode::Delete,
-        },
-        error: None,
         notebook_path: path.display().to_string(),
         original_file: before.clone(),
         updated_file: change.after,
-        extra: Default::default(),
-    };
+        ..NotebookEditOutput::new(cell_type, edit_mode)
+    });
     Ok(ToolOutput::new(text, structured))
 }
 

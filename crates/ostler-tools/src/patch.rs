@@ -1,6 +1,7 @@
 //! The differences between two texts, in the published format.
 
 use imara_diff::{Algorithm, Diff, Hunk, InternedInput};
+use ostler_proto::build;
 use ostler_proto::tool::PatchHunk;
 
 /// Unchanged lines shown around a change.
@@ -49,14 +50,13 @@ fn render(input: &InternedInput<&str>, place: &[Hunk]) -> Option<PatchHunk> {
         at = hunk.before.end;
     }
     push(&mut lines, ' ', before(input, at..old.end));
-    Some(PatchHunk {
+    Some(build!(PatchHunk {
         old_start: u64::from(old.start) + 1,
         old_lines: u64::from(old.end - old.start),
         new_start: u64::from(new.start) + 1,
         new_lines: u64::from(new.end - new.start),
-        lines,
-        ..PatchHunk::default()
-    })
+        lines
+    }))
 }
 
 fn before<'a>(

@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ostler_engine::tool::{ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
 use pdf_extract::{Document, ObjectId, PlainTextOutput, output_doc_page};
 use serde::{Deserialize, Serialize};
@@ -39,15 +40,14 @@ pub(crate) fn show(
         ExtractError::Broken(what) => broken(path, &what),
     })?;
     let n_lines = text.lines().count() as u64;
-    let file = TextFile {
+    let file = build!(TextFile {
         file_path: path.display().to_string(),
         content: text.clone(),
         num_lines: n_lines,
         start_line: 1,
-        total_lines: n_lines,
-        ..TextFile::default()
-    };
-    Ok(ToolOutput::new(text, ReadOutput::Text(ReadText { file, ..ReadText::default() })))
+        total_lines: n_lines
+    });
+    Ok(ToolOutput::new(text, ReadOutput::Text(build!(ReadText { file }))))
 }
 
 /// Why there is no text.

@@ -13,6 +13,7 @@ use image::{DynamicImage, ImageError, ImageFormat, ImageReader, Limits};
 use ostler_engine::tool::{ToolError, ToolOutput};
 use ostler_proto::Extra;
 use ostler_proto::api::{Base64Source, ContentBlock, ImageBlock, Source};
+use ostler_proto::build;
 use ostler_proto::tool::{ImageDimensions, ImageFile, ImageType, ReadImage, ReadOutput};
 
 /// The API accepts 5 MB of base64.
@@ -118,20 +119,17 @@ fn output(original_size: usize, (width, height): (u32, u32), shown: &EncodedImag
             shown.width, shown.height
         )));
     }
-    let file = ImageFile {
-        base64,
-        r#type: image_type(shown.format),
+    let file = build!(ImageFile {
         original_size: original_size as u64,
-        dimensions: Some(ImageDimensions {
+        dimensions: Some(build!(ImageDimensions {
             original_width: Some(width.into()),
             original_height: Some(height.into()),
             display_width: Some(shown.width.into()),
-            display_height: Some(shown.height.into()),
-            ..ImageDimensions::default()
-        }),
-        extra: Extra::default(),
-    };
-    ToolOutput::blocks(blocks, ReadOutput::Image(ReadImage { file, extra: Extra::default() }))
+            display_height: Some(shown.height.into())
+        })),
+        ..ImageFile::new(image_type(shown.format), base64)
+    });
+    ToolOutput::blocks(blocks, ReadOutput::Image(ReadImage::new(file)))
 }
 
 fn image_type(format: ImageFormat) -> ImageType {

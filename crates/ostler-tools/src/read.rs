@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -99,15 +100,14 @@ fn show(path: &Path, args: &Args, bytes: &[u8]) -> Result<ToolOutput, ToolError>
     let first = args.offset.unwrap_or(1).max(1);
     let window = Window::of(&text.text, saturate(first), args.limit.map_or(MAX_LINES, saturate))
         .map_err(|why| ToolError::Refused(format!("{}: {why}", path.display())))?;
-    let file = TextFile {
+    let file = build!(TextFile {
         file_path: path.display().to_string(),
         num_lines: window.lines.len() as u64,
         start_line: first,
         total_lines: window.total as u64,
-        content: window.lines.join("\n"),
-        ..TextFile::default()
-    };
-    let structured = ReadOutput::Text(ReadText { file, ..ReadText::default() });
+        content: window.lines.join("\n")
+    });
+    let structured = ReadOutput::Text(build!(ReadText { file }));
     Ok(ToolOutput::new(window.numbered() + &encoding_note(&text), structured))
 }
 

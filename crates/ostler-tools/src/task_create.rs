@@ -1,7 +1,7 @@
 //! `TaskCreate`: adds an entry to the session's task list, unless a hook objects.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{CreatedTask, TaskCreateOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,12 +50,11 @@ impl Tool for TaskCreate {
         }
         list.entries.push(entry.clone());
         let text = format!("Task {} is on the list: {}", entry.id, entry.subject);
-        let task = CreatedTask {
+        let task = build!(CreatedTask {
             id: entry.id,
             subject: entry.subject,
             description: Some(entry.description),
-            extra: Extra::default(),
-        };
-        Ok(ToolOutput::new(text, TaskCreateOutput { task, extra: Extra::default() }))
+        });
+        Ok(ToolOutput::new(text, build!(TaskCreateOutput { task })))
     }
 }

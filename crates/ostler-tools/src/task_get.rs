@@ -1,7 +1,7 @@
 //! `TaskGet`: shows one entry of the session's task list.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{TaskDetails, TaskGetOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,15 +40,14 @@ impl Tool for TaskGet {
             }
         }
         text.push_str(&format!("\n{}", entry.description));
-        let task = TaskDetails {
+        let task = build!(TaskDetails {
             id: entry.id.clone(),
             subject: entry.subject.clone(),
             description: entry.description.clone(),
             status: entry.status.clone(),
             blocks,
             blocked_by,
-            extra: Extra::default(),
-        };
-        Ok(ToolOutput::new(text, TaskGetOutput { task: Some(task), extra: Extra::default() }))
+        });
+        Ok(ToolOutput::new(text, build!(TaskGetOutput { task: Some(task) })))
     }
 }

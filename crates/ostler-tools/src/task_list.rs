@@ -1,7 +1,7 @@
 //! `TaskList`: shows the session's whole task list.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{TaskListOutput, TaskSummary};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,19 +28,18 @@ impl Tool for TaskList {
         let lines: Vec<String> = tasks.iter().map(line).collect();
         let text =
             if lines.is_empty() { "The list is empty.".to_owned() } else { lines.join("\n") };
-        Ok(ToolOutput::new(text, TaskListOutput { tasks, extra: Extra::default() }))
+        Ok(ToolOutput::new(text, build!(TaskListOutput { tasks })))
     }
 }
 
 fn summary(list: &List, entry: &Entry) -> TaskSummary {
-    TaskSummary {
+    build!(TaskSummary {
         id: entry.id.clone(),
         subject: entry.subject.clone(),
         status: entry.status.clone(),
         owner: entry.owner.clone(),
         blocked_by: list.waits_for(entry),
-        extra: Extra::default(),
-    }
+    })
 }
 
 fn line(task: &TaskSummary) -> String {

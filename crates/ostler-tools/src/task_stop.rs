@@ -1,6 +1,7 @@
 //! `TaskStop`: ends a background task.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::TaskStopOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -28,13 +29,12 @@ impl Tool for TaskStop {
         let task =
             cx.tasks.stop(&args.task_id.as_str().into()).await.map_err(ToolError::Refused)?;
         let message = format!("Stopped task {}: {}", task.id, task.description);
-        let structured = TaskStopOutput {
+        let structured = build!(TaskStopOutput {
             message: message.clone(),
             task_id: task.id,
             task_type: task.kind.to_owned(),
-            command: task.command,
-            ..TaskStopOutput::default()
-        };
+            command: task.command
+        });
         Ok(ToolOutput::new(message, structured))
     }
 }

@@ -1,7 +1,7 @@
 //! `TaskUpdate`: changes an entry of the session's task list. A hook may object to completing it.
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolEvent, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{StatusChange, TaskStatus, TaskUpdateOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -92,8 +92,7 @@ fn is_invalid_dependency(list: &List, task: &str, other: &str) -> bool {
 
 fn not_found(task_id: String, error: &str) -> ToolOutput {
     let text = format!("{error}: {task_id}");
-    let output =
-        TaskUpdateOutput { task_id, error: Some(error.to_owned()), ..TaskUpdateOutput::default() };
+    let output = build!(TaskUpdateOutput { task_id, error: Some(error.to_owned()) });
     ToolOutput::new(text, output)
 }
 
@@ -131,7 +130,7 @@ fn change(list: &mut List, args: Args) -> ToolOutput {
         args.status.map(TaskStatus::from).filter(|to| *to != entry.status).map(|to| {
             note("status");
             let from = std::mem::replace(&mut entry.status, to.clone());
-            StatusChange { from: from.to_string(), to: to.to_string(), extra: Extra::default() }
+            build!(StatusChange { from: from.to_string(), to: to.to_string() })
         });
     if !args.add_blocks.is_empty() {
         note("blocks");
@@ -149,12 +148,7 @@ fn change(list: &mut List, args: Args) -> ToolOutput {
         Some(status) => format!("Task {task_id} is {} now.", status.to),
         None => format!("Task {task_id} is changed."),
     };
-    let output = TaskUpdateOutput {
-        success: true,
-        task_id,
-        updated_fields: changed,
-        status_change,
-        ..TaskUpdateOutput::default()
-    };
+    let output =
+        build!(TaskUpdateOutput { success: true, task_id, updated_fields: changed, status_change });
     ToolOutput::new(text, output)
 }

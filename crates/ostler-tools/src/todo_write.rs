@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{TaskStatus, Todo, TodoWriteOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -66,7 +66,7 @@ impl Tool for TodoWrite {
             count(TaskStatus::InProgress),
             count(TaskStatus::Pending),
         );
-        Ok(ToolOutput::new(text, TodoWriteOutput { old_todos, new_todos, extra: Extra::default() }))
+        Ok(ToolOutput::new(text, build!(TodoWriteOutput { old_todos, new_todos })))
     }
 }
 
@@ -77,11 +77,6 @@ impl From<Item> for Todo {
             Status::InProgress => TaskStatus::InProgress,
             Status::Completed => TaskStatus::Completed,
         };
-        Self {
-            content: item.content,
-            status,
-            active_form: item.active_form,
-            extra: Extra::default(),
-        }
+        build!(Self { active_form: item.active_form, ..Self::new(item.content, status) })
     }
 }

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use ostler_engine::scratch::Scratch;
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::tool::WebFetchOutput;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -73,15 +74,14 @@ impl Tool for WebFetch {
                 (format!("{title}\n{text}"), n_bytes)
             }
         };
-        let structured = WebFetchOutput {
+        let structured = build!(WebFetchOutput {
             bytes: n_bytes as u64,
             code: status.as_u16().into(),
             code_text: reason.to_owned(),
             result: text.clone(),
             duration_ms: (started.elapsed().as_millis() as u64).into(),
-            url: args.url,
-            ..WebFetchOutput::default()
-        };
+            url: args.url
+        });
         Ok(ToolOutput::new(text, structured))
     }
 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use ostler_engine::model::{ChatMessage, Request, ServerTool, WebSearch as Searching};
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::api::{ContentBlock, Message, Role, ServerToolResultBlock, StopReason};
+use ostler_proto::build;
 use ostler_proto::tool::{WebSearchHit, WebSearchHits, WebSearchOutput, WebSearchResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -130,16 +131,13 @@ impl SearchReport {
             return;
         };
         let text = |page: &Value, field: &str| page[field].as_str().unwrap_or_default().to_owned();
-        let hits = pages.iter().map(|page| WebSearchHit {
-            title: text(page, "title"),
-            url: text(page, "url"),
-            ..WebSearchHit::default()
+        let hits = pages.iter().map(|page| {
+            build!(WebSearchHit { title: text(page, "title"), url: text(page, "url") })
         });
-        self.results.push(WebSearchResult::Hits(WebSearchHits {
+        self.results.push(WebSearchResult::Hits(build!(WebSearchHits {
             tool_use_id: result.tool_use_id.to_string(),
-            content: hits.collect(),
-            ..WebSearchHits::default()
-        }));
+            content: hits.collect()
+        })));
     }
 
     fn output(self, query: String, started: Instant) -> Result<ToolOutput, ToolError> {
@@ -150,13 +148,12 @@ impl SearchReport {
         }
         let mut parts: Vec<String> = self.results.iter().map(render).collect();
         parts.extend(failure);
-        let structured = WebSearchOutput {
+        let structured = build!(WebSearchOutput {
             query,
             results: self.results,
             duration_seconds: started.elapsed().as_secs_f64().into(),
-            search_count: Some(self.n_searches),
-            ..WebSearchOutput::default()
-        };
+            search_count: Some(self.n_searches)
+        });
         Ok(ToolOutput::new(parts.join("\n\n"), structured))
     }
 }
@@ -169,5 +166,6 @@ fn render(result: &WebSearchResult) -> String {
             let lines = hits.content.iter().map(|hit| format!("- {}: {}", hit.title, hit.url));
             lines.collect::<Vec<_>>().join("\n")
         }
+        _ => String::new(),
     }
 }

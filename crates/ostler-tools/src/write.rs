@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::tool::{WriteKind, WriteOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,16 +65,13 @@ fn write(path: PathBuf, content: String, read_files: &ReadFiles) -> Result<ToolO
     } else {
         format!("Created {} with {} lines.", path.display(), content.lines().count())
     };
-    let structured = WriteOutput {
-        r#type: if before.is_some() { WriteKind::Update } else { WriteKind::Create },
-        file_path: path.display().to_string(),
+    let kind = if before.is_some() { WriteKind::Update } else { WriteKind::Create };
+    let structured = build!(WriteOutput {
         content,
         structured_patch: hunks,
         original_file: before,
-        git_diff: None,
         user_modified: Some(false),
-        staged: None,
-        extra: Extra::default(),
-    };
+        ..WriteOutput::new(kind, path.display().to_string())
+    });
     Ok(ToolOutput::new(text, structured))
 }

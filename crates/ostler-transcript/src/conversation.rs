@@ -9,6 +9,7 @@ use ostler_proto::ToolUseId;
 use ostler_proto::api::{
     Content, ContentBlock, INVALID_INPUT, Role, SYNTHETIC_MODEL, ToolResultBlock, ToolUseBlock,
 };
+use ostler_proto::build;
 use ostler_proto::transcript::TranscriptLine;
 use serde_json::json;
 
@@ -191,10 +192,9 @@ fn push(messages: &mut Vec<ChatMessage>, role: Role, content: Vec<ContentBlock>)
 
 /// The same result as a turn gives to a stopped call.
 fn interrupted(id: ToolUseId) -> ToolResultBlock {
-    ToolResultBlock {
+    build!(ToolResultBlock {
         tool_use_id: id,
         content: Some(Content::from(INTERRUPTED_CALL)),
-        is_error: Some(true),
-        ..ToolResultBlock::default()
-    }
+        is_error: Some(true)
+    })
 }

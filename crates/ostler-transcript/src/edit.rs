@@ -1,9 +1,10 @@
 //! Small lines next to the conversation (queue, titles, tags), and changes of a session from outside.
 
+use ostler_proto::SessionId;
+use ostler_proto::build;
 use ostler_proto::transcript::{
     CustomTitle, LastPrompt, QueueOperation, Summary, TagLine, TranscriptLine,
 };
-use ostler_proto::{Extra, SessionId};
 
 use super::scan::short;
 use super::{Projects, StoreError, TranscriptWriter};
@@ -14,13 +15,12 @@ impl TranscriptWriter {
     /// # Errors
     /// When the write fails; the session can continue.
     pub fn queue(&mut self, operation: &str, prompt: Option<&str>) -> Result<(), StoreError> {
-        let line = QueueOperation {
+        let line = build!(QueueOperation {
             operation: operation.to_owned(),
             timestamp: self.clock.tick(),
             session_id: self.session_id.clone(),
             content: prompt.map(str::to_owned),
-            extra: Extra::default(),
-        };
+        });
         self.append(&TranscriptLine::QueueOperation(line))
     }
 
@@ -35,12 +35,11 @@ impl TranscriptWriter {
         if prompt.is_empty() {
             return Ok(());
         }
-        self.append(&TranscriptLine::LastPrompt(LastPrompt {
+        self.append(&TranscriptLine::LastPrompt(build!(LastPrompt {
             last_prompt: prompt,
             leaf_uuid: self.leaf().cloned(),
             session_id: self.session_id.clone(),
-            extra: Extra::default(),
-        }))
+        })))
     }
 
     /// Gives the session a title.
@@ -48,11 +47,10 @@ impl TranscriptWriter {
     /// # Errors
     /// When it is empty, or the write fails.
     pub fn title(&mut self, title: &str) -> Result<(), StoreError> {
-        self.append(&TranscriptLine::CustomTitle(CustomTitle {
+        self.append(&TranscriptLine::CustomTitle(build!(CustomTitle {
             custom_title: not_empty("title", title)?,
             session_id: self.session_id.clone(),
-            extra: Extra::default(),
-        }))
+        })))
     }
 
     /// Sets or removes the session's tag.
@@ -62,7 +60,7 @@ impl TranscriptWriter {
     pub fn tag(&mut self, tag: Option<&str>) -> Result<(), StoreError> {
         let tag = tag.map(|tag| not_empty("tag", tag)).transpose()?.unwrap_or_default();
         let session_id = self.session_id.clone();
-        self.append(&TranscriptLine::Tag(TagLine { tag, session_id, extra: Extra::default() }))
+        self.append(&TranscriptLine::Tag(build!(TagLine { tag, session_id })))
     }
 
     /// Writes a summary of the session, for listings.
@@ -70,11 +68,10 @@ impl TranscriptWriter {
     /// # Errors
     /// When it is empty, or the write fails.
     pub fn summary(&mut self, summary: &str) -> Result<(), StoreError> {
-        self.append(&TranscriptLine::Summary(Summary {
+        self.append(&TranscriptLine::Summary(build!(Summary {
             summary: not_empty("summary", summary)?,
             leaf_uuid: self.leaf().cloned(),
-            extra: Extra::default(),
-        }))
+        })))
     }
 }
 

@@ -5,8 +5,9 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use ostler_proto::build;
 use ostler_proto::transcript::{FileHistorySnapshot, FileSnapshot, TranscriptLine};
-use ostler_proto::{Extra, SessionId, Uuid};
+use ostler_proto::{SessionId, Uuid};
 use serde_json::{Map, Value, json};
 
 use super::file::create_private;
@@ -69,12 +70,11 @@ pub(super) fn write(
     }
     let snapshots = renamed(snapshots, &uuids);
     for snapshot in &snapshots {
-        let line = FileHistorySnapshot {
+        let line = build!(FileHistorySnapshot {
             message_id: snapshot.message_id.clone(),
             snapshot: snapshot.clone(),
             is_snapshot_update: false,
-            extra: Extra::default(),
-        };
+        });
         push(&mut bytes, &json!(TranscriptLine::FileHistorySnapshot(line)));
     }
     let title = json!({"type": "custom-title", "customTitle": title, "sessionId": to});
@@ -92,7 +92,7 @@ pub(super) fn write(
 fn renamed(snapshots: Vec<FileSnapshot>, uuids: &HashMap<&str, String>) -> Vec<FileSnapshot> {
     let twice = snapshots.into_iter().filter_map(|known| {
         let new = uuids.get(known.message_id.as_str())?.as_str();
-        let copy = FileSnapshot { message_id: new.into(), ..known.clone() };
+        let copy = build!(FileSnapshot { message_id: new.into(), ..known.clone() });
         Some([known, copy])
     });
     twice.flatten().collect()

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_proto::build;
 use ostler_proto::message::TranscriptMirror;
 use ostler_proto::{AgentId, Extra, SessionId, Uuid};
 
@@ -40,7 +41,7 @@ impl SharedTranscript {
         let entries = state.writer.take_mirrored();
         let file_path = state.writer.path().display().to_string();
         let extra = Extra::default();
-        (!entries.is_empty()).then_some(TranscriptMirror { file_path, entries, extra })
+        (!entries.is_empty()).then_some(build!(TranscriptMirror { file_path, entries, extra }))
     }
 
     /// The file.

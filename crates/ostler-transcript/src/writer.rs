@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::CompactBoundary;
 use ostler_proto::message::{Assistant, System, User};
@@ -295,20 +296,20 @@ impl TranscriptWriter {
     }
 
     fn assistant(&mut self, said: &Assistant) -> Entry<ostler_proto::api::Message> {
-        let place = EntryContext {
+        let place = build!(EntryContext {
             request_id: said.request_id.clone(),
             error: said.error.as_ref().map(|error| error.as_str().to_owned()),
             is_api_error_message: said.is_api_error_message.or(said.error.as_ref().map(|_| true)),
             api_error_status: said.api_error_status,
             api_error_type: said.api_error_type.clone(),
             ..self.place(said.uuid.clone())
-        };
-        Entry { message: said.message.clone(), place }
+        });
+        Entry::new(said.message.clone(), place)
     }
 
     fn user(&mut self, user: &User) -> Entry<ostler_proto::message::UserContent> {
         let place = self.place(user.uuid.clone().unwrap_or_else(fresh_uuid));
-        let mut entry = Entry { message: user.message.clone(), place };
+        let mut entry = Entry::new(user.message.clone(), place);
         entry.place.tool_use_result.clone_from(&user.tool_use_result);
         entry.place.is_meta = user.is_synthetic.filter(|synthetic| *synthetic);
         if let Some(call) = results(&entry.message).find_map(|id| self.calls.get(id)) {
@@ -339,7 +340,7 @@ impl TranscriptWriter {
         if let Some(duration) = &metadata.duration_ms {
             kept["durationMs"] = serde_json::json!(duration);
         }
-        self.append(&TranscriptLine::System(Box::new(SystemEntry {
+        self.append(&TranscriptLine::System(Box::new(build!(SystemEntry {
             // The conversation begins again here.
             parent_uuid: None,
             logical_parent_uuid: self.leaf.clone(),
@@ -356,13 +357,12 @@ impl TranscriptWriter {
             entrypoint,
             cwd,
             version,
-            git_branch,
-            ..SystemEntry::default()
-        })))
+            git_branch
+        }))))
     }
 
     fn place(&mut self, uuid: Uuid) -> EntryContext {
-        EntryContext {
+        build!(EntryContext {
             parent_uuid: self.leaf.clone(),
             uuid,
             session_id: self.session_id.clone(),
@@ -373,9 +373,8 @@ impl TranscriptWriter {
             entrypoint: self.scene.entrypoint.clone(),
             cwd: Some(self.scene.cwd.display().to_string()),
             version: Some(self.scene.version.clone()),
-            git_branch: self.git_branch.clone(),
-            ..EntryContext::default()
-        }
+            git_branch: self.git_branch.clone()
+        })
     }
 }
 

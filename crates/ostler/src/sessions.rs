@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use ostler_engine::store::{self, Projects, SessionFile, StoreError};
+use ostler_proto::build;
 use ostler_proto::message::{Assistant, User};
 use ostler_proto::transcript::TranscriptLine;
 use ostler_sdk::session_store::{SessionStoreOptions, project_key};
@@ -370,13 +371,12 @@ fn message(line: &TranscriptLine) -> Option<Message> {
             timestamp: Some(entry.place.timestamp.clone()),
             ..User::default()
         }))),
-        TranscriptLine::Assistant(entry) => Some(Message::Assistant(Box::new(Assistant {
+        TranscriptLine::Assistant(entry) => Some(Message::Assistant(Box::new(build!(Assistant {
             message: entry.message.clone(),
             session_id: entry.place.session_id.clone(),
             uuid: entry.place.uuid.clone(),
-            timestamp: Some(entry.place.timestamp.clone()),
-            ..Assistant::default()
-        }))),
+            timestamp: Some(entry.place.timestamp.clone())
+        })))),
         _ => None,
     }
 }

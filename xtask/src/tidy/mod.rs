@@ -1,16 +1,18 @@
 //! `tidy`: format, lints, documentation, and our own rules.
 //!
 //! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`],
-//! [`opens`] and [`words`], and in [`supply`] for other people's packages; this file only runs them. A finding says where it is and what to
-//! do.
+//! [`growth`], [`opens`], [`option_example`] and [`words`], and in [`supply`] for other people's packages; this file only
+//! runs them. A finding says where it is and what to do.
 
 mod anywhere;
 mod attacks;
 mod crates;
 mod cycles;
 mod files;
+mod growth;
 mod manifest;
 mod opens;
+mod option_example;
 mod source;
 mod supply;
 mod words;
@@ -63,6 +65,7 @@ fn house_rules() -> Result<bool> {
     let root = cargo::root();
     let (mut findings, mut sources, mut manifests) = (Vec::new(), Vec::new(), Vec::new());
     let (mut attacks_page, mut architecture) = (String::new(), String::new());
+    let mut contributing = String::new();
     let mut texts = Vec::new();
     for path in files::list(&root)? {
         let Some(file) = files::read(&root, &path)? else { continue };
@@ -83,11 +86,15 @@ fn house_rules() -> Result<bool> {
             attacks_page = text;
         } else if path == crates::PAGE {
             architecture = text;
+        } else if path == option_example::PAGE {
+            contributing = text;
         }
     }
     findings.extend(attacks::check(&attacks_page, &sources));
     findings.extend(cycles::check(&sources));
+    findings.extend(growth::check(&sources));
     findings.extend(crates::check(&architecture, &manifests));
+    findings.extend(option_example::check(&contributing, &sources));
     findings.extend(words::check(&texts));
     findings.extend(supply::check(&root)?);
     for finding in &findings {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_proto::api::{ContentBlock, Delta, StopReason, StreamEvent, ToolUseBlock};
+use ostler_proto::build;
 use ostler_proto::message::Assistant;
 use serde_json::Value;
 
@@ -422,12 +423,11 @@ impl Translator {
             let content = value.get("content").cloned().unwrap_or_default();
             self.server_result(speaker, field("tool_use_id"), &content);
         } else if kind.ends_with("tool_use") && !field("id").is_empty() {
-            let call = ToolUseBlock {
+            let call = build!(ToolUseBlock {
                 id: field("id").into(),
                 name: field("name").to_owned(),
-                input: value.get("input").cloned().unwrap_or_default(),
-                ..ToolUseBlock::default()
-            };
+                input: value.get("input").cloned().unwrap_or_default()
+            });
             self.whole_call(speaker, &call);
         }
     }

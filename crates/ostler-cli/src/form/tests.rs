@@ -1,12 +1,13 @@
 //! Which fields a form has, and which answers it accepts.
 
+use ostler_proto::build;
 use serde_json::json;
 
 use super::*;
 
 fn question(properties: Value, required: Value) -> Elicitation {
     let schema = json!({"type": "object", "properties": properties, "required": required});
-    Elicitation { requested_schema: Some(schema), ..Elicitation::default() }
+    build!(Elicitation { requested_schema: Some(schema) })
 }
 
 fn field(property: Value) -> Field {

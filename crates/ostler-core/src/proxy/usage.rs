@@ -183,17 +183,17 @@ impl Scanner {
 }
 
 /// Every count is the total of the response so far, so the larger one is the later one.
-fn larger(known: &Usage, new: Usage) -> Usage {
-    Usage {
-        input_tokens: known.input_tokens.max(new.input_tokens),
-        cache_creation_input_tokens: known
-            .cache_creation_input_tokens
-            .max(new.cache_creation_input_tokens),
-        cache_read_input_tokens: known.cache_read_input_tokens.max(new.cache_read_input_tokens),
-        output_tokens: known.output_tokens.max(new.output_tokens),
-        cache_creation: new.cache_creation.or_else(|| known.cache_creation.clone()),
-        ..new
+fn larger(known: &Usage, mut new: Usage) -> Usage {
+    for (new, known) in [
+        (&mut new.input_tokens, known.input_tokens),
+        (&mut new.cache_creation_input_tokens, known.cache_creation_input_tokens),
+        (&mut new.cache_read_input_tokens, known.cache_read_input_tokens),
+        (&mut new.output_tokens, known.output_tokens),
+    ] {
+        *new = known.max(*new);
     }
+    new.cache_creation = new.cache_creation.or_else(|| known.cache_creation.clone());
+    new
 }
 
 impl Drop for Scanner {

@@ -12,6 +12,7 @@ mod tool;
 
 use ostler_proto::agent::AgentDefinition;
 use ostler_proto::api::ToolUseBlock;
+use ostler_proto::build;
 use ostler_proto::control::AgentInfo;
 
 pub(crate) use self::finished::FinishedSubagents;
@@ -69,11 +70,12 @@ pub(crate) fn kind(library: &Library, name: &str) -> Option<AgentKind> {
 
 /// The kinds as hosts see them.
 pub(crate) fn listed(library: &Library) -> Vec<AgentInfo> {
-    let info = |kind: AgentKind| AgentInfo {
-        name: kind.name,
-        description: kind.definition.description,
-        model: kind.definition.model,
-        ..AgentInfo::default()
+    let info = |kind: AgentKind| {
+        build!(AgentInfo {
+            name: kind.name,
+            description: kind.definition.description,
+            model: kind.definition.model
+        })
     };
     kinds(library).into_iter().map(info).collect()
 }

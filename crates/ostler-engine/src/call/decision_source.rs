@@ -1,6 +1,7 @@
 //! Who decided on a call, with the names of the wire protocol.
 
 use ostler_proto::ToolUseId;
+use ostler_proto::build;
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::message::{PermissionDecisionMeta, ToolResultMeta};
 use ostler_proto::permission::{Allow, DecisionClassification};
@@ -70,17 +71,17 @@ impl DecisionSource {
 
     fn meta(self, call: &ToolUseId, decision: &str, not_run: Option<String>) -> ToolResultMeta {
         let Self { source, reason_type, .. } = self;
-        let permission_decision = source.map(|source| PermissionDecisionMeta {
-            decision: decision.to_owned(),
-            source: Some(source),
-            reason_type,
-            ..PermissionDecisionMeta::default()
+        let permission_decision = source.map(|source| {
+            build!(PermissionDecisionMeta {
+                decision: decision.to_owned(),
+                source: Some(source),
+                reason_type
+            })
         });
-        ToolResultMeta {
+        build!(ToolResultMeta {
             id: call.clone(),
             non_execution_kind: not_run,
-            permission_decision,
-            ..ToolResultMeta::default()
-        }
+            permission_decision
+        })
     }
 }

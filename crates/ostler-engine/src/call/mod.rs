@@ -16,6 +16,7 @@ use std::time::Instant;
 use futures::FutureExt;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, INVALID_INPUT, ToolResultBlock, ToolUseBlock};
+use ostler_proto::build;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ToolResultMeta;
 use serde_json::{Value, json};
@@ -74,7 +75,7 @@ pub(crate) fn broken_call(
     name: &str,
     panic: &(dyn std::any::Any + Send),
 ) -> CallResult {
-    let call = ToolUseBlock { id, ..ToolUseBlock::default() };
+    let call = build!(ToolUseBlock { id });
     failed(&call, broken(name, panic).to_string())
 }
 
@@ -194,22 +195,17 @@ fn remark(result: &mut CallResult, tool: &str, before: Vec<String>, verdict: Ver
 
 fn succeeded(call: &ToolUseBlock, output: ToolOutput) -> CallResult {
     let ToolOutput { content, structured } = output;
-    let block = ToolResultBlock {
-        tool_use_id: call.id.clone(),
-        content: Some(content),
-        ..ToolResultBlock::default()
-    };
+    let block = build!(ToolResultBlock { tool_use_id: call.id.clone(), content: Some(content) });
     CallResult { block, structured, denied: false, stop: None, stop_reason: None, meta: None }
 }
 
 fn failed(call: &ToolUseBlock, message: String) -> CallResult {
     let structured = Some(Value::String(format!("Error: {message}")));
-    let block = ToolResultBlock {
+    let block = build!(ToolResultBlock {
         tool_use_id: call.id.clone(),
         content: Some(Content::Text(message)),
-        is_error: Some(true),
-        ..ToolResultBlock::default()
-    };
+        is_error: Some(true)
+    });
     CallResult { block, structured, denied: false, stop: None, stop_reason: None, meta: None }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ostler_process::Environment;
 use ostler_proto::api::ToolUseBlock;
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::ToolProgress;
 
@@ -26,16 +27,15 @@ pub(super) async fn tell(outbox: &Outbox, call: &ToolUseBlock, pause: Duration) 
         tokio::time::sleep(pause).await;
         let elapsed = pause.as_secs_f64() * (n_told + 1) as f64;
         outbox
-            .send(ToHost::ToolProgress(ToolProgress {
+            .send(ToHost::ToolProgress(build!(ToolProgress {
                 tool_use_id: format!("{}-heartbeat-{n_told}", call.id).into(),
                 tool_name: call.name.clone(),
                 parent_tool_use_id: Some(call.id.clone()),
                 elapsed_time_seconds: elapsed.into(),
                 heartbeat: Some(true),
                 session_id: outbox.session_id.clone(),
-                uuid: fresh_uuid(),
-                ..ToolProgress::default()
-            }))
+                uuid: fresh_uuid()
+            })))
             .await;
         n_told += 1;
     }

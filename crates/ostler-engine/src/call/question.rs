@@ -1,6 +1,7 @@
 //! A permission question, with all that is known about the call.
 
 use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::control::{CanUseTool, DECISION_STEPS};
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ pub(super) fn request(
     let mut extra = Extra::default();
     let steps: Vec<Value> = decision.chain.iter().map(Step::to_json).collect();
     extra.insert(DECISION_STEPS, Value::Array(steps));
-    CanUseTool {
+    build!(CanUseTool {
         tool_name: call.name.clone(),
         display_name: Some(display_name),
         description: input.get("description").and_then(Value::as_str).map(str::to_owned),
@@ -39,7 +40,6 @@ pub(super) fn request(
         agent_id: at.context.outbox.agent().cloned(),
         requires_user_interaction: (*effect == Effect::AskUser).then_some(true),
         mcp_server,
-        extra,
-        ..CanUseTool::default()
-    }
+        extra
+    })
 }

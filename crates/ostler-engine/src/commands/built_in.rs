@@ -1,6 +1,7 @@
 //! The engine's own commands. They answer in the model's place.
 
 use ostler_proto::api::{ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason};
+use ostler_proto::build;
 use ostler_proto::control::SlashCommand;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::Assistant;
@@ -65,14 +66,13 @@ impl BuiltIn {
             Self::Help => ("List all commands", ""),
         };
         let aliases: Vec<String> = self.aliases().iter().map(|it| (*it).to_owned()).collect();
-        SlashCommand {
+        build!(SlashCommand {
             name: self.name().to_owned(),
             description: description.to_owned(),
             argument_hint: Some(hint.to_owned()),
             aliases: Some(aliases).filter(|aliases| !aliases.is_empty()),
-            builtin: Some(true),
-            ..SlashCommand::default()
-        }
+            builtin: Some(true)
+        })
     }
 }
 
@@ -108,24 +108,22 @@ fn finished(command: BuiltIn, text: String, conversation: Vec<ChatMessage>) -> T
 
 /// Shows the output of a command. It is not part of the conversation and is not stored.
 async fn show(context: &TurnContext, command: BuiltIn, arguments: &str, text: &str) {
-    let message = Message {
+    let message = build!(Message {
         id: Some(fresh_uuid().to_string()),
         r#type: Some("message".to_owned()),
         role: Role::Assistant,
         model: SYNTHETIC_MODEL.to_owned(),
         content: vec![ContentBlock::text(text)],
-        stop_reason: Some(StopReason::EndTurn),
-        ..Message::default()
-    };
+        stop_reason: Some(StopReason::EndTurn)
+    });
     let source = format!("<local-command-stdout>{text}</local-command-stdout>");
-    let said = Assistant {
+    let said = build!(Assistant {
         message,
         session_id: context.outbox.session_id.clone(),
         uuid: fresh_uuid(),
         local_command_source: Some(json!(source)),
-        local_command_run: Some(json!({"command": command.name(), "args": arguments})),
-        ..Assistant::default()
-    };
+        local_command_run: Some(json!({"command": command.name(), "args": arguments}))
+    });
     // A host that is gone misses nothing it could use.
     let _ = context.outbox.frames.send(ToHost::Assistant(Box::new(said))).await;
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use ostler_proto::api::{Content, ContentBlock, ToolUseBlock};
+use ostler_proto::build;
 use serde_json::{Value, json};
 
 use super::mention;
@@ -223,7 +224,7 @@ async fn output(context: &TurnContext, line: &str) -> Result<String, String> {
 /// Runs a tool as if the model had called it; its text, and whether it was denied.
 pub(super) async fn run(context: &TurnContext, tool: &str, input: Value) -> (String, bool) {
     let id = format!("command_{}", fresh_uuid());
-    let call = ToolUseBlock { id: id.into(), name: tool.to_owned(), input, ..Default::default() };
+    let call = build!(ToolUseBlock { id: id.into(), name: tool.to_owned(), input });
     let result = call::run(&context.for_call(&call), call).await;
     let text = result.block.content.as_ref().map(Content::text).unwrap_or_default();
     (text, result.denied)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_proto::Num;
 use ostler_proto::api::{Content, ContentBlock, Role};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::system::{CompactBoundary, CompactMetadata};
@@ -57,19 +58,17 @@ async fn mark(
     took: Duration,
 ) {
     let outbox = &context.outbox;
-    let boundary = CompactBoundary {
-        compact_metadata: CompactMetadata {
+    let boundary = build!(CompactBoundary {
+        compact_metadata: build!(CompactMetadata {
             trigger: trigger.as_str().to_owned(),
             pre_tokens: before,
             post_tokens: Some(after),
-            duration_ms: Some(Num::from(took.as_millis() as u64)),
-            ..CompactMetadata::default()
-        },
+            duration_ms: Some(Num::from(took.as_millis() as u64))
+        }),
         logical_parent_uuid: outbox.transcript.as_ref().and_then(|transcript| transcript.leaf()),
         session_id: outbox.session_id.clone(),
-        uuid: fresh_uuid(),
-        ..CompactBoundary::default()
-    };
+        uuid: fresh_uuid()
+    });
     let frame = ToHost::System(System::CompactBoundary(boundary));
     let lost = outbox.record(|writer| writer.frame(&frame));
     show(context, lost.into_iter().chain([frame])).await;

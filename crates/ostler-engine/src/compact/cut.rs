@@ -73,6 +73,7 @@ pub(super) fn behind(conversation: &[ChatMessage], (n, n_blocks): CutPoint) -> V
 
 #[cfg(test)]
 mod tests {
+    use ostler_proto::build;
     use std::collections::HashSet;
 
     use ostler_proto::api::{ToolResultBlock, ToolUseBlock};
@@ -83,17 +84,12 @@ mod tests {
 
     fn call(id: String) -> ContentBlock {
         let (id, name) = (id.as_str().into(), "Look".to_owned());
-        ContentBlock::ToolUse(ToolUseBlock {
-            id,
-            name,
-            input: json!({}),
-            ..ToolUseBlock::default()
-        })
+        ContentBlock::ToolUse(build!(ToolUseBlock { id, name, input: json!({}) }))
     }
 
     fn result(id: String) -> ContentBlock {
         let tool_use_id = id.as_str().into();
-        ContentBlock::ToolResult(ToolResultBlock { tool_use_id, ..ToolResultBlock::default() })
+        ContentBlock::ToolResult(build!(ToolResultBlock { tool_use_id }))
     }
 
     /// A valid conversation out of rounds: how many calls each response makes, and whether a prompt follows it.

@@ -19,6 +19,7 @@ use std::future::Future;
 use std::time::Instant;
 
 use ostler_proto::api::{ContentBlock, Role, StopReason};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::System;
@@ -156,7 +157,7 @@ pub(crate) async fn compact(
     stop: impl Future<Output = ()>,
 ) -> Result<CompactedConversation, CompactError> {
     let begun = Instant::now();
-    tell(context, Status { status: Some("compacting".to_owned()), ..Status::default() }).await;
+    tell(context, build!(Status { status: Some("compacting".to_owned()) })).await;
     let made = tokio::select! {
         // First, because an interruption also cancels the hooks, which must not count as their verdict.
         biased;
@@ -166,15 +167,14 @@ pub(crate) async fn compact(
     match made {
         Ok(summary) => {
             let compact_result = Some("success".to_owned());
-            tell(context, Status { compact_result, ..Status::default() }).await;
+            tell(context, build!(Status { compact_result })).await;
             Ok(apply::keep(context, &job, summary, begun.elapsed()).await)
         }
         Err(why) => {
-            let status = Status {
+            let status = build!(Status {
                 compact_result: Some("failed".to_owned()),
-                compact_error: Some(why.reason()),
-                ..Status::default()
-            };
+                compact_error: Some(why.reason())
+            });
             tell(context, status).await;
             Err(why)
         }
@@ -268,7 +268,7 @@ async fn tell(context: &TurnContext, status: Status) {
     let outbox = &context.outbox;
     if outbox.subagent.is_none() {
         let session_id = outbox.session_id.clone();
-        let status = Status { session_id, uuid: fresh_uuid(), ..status };
+        let status = build!(Status { session_id, uuid: fresh_uuid(), ..status });
         outbox.send(ToHost::System(System::Status(status))).await;
     }
 }

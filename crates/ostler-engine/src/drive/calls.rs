@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ostler_proto::Extra;
 use ostler_proto::api::{Content, ToolResultBlock, ToolUseBlock};
+use ostler_proto::build;
 use ostler_proto::message::{PermissionDenial, ToolResultMeta};
 use serde_json::json;
 use tokio::task::{self, JoinError};
@@ -63,12 +63,11 @@ impl Driver<'_> {
         self.finished.n_tool_calls += 1;
         if denied {
             let tool_use_id = block.tool_use_id.clone();
-            self.finished.denials.push(PermissionDenial {
+            self.finished.denials.push(build!(PermissionDenial {
                 tool_name: tool_name.clone(),
                 tool_use_id,
                 tool_input: tool_input.clone(),
-                extra: Extra::default(),
-            });
+            }));
         }
         self.context.outbox.send_tool_result(block.clone(), structured, meta).await;
         let stop = match tool_name.as_str() {
@@ -93,11 +92,10 @@ impl Driver<'_> {
         self.finished.n_user_messages += 1;
         let text = result.content.as_ref().map(Content::text).unwrap_or_default();
         let structured = json!(format!("Error: {text}"));
-        let meta = ToolResultMeta {
+        let meta = build!(ToolResultMeta {
             id: result.tool_use_id.clone(),
-            non_execution_kind: Some("user-rejected".to_owned()),
-            ..ToolResultMeta::default()
-        };
+            non_execution_kind: Some("user-rejected".to_owned())
+        });
         self.context.outbox.send_tool_result(result, Some(structured), Some(meta)).await;
     }
 }

@@ -4,6 +4,7 @@ use ostler_proto::Uuid;
 use ostler_proto::api::{
     ContentBlock, ContentBlockDelta, Delta, StreamEvent, TextDelta, ToolUseBlock,
 };
+use ostler_proto::build;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ToolUseMeta;
 use serde_json::json;
@@ -25,7 +26,7 @@ pub(crate) fn is_text(event: &StreamEvent) -> bool {
 /// How a call of an MCP server's tool is shown.
 pub(crate) fn of_call(context: &TurnContext, call: &ToolUseBlock) -> Option<ToolUseMeta> {
     let meta = context.tools.get(&call.name)?.shown()?;
-    Some(ToolUseMeta { id: call.id.clone(), ..meta })
+    Some(build!(ToolUseMeta { id: call.id.clone(), ..meta }))
 }
 
 /// The text that hooks show in place of a block; `None` for the original.
@@ -59,11 +60,6 @@ pub(crate) fn delta(
     let StreamEvent::ContentBlockStop(stop) = end else { return None };
     let said = block.as_text().filter(|text| !text.is_empty() && is_judged(context))?;
     let text = shown.clone().unwrap_or_else(|| said.to_owned());
-    let delta = Delta::TextDelta(TextDelta { text, ..TextDelta::default() });
-    let index = stop.index;
-    Some(StreamEvent::ContentBlockDelta(ContentBlockDelta {
-        index,
-        delta,
-        extra: Default::default(),
-    }))
+    let delta = Delta::TextDelta(build!(TextDelta { text }));
+    Some(StreamEvent::ContentBlockDelta(ContentBlockDelta::new(stop.index, delta)))
 }

@@ -2,6 +2,7 @@
 //! everything again.
 
 use ostler_proto::api::Usage;
+use ostler_proto::build;
 use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ impl ModelSwitch {
 /// The cost of writing this many tokens to a model's cache.
 fn written(prices: &Prices, model: &str, tokens: u64, cache: Cache) -> Option<f64> {
     let price = prices.price(model)?;
-    let usage = Usage { cache_creation_input_tokens: Some(tokens), ..Usage::default() };
+    let usage = build!(Usage { cache_creation_input_tokens: Some(tokens) });
     match cache {
         Cache::OneHour => Some(price.write_1h * tokens as f64 / 1e6),
         Cache::Off | Cache::FiveMinutes => pricing::cost_at(&price, &usage),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ostler_proto::api::{ContentBlockStop, MessageStop, StreamEvent};
+use ostler_proto::build;
 use ostler_proto::message::AbandonedBlocks;
 
 /// The events of the response under way.
@@ -38,13 +39,9 @@ impl OpenStream {
         let Some(message) = self.message.take() else { return Vec::new() };
         let open = std::mem::take(&mut self.open);
         let from = open.first().filter(|_| !kept).copied().unwrap_or(self.n_blocks);
-        let abandoned = AbandonedBlocks {
-            api_message_id: message,
-            from_block_index: from,
-            ..AbandonedBlocks::default()
-        };
+        let abandoned = build!(AbandonedBlocks { api_message_id: message, from_block_index: from });
         let stops = open.into_iter().map(|index| {
-            let stop = ContentBlockStop { index, ..ContentBlockStop::default() };
+            let stop = build!(ContentBlockStop { index });
             (StreamEvent::ContentBlockStop(stop), None)
         });
         let end = (StreamEvent::MessageStop(MessageStop::default()), Some(abandoned));

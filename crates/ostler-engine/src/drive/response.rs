@@ -47,7 +47,6 @@ impl Driver<'_> {
         match folded {
             // Text that hooks may replace is withheld until they have seen it.
             Folded::Nothing if display::is_text(&event) && display::is_judged(self.context) => {}
-            Folded::Nothing => self.show(event, is_first).await,
             Folded::Block(block) => {
                 // The finished block goes before the event that finishes it; hosts rely on it.
                 self.block(block, Some(&event), turn).await;
@@ -57,6 +56,7 @@ impl Driver<'_> {
                 self.show(event, false).await;
                 self.replied(&message, turn);
             }
+            _ => self.show(event, is_first).await,
         }
     }
 

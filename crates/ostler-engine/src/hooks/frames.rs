@@ -3,6 +3,7 @@
 //! Hooks at the start of a session are always shown, others when the host asked for it. Callbacks are not: the host
 //! runs them itself.
 
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::System;
@@ -52,14 +53,13 @@ impl HookRunFrames {
             seen: 0,
             is_done: false,
         };
-        let started = HookStarted {
+        let started = build!(HookStarted {
             hook_id: shown.id.clone(),
             hook_name: shown.name.clone(),
             hook_event: shown.event.clone(),
             session_id: outbox.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..HookStarted::default()
-        };
+            uuid: fresh_uuid()
+        });
         shown.send(System::HookStarted(started)).await;
         shown
     }
@@ -83,7 +83,7 @@ impl HookRunFrames {
             return;
         }
         self.seen = length;
-        let progress = HookProgress {
+        let progress = build!(HookProgress {
             hook_id: self.id.clone(),
             hook_name: self.name.clone(),
             hook_event: self.event.clone(),
@@ -91,9 +91,8 @@ impl HookRunFrames {
             stdout: stdout.clone(),
             stderr: stderr.clone(),
             session_id: self.outbox.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..HookProgress::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(System::HookProgress(progress)).await;
     }
 
@@ -113,19 +112,17 @@ impl HookRunFrames {
 
     fn response(&self, exit_code: Option<i32>, outcome: HookOutcome) -> HookResponse {
         let HookOutputText { stdout, stderr } = self.output.clone();
-        HookResponse {
-            hook_id: self.id.clone(),
+        build!(HookResponse {
             hook_name: self.name.clone(),
             hook_event: self.event.clone(),
             output: format!("{stdout}{stderr}"),
             stdout,
             stderr,
             exit_code: exit_code.map(i64::from),
-            outcome,
             session_id: self.outbox.session_id.clone(),
             uuid: fresh_uuid(),
-            extra: ostler_proto::Extra::default(),
-        }
+            ..HookResponse::new(&self.id, outcome)
+        })
     }
 
     async fn send(&self, frame: System) {

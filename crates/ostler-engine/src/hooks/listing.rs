@@ -1,5 +1,6 @@
 //! The hooks of a session as hosts see them (`get_hooks_listing`), without the host's own callbacks.
 
+use ostler_proto::build;
 use ostler_proto::control::{HookEventInfo, HooksListingReply};
 use ostler_proto::hook::HookEvent;
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ impl HookList {
             })
         });
         let of_policy = written.iter().filter(|hook| hook.source == Some(Source::Managed)).count();
-        HooksListingReply {
+        build!(HooksListingReply {
             events: events.collect(),
             hooks: written.iter().map(|hook| listed(hook)).collect(),
             event_catalog: HookEvent::ALL.iter().map(info).collect(),
@@ -38,9 +39,8 @@ impl HookList {
             policy: Some(json!({
                 "disabledByPolicy": false, "managedOnly": false, "pluginOnly": false,
                 "allDisabled": false, "policyHookCount": of_policy,
-            })),
-            ..HooksListingReply::default()
-        }
+            }))
+        })
     }
 }
 
@@ -94,12 +94,11 @@ fn place(source: Source) -> (&'static str, &'static str) {
 }
 
 fn info(event: &HookEvent) -> HookEventInfo {
-    HookEventInfo {
+    build!(HookEventInfo {
         name: event.as_str().to_owned(),
         summary: summary(event).to_owned(),
-        supports_matcher: event::subject(event).is_some(),
-        ..HookEventInfo::default()
-    }
+        supports_matcher: event::subject(event).is_some()
+    })
 }
 
 /// When an event happens, in a few words.

@@ -133,12 +133,8 @@ fn helpers(hook_call: &HookCall) -> Result<&HookServices, String> {
 async fn callback(id: &str, hook_call: &HookCall) -> Result<HookOutput, String> {
     let input = serde_json::from_value(hook_call.input.clone());
     let call = hook_call.call.clone();
-    let request = HookCallback {
-        callback_id: id.to_owned(),
-        input: input.map_err(|error| error.to_string())?,
-        tool_use_id: Some(call.unwrap_or_else(|| ToolUseId::from(fresh_uuid().as_str()))),
-        extra: ostler_proto::Extra::default(),
-    };
+    let mut request = HookCallback::new(id, input.map_err(|error| error.to_string())?);
+    request.tool_use_id = Some(call.unwrap_or_else(|| ToolUseId::from(fresh_uuid().as_str())));
     hook_call.outbox().ask::<HookCallback>(AskHost::HookCallback(Box::new(request))).await
 }
 

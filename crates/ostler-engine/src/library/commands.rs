@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ostler_proto::build;
 use ostler_proto::control::SlashCommand;
 
 use super::plugins::rooted;
@@ -80,13 +81,12 @@ impl Command {
             Origin::Plugin(plugin, _) => format!("({plugin}) {}", self.description),
             origin => format!("{} ({})", self.description, origin.word()),
         };
-        SlashCommand {
+        build!(SlashCommand {
             name: self.name.clone(),
             description,
             argument_hint: Some(self.argument_hint.clone().unwrap_or_default()),
-            aliases: self.alias().map(|alias| vec![alias.to_owned()]),
-            ..SlashCommand::default()
-        }
+            aliases: self.alias().map(|alias| vec![alias.to_owned()])
+        })
     }
 
     /// The name of a plugin's skill without the plugin's name.

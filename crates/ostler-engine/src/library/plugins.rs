@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ostler_proto::build;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::message::system::PluginInfo;
 use serde::Deserialize;
@@ -34,13 +35,12 @@ pub struct Plugin {
 
 impl Plugin {
     pub(super) fn info(&self) -> PluginInfo {
-        PluginInfo {
+        build!(PluginInfo {
             name: self.name.clone(),
             path: self.folder.display().to_string(),
             source: Some(format!("{}@inline", self.name)),
-            version: self.version.clone(),
-            ..PluginInfo::default()
-        }
+            version: self.version.clone()
+        })
     }
 }
 

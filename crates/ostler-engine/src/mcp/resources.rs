@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
 use futures::FutureExt as _;
+use ostler_proto::build;
 use ostler_proto::control::ResourceContents;
 use ostler_proto::tool::{McpResource, McpResourceContent, ReadMcpResourceOutput};
 use schemars::JsonSchema;
@@ -61,7 +62,9 @@ impl Tool for List {
         for (name, found) in futures::future::join_all(asked).await {
             match found {
                 Ok(found) => resources.extend(
-                    found.into_iter().map(|it| McpResource { server: Some(name.clone()), ..it }),
+                    found
+                        .into_iter()
+                        .map(|it| build!(McpResource { server: Some(name.clone()), ..it })),
                 ),
                 Err(error) => troubles.push(format!("{name}: {error}")),
             }
@@ -115,7 +118,7 @@ impl Tool for Read {
             texts.push(text);
             parts.push(part);
         }
-        let output = ReadMcpResourceOutput { contents: parts, ..ReadMcpResourceOutput::default() };
+        let output = build!(ReadMcpResourceOutput { contents: parts });
         Ok(ToolOutput::new(texts.join("\n"), output))
     }
 }
@@ -127,7 +130,7 @@ fn part(
     content: ResourceContents,
 ) -> Result<(String, McpResourceContent), ToolError> {
     let ResourceContents { uri, mime_type, text, blob, .. } = content;
-    let mut part = McpResourceContent { uri, mime_type, ..McpResourceContent::default() };
+    let mut part = build!(McpResourceContent { uri, mime_type });
     let read = match (text, blob) {
         (Some(text), _) if text.len() <= MOST_TEXT => {
             part.text = Some(text.clone());

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_proto::build;
 use ostler_proto::mcp::McpServerProvenance;
 use ostler_proto::message::ToolUseMeta;
 use serde_json::{Value, json};
@@ -37,11 +38,8 @@ impl McpTool {
             description,
             input_schema: object_schema(std::mem::take(&mut tool.input_schema)),
         };
-        let from = McpServerProvenance {
-            name: server_name.to_owned(),
-            source: source.to_owned(),
-            ..McpServerProvenance::default()
-        };
+        let from =
+            build!(McpServerProvenance { name: server_name.to_owned(), source: source.to_owned() });
         Self { spec, tool, server, from, policy }
     }
 
@@ -97,12 +95,11 @@ impl AnyTool for McpTool {
     fn shown(&self) -> Option<ToolUseMeta> {
         let hints = self.tool.annotations.as_ref();
         let title = hints.and_then(|hints| hints["title"].as_str()).map(str::to_owned);
-        Some(ToolUseMeta {
+        Some(build!(ToolUseMeta {
             display_name: Some(title.unwrap_or_else(|| for_people(&self.tool.name))),
             server_display_name: Some(self.server.info().0),
-            tool_name: Some(self.tool.name.clone()),
-            ..ToolUseMeta::default()
-        })
+            tool_name: Some(self.tool.name.clone())
+        }))
     }
 
     fn without_host_only(&self, input: &Value) -> Value {

@@ -4,6 +4,7 @@ use ostler_proto::Num;
 use ostler_proto::api::{
     ContentBlock, Message, Role, SYNTHETIC_MODEL, StopReason, StreamEvent, Usage,
 };
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::ModelRefusalNoFallback;
 use ostler_proto::message::{Assistant, AssistantError, StreamEventMessage, System};
@@ -64,8 +65,8 @@ impl Outbox {
         aborted: Option<bool>,
     ) -> Assistant {
         let ResponseHeader { message, request_id, answers, call } = response.clone();
-        Assistant {
-            message: Message { content: vec![block], ..message },
+        build!(Assistant {
+            message: build!(Message { content: vec![block], ..message }),
             request_id,
             user_message_uuid: answers.last().cloned(),
             user_message_uuids: Some(answers).filter(|answers| !answers.is_empty()),
@@ -75,9 +76,8 @@ impl Outbox {
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
             agent_id: self.agent().cloned(),
-            aborted,
-            ..Assistant::default()
-        }
+            aborted
+        })
     }
 
     /// Sends text of the engine itself in the model's place, because the model has no answer.
@@ -92,36 +92,35 @@ impl Outbox {
             let details = refused.stop_details.as_ref()?;
             details.get(name)?.as_str().map(str::to_owned)
         };
-        let frame = ModelRefusalNoFallback {
+        let frame = build!(ModelRefusalNoFallback {
             original_model: refused.model.clone(),
             api_refusal_category: detail("category"),
             api_refusal_explanation: detail("explanation"),
             refused_user_message_uuid: self.transcript.as_ref().and_then(|it| it.prompt_line()),
             content: words.to_owned(),
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..ModelRefusalNoFallback::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(ToHost::System(System::ModelRefusalNoFallback(frame))).await;
-        let failure = Assistant {
+        let failure = build!(Assistant {
             refused_message_id: refused.id.clone(),
             ..self.failure(words.to_owned(), AssistantError::InvalidRequest, StopReason::Refusal)
-        };
+        });
         self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
     /// Sends an error of the API with its status: a resumed session must know what was refused.
     pub(crate) async fn send_api_error(&self, error: &ModelError) {
-        let failure = Assistant {
+        let failure = build!(Assistant {
             api_error_status: error.status(),
             api_error_type: error.api_type().map(str::to_owned),
             ..self.failure(error.to_string(), error.kind(), StopReason::StopSequence)
-        };
+        });
         self.send(ToHost::Assistant(Box::new(failure))).await;
     }
 
     fn failure(&self, words: String, error: AssistantError, stop_reason: StopReason) -> Assistant {
-        let message = Message {
+        let message = build!(Message {
             id: Some(fresh_uuid().to_string()),
             r#type: Some("message".to_owned()),
             role: Role::Assistant,
@@ -129,10 +128,9 @@ impl Outbox {
             content: vec![ContentBlock::text(words)],
             stop_reason: Some(stop_reason),
             stop_sequence: Some(String::new()),
-            usage: Some(whole_usage(Usage::default())),
-            ..Message::default()
-        };
-        Assistant {
+            usage: Some(whole_usage(Usage::default()))
+        });
+        build!(Assistant {
             message,
             timestamp: Some(timestamp()),
             parent_tool_use_id: self.parent(),
@@ -140,9 +138,8 @@ impl Outbox {
             uuid: fresh_uuid(),
             agent_id: self.agent().cloned(),
             error: Some(error),
-            is_api_error_message: Some(true),
-            ..Assistant::default()
-        }
+            is_api_error_message: Some(true)
+        })
     }
 
     /// Sends an event of the response, if the host wants to see events. Events of subagents and the API's pings are not
@@ -155,14 +152,14 @@ impl Outbox {
             return;
         }
         let StreamEventMeta { message_id, time_to_first, answers, abandoned_blocks } = about;
-        let event = StreamEventMessage {
+        let event = build!(StreamEventMessage {
             api_message_id: message_id,
             ttft_ms: time_to_first.map(|time| Num::from(time.as_millis() as u64)),
             user_message_uuid: answers.last().cloned(),
             user_message_uuids: Some(answers).filter(|answers| !answers.is_empty()),
             abandoned_blocks,
             ..StreamEventMessage::new(event, self.session_id.clone(), fresh_uuid())
-        };
+        });
         self.send(ToHost::StreamEvent(Box::new(event))).await;
     }
 }

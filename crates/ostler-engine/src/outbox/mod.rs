@@ -10,6 +10,7 @@ mod user;
 
 use std::sync::{Arc, Mutex};
 
+use ostler_proto::build;
 use ostler_proto::control::{Ask, AskHost};
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
@@ -35,8 +36,6 @@ pub(crate) struct Outbox {
     pub(crate) subagent: Option<Arc<SubagentIdentity>>,
     /// Whether the host wants the events of a response.
     pub(crate) partial_messages: bool,
-    /// Whether prompts are sent back as they are taken up.
-    pub(crate) replays: bool,
     /// Notices about the start for the user, until they were sent.
     pub(crate) notices: Arc<Mutex<Vec<Notice>>>,
 }
@@ -100,13 +99,12 @@ impl Outbox {
         write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
     ) -> Option<ToHost> {
         let error = self.transcript.as_ref()?.write(write)?;
-        let lost = SessionWritesLost {
+        let lost = build!(SessionWritesLost {
             error_code: error.code().unwrap_or("EIO").to_owned(),
             lost: vec!["transcript".to_owned()],
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..SessionWritesLost::default()
-        };
+            uuid: fresh_uuid()
+        });
         Some(ToHost::System(System::SessionWritesLost(lost)))
     }
 

@@ -3,13 +3,14 @@
 use std::sync::PoisonError;
 
 use ostler_proto::api::ToolUseBlock;
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{
     ApiRetry, Informational, ModelFallback, PermissionDenied, Status,
 };
 use ostler_proto::permission::PermissionMode;
-use ostler_proto::{Extra, Num, Uuid};
+use ostler_proto::{Num, Uuid};
 
 use super::{Notice, Outbox};
 use crate::ids::fresh_uuid;
@@ -22,40 +23,36 @@ impl Outbox {
         if !self.partial_messages || self.subagent.is_some() {
             return;
         }
-        let status = Status {
+        let status = build!(Status {
             status: Some("requesting".to_owned()),
             user_message_uuids: Some(answers.to_vec()).filter(|answers| !answers.is_empty()),
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..Status::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(ToHost::System(System::Status(status))).await;
     }
 
     /// Sends the current permission mode.
     pub(crate) async fn send_mode(&self, mode: PermissionMode) {
-        let status = Status {
+        let status = build!(Status {
             permission_mode: Some(mode),
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..Status::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(ToHost::System(System::Status(status))).await;
     }
 
     /// Sends that a request to the model will be retried.
     pub(crate) async fn send_retry(&self, retry: &Retry) {
-        let frame = ApiRetry {
+        let frame = build!(ApiRetry {
             attempt: retry.attempt,
             max_retries: retry.max_retries,
             retry_delay_ms: Num::from(retry.delay.as_millis() as u64),
             error_status: retry.status,
-            error: retry.error.clone(),
-            no_response: None,
             session_id: self.session_id.clone(),
             uuid: fresh_uuid(),
-            extra: Extra::default(),
-        };
+            ..ApiRetry::new(retry.error.clone())
+        });
         self.send(ToHost::System(System::ApiRetry(frame))).await;
     }
 
@@ -68,21 +65,20 @@ impl Outbox {
             _ => "refused the request",
         };
         let content = format!("{} {reason}; {} takes over", fallback.from, fallback.to);
-        let frame = ModelFallback {
+        let frame = build!(ModelFallback {
             trigger: fallback.trigger.as_str().to_owned(),
             original_model: fallback.from,
             fallback_model: fallback.to,
             content,
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..ModelFallback::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(ToHost::System(System::ModelFallback(frame))).await;
     }
 
     /// Sends that a call was denied without asking the user.
     pub(crate) async fn send_denied(&self, call: &ToolUseBlock, decision: &Decision) {
-        let frame = PermissionDenied {
+        let frame = build!(PermissionDenied {
             tool_name: call.name.clone(),
             tool_use_id: call.id.clone(),
             agent_id: self.agent().cloned(),
@@ -90,22 +86,20 @@ impl Outbox {
             decision_reason: Some(decision.reason.clone()),
             message: decision.reason.clone(),
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..PermissionDenied::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(ToHost::System(System::PermissionDenied(frame))).await;
     }
 
     /// Sends the user a message, through the host.
     pub(crate) async fn inform(&self, content: String, level: &str, tag: Option<&str>) {
-        let frame = Informational {
+        let frame = build!(Informational {
             content,
             level: level.to_owned(),
             tag: tag.map(str::to_owned),
             session_id: self.session_id.clone(),
-            uuid: fresh_uuid(),
-            ..Informational::default()
-        };
+            uuid: fresh_uuid()
+        });
         self.send(ToHost::System(System::Informational(frame))).await;
     }
 

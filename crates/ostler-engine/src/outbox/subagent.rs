@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use ostler_proto::api::{ContentBlock, ToolUseBlock, Usage};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::TaskProgress;
@@ -130,7 +131,7 @@ impl SubagentIdentity {
     pub(crate) fn progress(&self, session_id: &SessionId, call: &ToolUseBlock) -> ToHost {
         self.n_tool_calls.fetch_add(1, Ordering::Relaxed);
         let what = call.input.get("description").and_then(Value::as_str).unwrap_or(&call.name);
-        ToHost::System(System::TaskProgress(TaskProgress {
+        ToHost::System(System::TaskProgress(build!(TaskProgress {
             task_id: self.id.as_str().into(),
             tool_use_id: Some(self.call.clone()),
             description: format!("Running {what}"),
@@ -138,8 +139,7 @@ impl SubagentIdentity {
             usage: frames::usage(self.effort()),
             last_tool_name: Some(call.name.clone()),
             session_id: session_id.clone(),
-            uuid: fresh_uuid(),
-            ..TaskProgress::default()
-        }))
+            uuid: fresh_uuid()
+        })))
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use ostler_proto::RequestId;
 use ostler_proto::api::{Content, ToolUseBlock};
+use ostler_proto::build;
 use ostler_proto::control::{McpCall, SetMcpPermissionModeOverride};
 use ostler_proto::frame::ToHost;
 use ostler_proto::permission::PermissionMode;
@@ -109,7 +110,7 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
     }
     let id = format!("host_{}", fresh_uuid());
     let input = arguments.clone().unwrap_or_else(|| json!({}));
-    let call = ToolUseBlock { id: id.into(), name: tool.clone(), input, ..ToolUseBlock::default() };
+    let call = build!(ToolUseBlock { id: id.into(), name: tool.clone(), input });
     let mut context = context.for_call(&call);
     if *check_permissions != Some(true) {
         // The host makes the call, so it is not asked; rules and hooks that forbid the call still hold.

@@ -1,9 +1,10 @@
 //! `/clear`: another session takes the place of this one, with the same host, settings and permissions.
 
+use ostler_proto::SessionId;
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ConversationReset;
-use ostler_proto::{Extra, SessionId};
 
 use serde_json::json;
 
@@ -27,15 +28,14 @@ impl Session {
         let ended = Event::new(HookEvent::SessionEnd, json!({"reason": "clear"}));
         hooks.tell(ended);
         let new_id = SessionId::from(uuid::Uuid::new_v4().to_string());
-        let reset = ConversationReset {
+        let reset = build!(ConversationReset {
             new_conversation_id: new_id.clone(),
             trigger: Some("clear".to_owned()),
             user_message_uuid: self.totals.prompt(),
             timestamp: Some(jiff::Timestamp::now().to_string()),
             session_id: outbox.session_id.clone(),
             uuid: fresh_uuid(),
-            extra: Extra::default(),
-        };
+        });
         outbox.send(ToHost::ConversationReset(reset)).await;
         self.setup.begin_next_session(new_id);
         self.context = self.setup.context();

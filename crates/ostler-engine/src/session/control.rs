@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ostler_proto::build;
 use ostler_proto::control::{
     AskEngine, AskHost, ControlRequest, ControlResponse, Failure, GetTaskOutput,
     GetTaskOutputReply, Initialize, Interrupt, Response, SetMaxThinkingTokens, SetPermissionMode,
@@ -330,20 +331,19 @@ fn task_output(tasks: &Tasks, get: &GetTaskOutput) -> Result<Value, String> {
         tasks.get(&get.task_id).ok_or_else(|| format!("there is no task {}", get.task_id))?;
     let end = output::end(&task.output_file, SHOWN_OUTPUT)
         .map_err(|error| format!("the output of task {} cannot be read: {error}", get.task_id))?;
-    let reply = GetTaskOutputReply {
+    let reply = build!(GetTaskOutputReply {
         truncated: end.is_cut(),
         total_bytes: end.total,
         output: end.text,
-        extra: Extra::default(),
-    };
+    });
     serde_json::to_value(reply).map_err(|error| error.to_string())
 }
 
 /// A successful answer, with the id of the request if it has one.
 pub(super) fn success(request_id: Option<RequestId>, payload: Value) -> ControlResponse {
     let response = Some(payload);
-    let success = Success { request_id, response, ..Success::default() };
-    ControlResponse { response: Response::Success(success), extra: Extra::default() }
+    let success = build!(Success { request_id, response });
+    ControlResponse::new(Response::Success(success))
 }
 
 pub(super) fn failure(
@@ -352,6 +352,6 @@ pub(super) fn failure(
     code: Option<&str>,
 ) -> ControlResponse {
     let error_code = code.map(str::to_owned);
-    let failure = Failure { request_id, error, error_code, ..Failure::default() };
-    ControlResponse { response: Response::Error(failure), extra: Extra::default() }
+    let failure = build!(Failure { request_id, error, error_code });
+    ControlResponse::new(Response::Error(failure))
 }

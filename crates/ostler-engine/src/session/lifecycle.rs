@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use ostler_proto::Uuid;
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandLifecycle, CommandState, User};
-use ostler_proto::{Extra, Uuid};
 
 use super::Session;
 use crate::commands;
@@ -34,13 +35,11 @@ impl Session {
     pub(super) async fn tell_of_prompts(&self, named: Vec<Uuid>, state: CommandState) {
         let outbox = &self.context.outbox;
         for command_uuid in named {
-            let frame = CommandLifecycle {
-                command_uuid,
-                state: state.clone(),
+            let frame = build!(CommandLifecycle {
                 session_id: outbox.session_id.clone(),
                 uuid: fresh_uuid(),
-                extra: Extra::default(),
-            };
+                ..CommandLifecycle::new(command_uuid, state.clone())
+            });
             outbox.send(ToHost::CommandLifecycle(frame)).await;
         }
     }

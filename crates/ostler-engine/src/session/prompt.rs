@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use ostler_proto::api::{Content, ContentBlock, Role};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::system::Informational;
@@ -101,7 +102,7 @@ pub(crate) async fn answer(
         }
     }
     outbox.send(report::init(context)).await;
-    if outbox.replays {
+    if context.launch.output.replay_user_messages {
         for prompt in kept {
             outbox.send_replay(prompt).await;
         }
@@ -283,7 +284,7 @@ fn instructions(file: &Path, user: Option<&Path>) -> Value {
 }
 
 fn refusal(context: &TurnContext, reason: &str) -> ToHost {
-    ToHost::System(System::Informational(Informational {
+    ToHost::System(System::Informational(build!(Informational {
         content: reason.to_owned(),
         level: "warning".to_owned(),
         prevent_continuation: Some(true),
@@ -291,9 +292,8 @@ fn refusal(context: &TurnContext, reason: &str) -> ToHost {
             json!({"kind": "blocked_by_hook", "prompt_kept": false, "reason": reason}),
         ),
         session_id: context.outbox.session_id.clone(),
-        uuid: fresh_uuid(),
-        ..Informational::default()
-    }))
+        uuid: fresh_uuid()
+    })))
 }
 
 async fn tell(context: &TurnContext, event: HookEvent, fields: Value) -> Verdict {

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use ostler_proto::api::{StopReason, Usage};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::Init;
 use ostler_proto::message::{ResultSubtype, System, TerminalReason, TurnResult};
@@ -21,7 +22,7 @@ use crate::turn::{Ending, Limit};
 
 /// `system`/`init`: what the turn works with.
 pub(crate) fn init(context: &TurnContext) -> ToHost {
-    let mut init = Init {
+    let mut init = build!(Init {
         cwd: context.cx.cwd.display().to_string(),
         session_id: context.outbox.session_id.clone(),
         mcp_servers: context.servers.summary(),
@@ -44,9 +45,8 @@ pub(crate) fn init(context: &TurnContext) -> ToHost {
         output_style: Some(context.style.as_ref().to_owned()),
         agents: Some(agents::listed(&context.library).into_iter().map(|kind| kind.name).collect()),
         user_message_uuids: Some(context.answering.to_vec()).filter(|named| !named.is_empty()),
-        uuid: fresh_uuid(),
-        ..Init::default()
-    };
+        uuid: fresh_uuid()
+    });
     attest(context, &mut init.extra);
     ToHost::System(System::Init(Box::new(init)))
 }
@@ -103,7 +103,7 @@ impl Totals {
     /// `result` for a turn that came to its end.
     pub(crate) fn result(&mut self, context: &TurnContext, finished: TurnOutcome) -> ToHost {
         let times = Times::of(self.begun, &finished.timing);
-        let mut result = TurnResult {
+        let mut result = build!(TurnResult {
             num_turns: finished.n_user_messages,
             stop_reason: finished.stop_reason,
             usage: whole_usage(finished.usage),
@@ -112,7 +112,7 @@ impl Totals {
             hook_stop_reason: finished.hook_stop_reason,
             safety_stops: Some(finished.n_safety_stops.into()),
             ..self.frame(context)
-        };
+        });
         // A field of our own: how many questions the mode, rules and hooks answered for the user.
         let (asked, spared) = context.records.ledger.questions();
         if asked + spared > 0 {
@@ -207,7 +207,7 @@ impl Totals {
         let index = self.n_results;
         self.n_results += 1;
         let Answers { named, origin } = std::mem::take(&mut self.answers);
-        TurnResult {
+        build!(TurnResult {
             duration_ms: Num::from(elapsed.as_millis() as u64),
             duration_api_ms: Num::from(
                 records.ledger.time().saturating_sub(self.waited).as_millis() as u64,
@@ -220,9 +220,8 @@ impl Totals {
             result_index: Some(index),
             user_message_uuid: named.last().cloned(),
             user_message_uuids: Some(named).filter(|named| !named.is_empty()),
-            origin,
-            ..TurnResult::default()
-        }
+            origin
+        })
     }
 }
 

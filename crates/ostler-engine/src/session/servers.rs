@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ostler_proto::RequestId;
+use ostler_proto::build;
 use ostler_proto::control::{Initialize, McpReadResourceReply, McpSetServers};
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
@@ -75,7 +76,7 @@ impl Session {
         self.aside(async move {
             let response = match read.await {
                 Ok(contents) => {
-                    let reply = McpReadResourceReply { contents, ..Default::default() };
+                    let reply = build!(McpReadResourceReply { contents });
                     success(request_id, serde_json::to_value(reply).unwrap_or(Value::Null))
                 }
                 Err(error) => failure(request_id, error, None),

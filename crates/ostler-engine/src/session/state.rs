@@ -1,6 +1,6 @@
 //! The state of a session, for a host that wants to receive it.
 
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::{SessionState, SessionStateChanged};
@@ -44,13 +44,12 @@ impl ReportedState {
         let is_news = is_awaited || self.state != state;
         let Some(events) = self.events.filter(|_| is_news) else { return };
         self.state = state.clone();
-        let frame = SessionStateChanged {
-            state,
+        let frame = build!(SessionStateChanged {
             sdk_host_only: (events == StateEvents::ForHost).then_some(true),
             session_id: outbox.session_id.clone(),
             uuid: fresh_uuid(),
-            extra: Extra::default(),
-        };
+            ..SessionStateChanged::new(state)
+        });
         outbox.send(ToHost::System(System::SessionStateChanged(frame))).await;
     }
 }

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use ostler_proto::Extra;
 use ostler_proto::api::{ContentBlock, Role};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::PromptSuggestion;
 
@@ -70,12 +70,11 @@ impl Session {
             let is_prompt = !suggestion.trim_matches('-').is_empty()
                 && suggestion.chars().count() <= MOST_LETTERS;
             if is_prompt {
-                let frame = PromptSuggestion {
+                let frame = build!(PromptSuggestion {
                     suggestion,
                     session_id: context.outbox.session_id.clone(),
                     uuid: fresh_uuid(),
-                    extra: Extra::default(),
-                };
+                });
                 context.outbox.send(ToHost::PromptSuggestion(frame)).await;
             }
         });

@@ -1,6 +1,7 @@
 //! Notifies the host and the model of background tasks. Only the session's own task does this.
 
 use ostler_proto::TaskId;
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{Origin, TaskNotificationOrigin, User};
 
@@ -29,10 +30,7 @@ impl Session {
         let Some(TaskEnd { in_background: true, notice, .. }) = ended else { return };
         self.reported_state.again();
         let Some(text) = notice else { return self.tell_result().await };
-        let origin = TaskNotificationOrigin {
-            producer: Some("session-task".to_owned()),
-            ..TaskNotificationOrigin::default()
-        };
+        let origin = build!(TaskNotificationOrigin { producer: Some("session-task".to_owned()) });
         let origin = Some(Origin::TaskNotification(origin));
         self.queue.push(User { origin, ..self.synthetic(text) }, false);
     }

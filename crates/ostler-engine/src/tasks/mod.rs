@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use ostler_proto::build;
 use ostler_proto::hook::BackgroundTask;
 use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::{TaskId, ToolUseId};
@@ -177,15 +178,14 @@ impl Task {
     }
 
     fn summary(&self) -> BackgroundTask {
-        BackgroundTask {
+        build!(BackgroundTask {
             id: self.id.clone(),
             r#type: if self.agent.is_some() { "subagent" } else { "shell" }.to_owned(),
             status: "running".to_owned(),
             description: self.description.clone(),
             command: self.command.clone(),
-            agent_type: self.agent.as_ref().map(|agent| agent.kind.clone()),
-            ..BackgroundTask::default()
-        }
+            agent_type: self.agent.as_ref().map(|agent| agent.kind.clone())
+        })
     }
 
     /// Whether it runs in the background.

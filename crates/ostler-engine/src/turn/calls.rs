@@ -2,6 +2,7 @@
 
 use ostler_proto::ToolUseId;
 use ostler_proto::api::{Content, ContentBlock, ToolResultBlock, ToolUseBlock};
+use ostler_proto::build;
 
 /// What the model reads about a call that was stopped because the turn failed.
 pub(super) const ABANDONED_CALL: &str = "The call was stopped: the turn ended before it was done.";
@@ -95,12 +96,11 @@ impl Calls {
     pub(super) fn stop(&mut self, why: &str) -> Vec<ToolResultBlock> {
         let mut stopped = Vec::new();
         for call in self.calls.iter_mut().filter(|call| !call.is_done()) {
-            let result = ToolResultBlock {
+            let result = build!(ToolResultBlock {
                 tool_use_id: call.id.clone(),
                 content: Some(Content::from(why)),
-                is_error: Some(true),
-                ..ToolResultBlock::default()
-            };
+                is_error: Some(true)
+            });
             stopped.push(result.clone());
             call.state = CallState::Done(result);
         }

@@ -52,12 +52,11 @@ fn id(block: &ContentBlock) -> Option<&ToolUseId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ostler_proto::build;
 
     #[test]
     fn a_call_with_a_used_or_empty_id_gets_another_one() {
-        let call = |id: &str| {
-            ContentBlock::ToolUse(ToolUseBlock { id: id.into(), ..ToolUseBlock::default() })
-        };
+        let call = |id: &str| ContentBlock::ToolUse(build!(ToolUseBlock { id: id.into() }));
         let said =
             ChatMessage { role: ostler_proto::api::Role::Assistant, content: vec![call("a")] };
         let mut ids = CallIds::of(&[said]);

@@ -1,16 +1,12 @@
 //! The decisions of a turn: each test feeds inputs and compares the outputs.
 
+use ostler_proto::build;
 use serde_json::json;
 
 use super::*;
 
 fn call(id: &str, parallel: bool) -> Input {
-    let call = ToolUseBlock {
-        id: id.into(),
-        name: "Tool".into(),
-        input: json!({}),
-        ..ToolUseBlock::default()
-    };
+    let call = build!(ToolUseBlock { id: id.into(), name: "Tool".into(), input: json!({}) });
     Input::Called { call, parallel }
 }
 
@@ -19,11 +15,7 @@ fn done(id: &str) -> Input {
 }
 
 fn result(id: &str) -> ToolResultBlock {
-    ToolResultBlock {
-        tool_use_id: id.into(),
-        content: Some("ok".into()),
-        ..ToolResultBlock::default()
-    }
+    build!(ToolResultBlock { tool_use_id: id.into(), content: Some("ok".into()) })
 }
 
 const STOP: Input = Input::StopVerdict(StopVerdict::Stop);

@@ -76,13 +76,7 @@ impl TestHost {
     }
 
     pub(crate) async fn ask(&self, id: &str, request: AskEngine) {
-        let request_id = Some(id.into());
-        self.send(ToEngine::ControlRequest(ControlRequest {
-            request_id,
-            request,
-            extra: Default::default(),
-        }))
-        .await;
+        self.send(ToEngine::ControlRequest(ControlRequest::new(id.into(), request))).await;
     }
 
     pub(crate) async fn respond(&self, id: RequestId, answer: Result<Value, String>) {

@@ -35,9 +35,9 @@ pub(crate) async fn ask(model: &ApiModel, request: Request) -> Vec<String> {
     while let Some(event) = events.next().await {
         match event {
             Ok(ModelEvent::Stream(event)) => match response.push(&event).unwrap() {
-                Folded::Nothing => {}
                 Folded::Block(block) => story.push(said(&[block])),
                 Folded::Message(_) => story.push("end".to_owned()),
+                _ => {}
             },
             Ok(ModelEvent::Whole(Message { content, .. })) => {
                 story.push(format!("whole {}", said(&content)));

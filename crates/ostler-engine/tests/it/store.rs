@@ -12,6 +12,7 @@ use ostler_engine::store::{
     LineContext, OpenedSession, Projects, SessionStart, StartFrom, TranscriptWriter,
 };
 use ostler_proto::api::{Content, ContentBlock, Message, Role, ToolResultBlock};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::{Assistant, User};
 use ostler_proto::permission::PermissionMode;
@@ -98,22 +99,18 @@ impl Speak for TranscriptWriter {
 }
 
 fn assistant(uuid: &str, response: &str, block: Value) -> ToHost {
-    let message = Message {
+    let message = build!(Message {
         id: Some(response.to_owned()),
         role: Role::Assistant,
         model: "model".to_owned(),
-        content: vec![serde_json::from_value(block).unwrap()],
-        ..Message::default()
-    };
-    ToHost::Assistant(Box::new(Assistant { message, uuid: uuid.into(), ..Assistant::default() }))
+        content: vec![serde_json::from_value(block).unwrap()]
+    });
+    ToHost::Assistant(Box::new(build!(Assistant { message, uuid: uuid.into() })))
 }
 
 fn result(uuid: &str, call: &str, text: &str) -> ToHost {
-    let block = ToolResultBlock {
-        tool_use_id: call.into(),
-        content: Some(Content::from(text)),
-        ..ToolResultBlock::default()
-    };
+    let block =
+        build!(ToolResultBlock { tool_use_id: call.into(), content: Some(Content::from(text)) });
     let mut user = User::new(vec![ContentBlock::ToolResult(block)].into(), None);
     user.uuid = Some(uuid.into());
     user.tool_use_result = Some(json!({"stdout": text}));

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt;
+use ostler_proto::build;
 use ostler_proto::control::{Elicitation, ElicitationReply};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -106,15 +107,14 @@ impl Dispatcher {
 
 fn question(server: &str, params: &Value) -> Elicitation {
     let text = |key: &str| params[key].as_str().map(str::to_owned);
-    Elicitation {
+    build!(Elicitation {
         mcp_server_name: server.to_owned(),
         message: text("message").unwrap_or_default(),
         mode: Some(text("mode").unwrap_or_else(|| "form".to_owned())),
         url: text("url"),
         elicitation_id: text("elicitationId"),
-        requested_schema: params.get("requestedSchema").cloned(),
-        ..Elicitation::default()
-    }
+        requested_schema: params.get("requestedSchema").cloned()
+    })
 }
 
 fn reply_value(reply: ElicitationReply) -> Value {

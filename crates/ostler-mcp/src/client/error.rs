@@ -10,6 +10,7 @@ use serde_json::Value;
 pub enum Error {
     /// The server cannot be reached at all.
     #[error("MCP server \"{server}\" could not be reached: {reason}")]
+    #[non_exhaustive]
     Unreachable {
         /// Its name.
         server: String,
@@ -18,6 +19,7 @@ pub enum Error {
     },
     /// The server requires authentication.
     #[error("MCP server \"{server}\" needs authentication: {reason}")]
+    #[non_exhaustive]
     NeedsAuth {
         /// Its name.
         server: String,
@@ -26,6 +28,7 @@ pub enum Error {
     },
     /// The connection was closed.
     #[error("MCP server \"{server}\" is not connected: {reason}")]
+    #[non_exhaustive]
     Closed {
         /// Its name.
         server: String,
@@ -34,6 +37,7 @@ pub enum Error {
     },
     /// The server did not answer in time.
     #[error("MCP server \"{server}\" {what} timed out after {}", seconds(*.after))]
+    #[non_exhaustive]
     TimedOut {
         /// Its name.
         server: String,
@@ -44,6 +48,7 @@ pub enum Error {
     },
     /// The caller cancelled the request.
     #[error("MCP server \"{server}\" {what} was cancelled")]
+    #[non_exhaustive]
     Cancelled {
         /// Its name.
         server: String,
@@ -52,6 +57,7 @@ pub enum Error {
     },
     /// The server answered with an error.
     #[error("MCP server \"{server}\" {what} failed: {message} (code {code})")]
+    #[non_exhaustive]
     Refused {
         /// Its name.
         server: String,
@@ -66,6 +72,7 @@ pub enum Error {
     },
     /// The server's answer is not valid.
     #[error("MCP server \"{server}\" {what} got a malformed answer: {reason}")]
+    #[non_exhaustive]
     Malformed {
         /// Its name.
         server: String,

@@ -120,6 +120,7 @@ pub enum Event {
     /// The question with this id was answered elsewhere, such as in a browser.
     ElicitationComplete(String),
     /// Any other notification; `params` is `null` if absent.
+    #[non_exhaustive]
     Other {
         /// The JSON-RPC method.
         method: String,

@@ -1,6 +1,7 @@
 //! The answer to a conversation: pure, and always the same for the same conversation.
 
 use ostler_proto::api::{ContentBlock, Role, StopReason, ToolUseBlock, Usage};
+use ostler_proto::build;
 use serde_json::{Value, json};
 
 use super::help::{HELP, NOTE, SHORT_HELP};
@@ -49,20 +50,18 @@ pub(super) fn answer(request: &Request) -> OfflineResponse {
 
     let number = number(request);
     let calls = calls.into_iter().enumerate().map(|(index, call)| {
-        ContentBlock::ToolUse(ToolUseBlock {
+        ContentBlock::ToolUse(build!(ToolUseBlock {
             id: format!("toolu_offline_{number}_{}", index + 1).into(),
             name: call.tool,
-            input: call.input,
-            ..ToolUseBlock::default()
-        })
+            input: call.input
+        }))
     });
     let blocks: Vec<ContentBlock> = [ContentBlock::text(text)].into_iter().chain(calls).collect();
     let stop_reason = if blocks.len() > 1 { StopReason::ToolUse } else { StopReason::EndTurn };
-    let usage = Usage {
+    let usage = build!(Usage {
         input_tokens: Some(tokens(&serde_json::to_string(request).unwrap_or_default())),
-        output_tokens: Some(tokens(&serde_json::to_string(&blocks).unwrap_or_default())),
-        ..Usage::default()
-    };
+        output_tokens: Some(tokens(&serde_json::to_string(&blocks).unwrap_or_default()))
+    });
     OfflineResponse { id: format!("msg_offline_{number}"), blocks, stop_reason, usage }
 }
 

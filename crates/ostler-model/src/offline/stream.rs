@@ -1,11 +1,11 @@
 //! An answer as stream events: text word by word, arguments in small chunks of JSON.
 
-use ostler_proto::Extra;
 use ostler_proto::api::{
     ContentBlock, ContentBlockDelta, ContentBlockStart, ContentBlockStop, Delta, InputJsonDelta,
     Message, MessageChange, MessageDelta, MessageStart, MessageStop, Role, StreamEvent, TextDelta,
     ToolUseBlock, Usage,
 };
+use ostler_proto::build;
 use serde_json::json;
 
 use super::NAME;
@@ -19,47 +19,33 @@ pub(super) fn events(answer: OfflineResponse) -> Vec<StreamEvent> {
     let mut events = vec![start(&answer)];
     for (index, block) in (0..).zip(&answer.blocks) {
         let (content_block, deltas) = taken_apart(block);
-        let start = ContentBlockStart { index, content_block, extra: Extra::default() };
+        let start = ContentBlockStart::new(index, content_block);
         events.push(StreamEvent::ContentBlockStart(start));
-        events.extend(deltas.into_iter().map(|delta| {
-            StreamEvent::ContentBlockDelta(ContentBlockDelta {
-                index,
-                delta,
-                extra: Extra::default(),
-            })
-        }));
-        events.push(StreamEvent::ContentBlockStop(ContentBlockStop {
-            index,
-            ..ContentBlockStop::default()
-        }));
+        events.extend(
+            deltas
+                .into_iter()
+                .map(|delta| StreamEvent::ContentBlockDelta(ContentBlockDelta::new(index, delta))),
+        );
+        events.push(StreamEvent::ContentBlockStop(build!(ContentBlockStop { index })));
     }
-    events.push(StreamEvent::MessageDelta(Box::new(MessageDelta {
-        delta: MessageChange { stop_reason: Some(answer.stop_reason), ..MessageChange::default() },
-        usage: Some(answer.usage),
-        ..MessageDelta::default()
-    })));
+    events.push(StreamEvent::MessageDelta(Box::new(build!(MessageDelta {
+        delta: build!(MessageChange { stop_reason: Some(answer.stop_reason) }),
+        usage: Some(answer.usage)
+    }))));
     events.push(StreamEvent::MessageStop(MessageStop::default()));
     events
 }
 
 fn start(answer: &OfflineResponse) -> StreamEvent {
-    let message = Message {
+    let message = build!(Message {
         id: Some(answer.id.clone()),
         r#type: Some("message".to_owned()),
         role: Role::Assistant,
         model: NAME.to_owned(),
-        content: Vec::new(),
-        stop_reason: None,
-        stop_sequence: None,
-        stop_details: None,
         // The API counts a single token at this point; the rest is in `message_delta`.
-        usage: Some(Usage { output_tokens: Some(1), ..answer.usage.clone() }),
-        container: None,
-        context_management: None,
-        diagnostics: None,
-        extra: Extra::default(),
-    };
-    StreamEvent::MessageStart(Box::new(MessageStart { message, extra: Extra::default() }))
+        usage: Some(build!(Usage { output_tokens: Some(1), ..answer.usage.clone() })),
+    });
+    StreamEvent::MessageStart(Box::new(MessageStart::new(message)))
 }
 
 /// A block as it begins, and the deltas that complete it.
@@ -67,16 +53,15 @@ fn taken_apart(block: &ContentBlock) -> (ContentBlock, Vec<Delta>) {
     match block {
         ContentBlock::Text(block) => {
             let words = block.text.split_inclusive(char::is_whitespace);
-            let deltas = words.map(|word| {
-                Delta::TextDelta(TextDelta { text: word.to_owned(), ..TextDelta::default() })
-            });
+            let deltas =
+                words.map(|word| Delta::TextDelta(build!(TextDelta { text: word.to_owned() })));
             (ContentBlock::text(""), deltas.collect())
         }
         ContentBlock::ToolUse(block) => {
-            let empty = ToolUseBlock { input: json!({}), ..block.clone() };
-            let deltas = pieces(&block.input.to_string()).into_iter().map(|partial_json| {
-                Delta::InputJsonDelta(InputJsonDelta { partial_json, ..InputJsonDelta::default() })
-            });
+            let empty = build!(ToolUseBlock { input: json!({}), ..block.clone() });
+            let deltas = pieces(&block.input.to_string())
+                .into_iter()
+                .map(|partial_json| Delta::InputJsonDelta(build!(InputJsonDelta { partial_json })));
             (ContentBlock::ToolUse(empty), deltas.collect())
         }
         // Answers contain no other blocks; they would be sent whole.

@@ -64,8 +64,8 @@ impl LoadedRecording {
     ) -> Result<&RecordedExchange, String> {
         self.n_asked += 1;
         let fits = |exchange: &RecordedExchange| match matching {
-            ReplayMatch::Strict => exchange.asked.is_like(asked),
             ReplayMatch::Loose => shape(&exchange.asked) == shape(asked),
+            _ => exchange.asked.is_like(asked),
         };
         let rank = |exchange: &RecordedExchange| {
             let is_of_run = Some(exchange.run) == self.run;
@@ -142,10 +142,8 @@ impl LoadedRecording {
         let difference = difference::first(&nearest.asked.normal(), &asked.normal());
         let difference = difference.map(|it| it.to_string()).unwrap_or_default();
         let loose = match matching {
-            ReplayMatch::Strict => {
-                ", or replay with `--replay-match loose` if this does not matter"
-            }
             ReplayMatch::Loose => "",
+            _ => ", or replay with `--replay-match loose` if this does not matter",
         };
         format!(
             "the recording has no answer to {request}. The nearest is exchange {number} (line {line}), and the first \

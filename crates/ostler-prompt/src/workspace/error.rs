@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 pub enum WorkspaceError {
     /// The mounted path does not exist.
     #[error("cannot mount {}: it does not exist", .path.display())]
+    #[non_exhaustive]
     Missing {
         /// The path that was looked up.
         path: PathBuf,
@@ -18,6 +19,7 @@ pub enum WorkspaceError {
     Security(#[from] WorkspaceSecurityError),
     /// A mount exceeds its size limit.
     #[error("{}: the mount has more than {limit} bytes; raise max_bytes, or exclude files (exceeded at {})", .mount.display(), .at.display())]
+    #[non_exhaustive]
     TooLarge {
         /// The mount.
         mount: PathBuf,
@@ -28,6 +30,7 @@ pub enum WorkspaceError {
     },
     /// A mount has too many entries, or its folders are too deep.
     #[error("{}: {what}; exclude files or folders", .mount.display())]
+    #[non_exhaustive]
     TooMuch {
         /// The mount.
         mount: PathBuf,
@@ -36,18 +39,21 @@ pub enum WorkspaceError {
     },
     /// Two mounts have a file with the same path in the workspace.
     #[error("two mounts have a file for {} in the workspace; give one of them another mount_path", .path.display())]
+    #[non_exhaustive]
     Conflict {
         /// The path.
         path: PathBuf,
     },
     /// The mounted path is neither a file nor a folder.
     #[error("{} is neither a file nor a folder", .path.display())]
+    #[non_exhaustive]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// A pattern is malformed.
     #[error("the pattern `{pattern}` is malformed: {reason}")]
+    #[non_exhaustive]
     Pattern {
         /// The pattern.
         pattern: String,
@@ -56,6 +62,7 @@ pub enum WorkspaceError {
     },
     /// A file or folder could not be read or written.
     #[error("cannot {doing} {}: {source}", .path.display())]
+    #[non_exhaustive]
     Io {
         /// The operation, such as `read`.
         doing: &'static str,
@@ -66,12 +73,14 @@ pub enum WorkspaceError {
     },
     /// The workspace was cleaned up already.
     #[error("the workspace {} was cleaned up already", .path.display())]
+    #[non_exhaustive]
     Gone {
         /// The path of the removed workspace.
         path: PathBuf,
     },
     /// Originals were changed since the mount, so nothing was applied.
     #[error("nothing was applied, because these originals were changed since the mount: {}", list(.paths))]
+    #[non_exhaustive]
     Changed {
         /// The originals.
         paths: Vec<PathBuf>,
@@ -84,6 +93,7 @@ pub enum WorkspaceError {
 pub enum WorkspaceSecurityError {
     /// The mounted path is outside all allowed roots.
     #[error("{} is {}, which is outside all allowed host roots", .path.display(), .resolved.display())]
+    #[non_exhaustive]
     OutsideRoots {
         /// The given path.
         path: PathBuf,
@@ -92,6 +102,7 @@ pub enum WorkspaceSecurityError {
     },
     /// A mount path is not inside the workspace.
     #[error("the mount_path {} {reason}; use a relative path inside the workspace", .path.display())]
+    #[non_exhaustive]
     MountPath {
         /// The mount path.
         path: PathBuf,
@@ -100,6 +111,7 @@ pub enum WorkspaceSecurityError {
     },
     /// A path was replaced while it was read.
     #[error("{} was replaced while it was read", .path.display())]
+    #[non_exhaustive]
     Swapped {
         /// The path.
         path: PathBuf,

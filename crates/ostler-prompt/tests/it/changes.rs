@@ -111,7 +111,7 @@ fn nothing_is_applied_when_an_original_has_changed_meanwhile() {
     let changes = workspace.changes().unwrap();
     assert!(changes.to_patch().contains("# src/b: Modified, not shown"), "{}", changes.to_patch());
     let error = changes.apply().unwrap_err();
-    let WorkspaceError::Changed { paths } = &error else { panic!("{error:?}") };
+    let WorkspaceError::Changed { paths, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*paths, [host.path("src/b"), host.path("src/c"), host.path("src/new")]);
     assert_eq!(fs::read_to_string(host.path("src/a")).unwrap(), "1", "also not this one");
 }

@@ -198,7 +198,7 @@ fn several_mounts_may_share_a_folder_but_not_a_file() {
         .mount(HostMount::new(two.path("clash")).mount_path("it"))
         .open();
     assert!(
-        matches!(&clash, Err(WorkspaceError::Conflict { path }) if *path == Path::new("it/a")),
+        matches!(&clash, Err(WorkspaceError::Conflict { path, .. }) if *path == Path::new("it/a")),
         "{clash:?}"
     );
 }

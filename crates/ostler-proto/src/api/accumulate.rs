@@ -33,6 +33,7 @@ pub struct Accumulator {
 /// What an event completed.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "made once per event and taken apart at once")]
+#[non_exhaustive]
 pub enum Folded {
     /// Nothing yet.
     Nothing,

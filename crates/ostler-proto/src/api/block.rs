@@ -77,6 +77,7 @@ pub struct TextBlock {
 
 /// `thinking`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ThinkingBlock {
     /// The reasoning; empty when its display is disabled.
     pub thinking: String,
@@ -88,6 +89,7 @@ pub struct ThinkingBlock {
 
 /// `redacted_thinking`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct RedactedThinkingBlock {
     /// Opaque; returned to the API unchanged.
     pub data: String,
@@ -97,6 +99,7 @@ pub struct RedactedThinkingBlock {
 
 /// `tool_use` and `server_tool_use`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolUseBlock {
     /// The call's id; the answer refers to it.
     pub id: ToolUseId,
@@ -114,6 +117,7 @@ pub struct ToolUseBlock {
 
 /// `tool_result`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolResultBlock {
     /// The call this answers.
     pub tool_use_id: ToolUseId,
@@ -129,6 +133,7 @@ pub struct ToolResultBlock {
 
 /// Results of tools that the API ran.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ServerToolResultBlock {
     /// The call this answers.
     pub tool_use_id: ToolUseId,

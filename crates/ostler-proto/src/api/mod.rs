@@ -19,6 +19,7 @@ use crate::Extra;
 
 /// A response of the model, whole or (in an `assistant` frame) one block of it.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Message {
     /// `msg_…`; all frames that stem from one response share it.
     pub id: Option<String>,

@@ -36,6 +36,8 @@ pub enum StreamEvent {
 
 /// `message_start`.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(message))]
+#[non_exhaustive]
 pub struct MessageStart {
     /// The message without content.
     pub message: Message,
@@ -45,6 +47,8 @@ pub struct MessageStart {
 
 /// `content_block_start`.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(index, content_block))]
+#[non_exhaustive]
 pub struct ContentBlockStart {
     /// Position of the block in the message.
     pub index: u64,
@@ -56,6 +60,8 @@ pub struct ContentBlockStart {
 
 /// `content_block_delta`.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(index, delta))]
+#[non_exhaustive]
 pub struct ContentBlockDelta {
     /// Position of the block in the message.
     pub index: u64,
@@ -67,6 +73,7 @@ pub struct ContentBlockDelta {
 
 /// `content_block_stop`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ContentBlockStop {
     /// Position of the block in the message.
     pub index: u64,
@@ -76,6 +83,7 @@ pub struct ContentBlockStop {
 
 /// `message_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MessageDelta {
     /// What changed on the message.
     pub delta: MessageChange,
@@ -89,6 +97,7 @@ pub struct MessageDelta {
 
 /// The `delta` of a `message_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MessageChange {
     /// Why the model stopped.
     #[wire(nullable)]
@@ -106,6 +115,7 @@ pub struct MessageChange {
 
 /// `message_stop`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MessageStop {
     /// Unknown fields.
     pub extra: Extra,
@@ -113,6 +123,7 @@ pub struct MessageStop {
 
 /// `ping`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Ping {
     /// Unknown fields.
     pub extra: Extra,
@@ -120,6 +131,7 @@ pub struct Ping {
 
 /// `error`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ErrorEvent {
     /// What went wrong.
     pub error: ApiError,
@@ -131,6 +143,7 @@ pub struct ErrorEvent {
 
 /// The API's error object, also the body of a failed HTTP request (under `error`).
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ApiError {
     /// For instance `overloaded_error`.
     pub r#type: String,
@@ -162,6 +175,7 @@ pub enum Delta {
 
 /// `text_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TextDelta {
     /// The text to append.
     pub text: String,
@@ -171,6 +185,7 @@ pub struct TextDelta {
 
 /// `input_json_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct InputJsonDelta {
     /// The characters to append.
     pub partial_json: String,
@@ -180,6 +195,7 @@ pub struct InputJsonDelta {
 
 /// `thinking_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ThinkingDelta {
     /// The reasoning to append.
     pub thinking: String,
@@ -191,6 +207,7 @@ pub struct ThinkingDelta {
 
 /// `signature_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SignatureDelta {
     /// The signature to append.
     pub signature: String,
@@ -200,6 +217,7 @@ pub struct SignatureDelta {
 
 /// `citations_delta`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CitationsDelta {
     /// The citation.
     pub citation: Value,

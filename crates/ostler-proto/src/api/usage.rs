@@ -9,6 +9,7 @@ use crate::{Extra, Num};
 ///
 /// Everything is optional because the API sends partial counts midway.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Usage {
     /// Input tokens that were neither read from nor written to the cache.
     pub input_tokens: Option<u64>,
@@ -50,6 +51,7 @@ impl Usage {
 
 /// Calls of tools that the API ran.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ServerToolUsage {
     /// Searches.
     pub web_search_requests: Option<u64>,
@@ -61,6 +63,7 @@ pub struct ServerToolUsage {
 
 /// Tokens written to the cache, by lifetime.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CacheCreation {
     /// Cached for an hour.
     #[wire(name = "ephemeral_1h_input_tokens")]
@@ -75,6 +78,7 @@ pub struct CacheCreation {
 /// Usage and cost of one model since the process started (`modelUsage` of a `result`).
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModelUsage {
     /// Input tokens outside the cache.
     pub input_tokens: u64,

@@ -116,6 +116,7 @@ answers! {
 
 /// A bare acknowledgement.
 #[derive(Clone, Debug, Default, PartialEq, ostler_proto_derive::Wire)]
+#[non_exhaustive]
 pub struct Ack {
     /// Unknown fields.
     pub extra: Extra,

@@ -38,6 +38,7 @@ use crate::{Extra, RequestId, UnknownObject};
 ///
 /// `R` is [`AskEngine`] on stdin and [`AskHost`] on stdout.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct ControlRequest<R> {
     /// Echoed in the answer. A peer that leaves it out gets an answer without it.
     pub request_id: Option<RequestId>,
@@ -45,6 +46,13 @@ pub struct ControlRequest<R> {
     pub request: R,
     /// Unknown fields.
     pub extra: Extra,
+}
+
+impl<R> ControlRequest<R> {
+    /// A request with its id.
+    pub fn new(request_id: RequestId, request: R) -> Self {
+        Self { request_id: Some(request_id), request, extra: Extra::default() }
+    }
 }
 
 // Written by hand because the derive does not support type parameters; this is the only generic frame.
@@ -81,6 +89,8 @@ impl<R: WireObject + serde::Serialize + for<'a> serde::Deserialize<'a>> WireObje
 
 /// `control_response`.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(response))]
+#[non_exhaustive]
 pub struct ControlResponse {
     /// The answer.
     pub response: Response,
@@ -105,10 +115,6 @@ impl ControlResponse {
             error: error.into(),
             ..Failure::default()
         }))
-    }
-
-    fn new(response: Response) -> Self {
-        Self { response, extra: Extra::default() }
     }
 }
 
@@ -139,6 +145,7 @@ impl Response {
 
 /// `success`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Success {
     /// The request.
     pub request_id: Option<RequestId>,
@@ -156,6 +163,7 @@ pub struct Success {
 
 /// `error`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Failure {
     /// The request.
     pub request_id: Option<RequestId>,
@@ -178,6 +186,7 @@ pub const UNSUPPORTED_REQUEST: &str = "unsupported_request";
 
 /// `control_cancel_request`: the sender no longer wants an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ControlCancelRequest {
     /// The request.
     pub request_id: RequestId,

@@ -14,6 +14,7 @@ use crate::{Extra, Num, SessionId, UnknownObject, Uuid};
 
 /// Answer to `initialize`. `{}` is enough for hosts.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct InitializeReply {
     /// Slash commands.
     pub commands: Option<Vec<SlashCommand>>,
@@ -61,6 +62,7 @@ pub struct InitializeReply {
 
 /// Answer to `interrupt`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct InterruptReply {
     /// Prompts that still wait.
     pub still_queued: Option<Vec<Uuid>>,
@@ -72,6 +74,7 @@ pub struct InterruptReply {
 
 /// Answer to `set_permission_mode`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SetPermissionModeReply {
     /// The mode now.
     pub mode: Option<PermissionMode>,
@@ -81,6 +84,7 @@ pub struct SetPermissionModeReply {
 
 /// Answer to `set_model`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SetModelReply {
     /// The model now.
     pub model: Option<String>,
@@ -91,6 +95,7 @@ pub struct SetModelReply {
 /// Answer to `mcp_status`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct McpStatusReply {
     /// All servers.
     pub mcp_servers: Vec<McpServerStatus>,
@@ -100,6 +105,7 @@ pub struct McpStatusReply {
 
 /// Answer to `mcp_set_servers`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct McpSetServersReply {
     /// New ones.
     pub added: Vec<String>,
@@ -123,6 +129,7 @@ pub struct McpMessageReply {
 /// Answer to `rewind_files`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct RewindFilesReply {
     /// Whether it is possible, or was done.
     pub can_rewind: bool,
@@ -142,6 +149,7 @@ pub struct RewindFilesReply {
 
 /// Answer to `claim_session`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ClaimSessionReply {
     /// `ok`.
     pub status: String,
@@ -162,6 +170,7 @@ pub struct ClaimSessionReply {
 /// Answer to `get_context_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ContextUsageReply {
     /// What fills the window.
     pub categories: Vec<ContextCategory>,
@@ -213,6 +222,7 @@ pub struct ContextUsageReply {
 /// A part of the context window.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ContextCategory {
     /// For programs.
     pub id: Option<String>,
@@ -232,6 +242,7 @@ pub struct ContextCategory {
 
 /// Answer to `get_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct UsageReply {
     /// This session.
     pub session: SessionUsage,
@@ -252,6 +263,7 @@ pub struct UsageReply {
 
 /// What a session used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SessionUsage {
     /// Dollars.
     pub total_cost_usd: Num,
@@ -271,6 +283,7 @@ pub struct SessionUsage {
 
 /// Answer to `reload_skills`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReloadSkillsReply {
     /// All skills.
     pub skills: Vec<SlashCommand>,
@@ -280,6 +293,7 @@ pub struct ReloadSkillsReply {
 
 /// Answer to `reload_plugins`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReloadPluginsReply {
     /// All slash commands.
     pub commands: Vec<SlashCommand>,
@@ -302,6 +316,7 @@ pub struct ReloadPluginsReply {
 
 /// Answer to `reload_output_styles`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReloadOutputStylesReply {
     /// All output styles.
     pub available_output_styles: Vec<String>,
@@ -312,6 +327,7 @@ pub struct ReloadOutputStylesReply {
 /// Answer to `read_file`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadFileReply {
     /// What is in it.
     pub contents: String,
@@ -332,6 +348,7 @@ pub struct ReadFileReply {
 
 /// Answer to `set_mcp_permission_mode_override`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SetMcpPermissionModeOverrideReply {
     /// A warning.
     pub warning: Option<String>,
@@ -341,6 +358,7 @@ pub struct SetMcpPermissionModeOverrideReply {
 
 /// Answer to `cancel_async_message`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CancelAsyncMessageReply {
     /// Whether the prompt was still queued.
     pub cancelled: bool,
@@ -350,6 +368,7 @@ pub struct CancelAsyncMessageReply {
 
 /// Answer to `get_settings`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct GetSettingsReply {
     /// The effective settings.
     pub effective: Value,
@@ -363,6 +382,7 @@ pub struct GetSettingsReply {
 
 /// Answer to `get_session_cost`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct GetSessionCostReply {
     /// As text.
     pub text: String,
@@ -372,6 +392,7 @@ pub struct GetSessionCostReply {
 
 /// Answer to `list_models`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ListModelsReply {
     /// All models.
     pub models: Vec<ModelInfo>,
@@ -382,6 +403,7 @@ pub struct ListModelsReply {
 /// Answer to `get_binary_version`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GetBinaryVersionReply {
     /// The version.
     pub version: String,
@@ -393,6 +415,7 @@ pub struct GetBinaryVersionReply {
 
 /// Answer to `list_permission_rules`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ListPermissionRulesReply {
     /// The active rules.
     pub state: PermissionRulesState,
@@ -403,6 +426,7 @@ pub struct ListPermissionRulesReply {
 /// The active permission rules.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PermissionRulesState {
     /// The rules.
     pub rules: Vec<PermissionRuleEntry>,
@@ -422,7 +446,8 @@ pub struct PermissionRulesState {
 
 /// A permission rule and its source.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(behavior, rule))]
+#[non_exhaustive]
 pub struct PermissionRuleEntry {
     /// What it does.
     pub behavior: PermissionBehavior,
@@ -442,6 +467,7 @@ pub struct PermissionRuleEntry {
 
 /// A directory that may be used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WorkspaceDirectory {
     /// The directory.
     pub path: String,
@@ -454,6 +480,7 @@ pub struct WorkspaceDirectory {
 /// Answer to `get_hooks_listing`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct HooksListingReply {
     /// Events that have hooks.
     pub events: Vec<Value>,
@@ -476,6 +503,7 @@ pub struct HooksListingReply {
 /// A hook event with its description.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct HookEventInfo {
     /// Its name.
     pub name: String,
@@ -489,6 +517,7 @@ pub struct HookEventInfo {
 
 /// Answer to `file_suggestions`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct FileSuggestionsReply {
     /// Matching files.
     pub suggestions: Vec<Value>,
@@ -500,6 +529,7 @@ pub struct FileSuggestionsReply {
 
 /// Answer to `get_task_output`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct GetTaskOutputReply {
     /// The end of the output.
     pub output: String,
@@ -513,6 +543,7 @@ pub struct GetTaskOutputReply {
 
 /// Answer to `mcp_read_resource`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct McpReadResourceReply {
     /// What is in it.
     pub contents: Vec<ResourceContents>,
@@ -523,6 +554,7 @@ pub struct McpReadResourceReply {
 /// Contents of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceContents {
     /// Its address.
     pub uri: String,

@@ -7,6 +7,7 @@ use crate::Extra;
 /// A slash command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SlashCommand {
     /// Its name, without the slash.
     pub name: String,
@@ -25,6 +26,7 @@ pub struct SlashCommand {
 /// A model on offer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ModelInfo {
     /// The value to select it with.
     pub value: String,
@@ -53,6 +55,7 @@ pub struct ModelInfo {
 /// The account.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AccountInfo {
     /// The user.
     pub email: Option<String>,
@@ -72,6 +75,7 @@ pub struct AccountInfo {
 
 /// A subagent on offer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AgentInfo {
     /// Its name.
     pub name: String,
@@ -99,6 +103,7 @@ pub struct PluginConfig {
 
 /// An error in a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SettingsParseError {
     /// The file.
     pub file: Option<String>,

@@ -30,6 +30,7 @@ pub enum AskHost {
 
 /// `can_use_tool`. Questions to the user (`AskUserQuestion`) and finished plans (`ExitPlanMode`) come this way too.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CanUseTool {
     /// The tool.
     pub tool_name: String,
@@ -114,6 +115,7 @@ pub enum DecisionReasonType {
 
 /// The rule that requires the question.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MatchedAskRule {
     /// Its source.
     pub source: String,
@@ -127,6 +129,8 @@ pub struct MatchedAskRule {
 
 /// `hook_callback`. All matching callbacks are asked at once; one answer each.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(callback_id, input))]
+#[non_exhaustive]
 pub struct HookCallback {
     /// The callback, as named in `initialize`.
     pub callback_id: String,
@@ -151,6 +155,7 @@ pub struct McpMessage {
 
 /// `elicitation`: an MCP server asks the user something.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Elicitation {
     /// The server.
     pub mcp_server_name: String,
@@ -178,6 +183,7 @@ pub struct Elicitation {
 
 /// `request_user_dialog`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct RequestUserDialog {
     /// Which dialog; one of `supportedDialogKinds`.
     pub dialog_kind: String,

@@ -9,6 +9,7 @@ use crate::{Extra, TaskId};
 with_base! {
     /// The model has finished its turn.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct StopInput {
         /// Whether a stop hook has already made it continue once.
         pub stop_hook_active: bool,
@@ -23,6 +24,8 @@ with_base! {
 
 with_base! {
     /// The turn ended because the model could not be reached or refused.
+    #[wire(new(error))]
+    #[non_exhaustive]
     pub struct StopFailureInput {
         /// The kind of failure.
         pub error: AssistantError,
@@ -36,6 +39,7 @@ with_base! {
 with_base! {
     /// A subagent begins.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct SubagentStartInput of an agent {
     }
 }
@@ -43,6 +47,7 @@ with_base! {
 with_base! {
     /// A subagent has finished.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct SubagentStopInput of an agent {
         /// Whether a stop hook has already made it continue once.
         pub stop_hook_active: bool,
@@ -59,6 +64,7 @@ with_base! {
 
 /// Work that runs in the background.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct BackgroundTask {
     /// The task.
     pub id: TaskId,
@@ -84,6 +90,7 @@ pub struct BackgroundTask {
 
 /// A prompt that this session will get at set times.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SessionCron {
     /// The entry.
     pub id: String,
@@ -100,6 +107,7 @@ pub struct SessionCron {
 with_base! {
     /// A member of an agent team has nothing to do.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct TeammateIdleInput {
         /// The member.
         pub teammate_name: String,
@@ -111,6 +119,7 @@ with_base! {
 with_base! {
     /// An entry was added to the task list.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct TaskCreatedInput {
         /// The entry.
         pub task_id: String,
@@ -128,6 +137,7 @@ with_base! {
 with_base! {
     /// An entry of the task list is done.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct TaskCompletedInput {
         /// The entry.
         pub task_id: String,

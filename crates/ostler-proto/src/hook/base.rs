@@ -11,6 +11,7 @@ use crate::{AgentId, Extra, UnknownObject};
 ///
 /// Of an event this version does not know, missing strings read as empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HookBase<'a> {
     /// The session.
     pub session_id: &'a str,
@@ -49,6 +50,7 @@ impl<'a> HookBase<'a> {
 
 /// The model's effort level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Effort {
     /// `low`, `medium`, `high` and so on.
     pub level: String,
@@ -108,8 +110,8 @@ macro_rules! with_base {
         }
     };
     (@ [$($meta:tt)*] $name:ident [$($agent:tt)*] [$($fields:tt)*]) => {
-        $($meta)*
         #[derive(Clone, Debug, PartialEq, ostler_proto_derive::Wire)]
+        $($meta)*
         pub struct $name {
             /// The session.
             pub session_id: $crate::SessionId,

@@ -6,6 +6,8 @@ use super::base::with_base;
 
 with_base! {
     /// A settings file changed.
+    #[wire(new(source))]
+    #[non_exhaustive]
     pub struct ConfigChangeInput {
         /// Which settings.
         pub source: ConfigSource,
@@ -35,6 +37,8 @@ pub enum ConfigSource {
 
 with_base! {
     /// A file with instructions was read.
+    #[wire(new(file_path, memory_type, load_reason))]
+    #[non_exhaustive]
     pub struct InstructionsLoadedInput {
         /// The file.
         pub file_path: String,
@@ -91,6 +95,7 @@ pub enum LoadReason {
 with_base! {
     /// The working directory changed.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct CwdChangedInput {
         /// The previous one.
         pub old_cwd: String,
@@ -101,6 +106,8 @@ with_base! {
 
 with_base! {
     /// A watched file changed.
+    #[wire(new(file_path, event))]
+    #[non_exhaustive]
     pub struct FileChangedInput {
         /// The file.
         pub file_path: String,
@@ -126,6 +133,8 @@ pub enum FileEvent {
 
 with_base! {
     /// A directory was added to those the agent may use.
+    #[wire(new(directory, source))]
+    #[non_exhaustive]
     pub struct DirectoryAddedInput {
         /// The directory.
         pub directory: String,
@@ -150,6 +159,7 @@ pub enum DirectorySource {
 with_base! {
     /// A git worktree is requested.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct WorktreeCreateInput {
         /// Its name.
         pub name: String,
@@ -159,6 +169,7 @@ with_base! {
 with_base! {
     /// A git worktree is no longer needed.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct WorktreeRemoveInput {
         /// Its path.
         pub worktree_path: String,

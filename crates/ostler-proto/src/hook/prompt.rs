@@ -8,6 +8,7 @@ use super::base::with_base;
 with_base! {
     /// A prompt arrived.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct UserPromptSubmitInput {
         /// Its text.
         pub prompt: String,
@@ -41,6 +42,8 @@ pub enum PromptSource {
 
 with_base! {
     /// A command in a prompt was replaced by its text.
+    #[wire(new(expansion_type, command_name))]
+    #[non_exhaustive]
     pub struct UserPromptExpansionInput {
         /// What kind of command.
         pub expansion_type: ExpansionType,
@@ -71,6 +74,7 @@ pub enum ExpansionType {
 with_base! {
     /// The agent wants the user's attention.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct NotificationInput {
         /// The text.
         pub message: String,
@@ -84,6 +88,7 @@ with_base! {
 with_base! {
     /// A part of the reply is about to be shown.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct MessageDisplayInput {
         /// The turn.
         pub turn_id: String,
@@ -101,6 +106,7 @@ with_base! {
 with_base! {
     /// An MCP server asks the user for input.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct ElicitationInput {
         /// The server.
         pub mcp_server_name: String,
@@ -119,6 +125,8 @@ with_base! {
 
 with_base! {
     /// The user's reply to an MCP server is about to be sent.
+    #[wire(new(mcp_server_name, action))]
+    #[non_exhaustive]
     pub struct ElicitationResultInput {
         /// The server.
         pub mcp_server_name: String,

@@ -8,6 +8,7 @@ use crate::Num;
 with_base! {
     /// A session begins.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct SessionStartInput {
         /// Why.
         pub source: SessionSource,
@@ -49,6 +50,7 @@ pub enum SessionSource {
 with_base! {
     /// A session is over.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct SessionEndInput {
         /// Why.
         pub reason: ExitReason,
@@ -80,6 +82,7 @@ pub enum ExitReason {
 with_base! {
     /// The agent prepares or maintains its working directory.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct SetupInput {
         /// What for.
         pub trigger: SetupTrigger,
@@ -103,6 +106,7 @@ pub enum SetupTrigger {
 with_base! {
     /// The conversation is about to be summarised.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PreCompactInput {
         /// Who asked for it.
         pub trigger: CompactTrigger,
@@ -115,6 +119,7 @@ with_base! {
 with_base! {
     /// The conversation was summarised.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PostCompactInput {
         /// Who asked for it.
         pub trigger: CompactTrigger,
@@ -139,6 +144,8 @@ pub enum CompactTrigger {
 
 with_base! {
     /// The session is about to change its model.
+    #[wire(new(from_model, to_model, source, cache_ttl))]
+    #[non_exhaustive]
     pub struct PreModelSwitchInput {
         /// The present model.
         pub from_model: String,
@@ -164,6 +171,8 @@ with_base! {
 
 with_base! {
     /// The session has changed its model.
+    #[wire(new(from_model, to_model, source, cache_ttl))]
+    #[non_exhaustive]
     pub struct PostModelSwitchInput {
         /// The previous model.
         pub from_model: String,

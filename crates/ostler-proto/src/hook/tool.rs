@@ -11,6 +11,7 @@ use crate::{Extra, Num, ToolUseId};
 with_base! {
     /// A tool is about to run.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PreToolUseInput {
         /// The tool.
         pub tool_name: String,
@@ -26,6 +27,7 @@ with_base! {
 with_base! {
     /// A tool has run.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PostToolUseInput {
         /// The tool.
         pub tool_name: String,
@@ -45,6 +47,7 @@ with_base! {
 with_base! {
     /// A tool has failed.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PostToolUseFailureInput {
         /// The tool.
         pub tool_name: String,
@@ -66,6 +69,7 @@ with_base! {
 with_base! {
     /// All tool calls of one model reply are done.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PostToolBatchInput {
         /// The calls, in the order of the reply.
         pub tool_calls: Vec<ToolCallRecord>,
@@ -74,6 +78,7 @@ with_base! {
 
 /// One call of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolCallRecord {
     /// The tool.
     pub tool_name: String,
@@ -90,6 +95,7 @@ pub struct ToolCallRecord {
 with_base! {
     /// A tool call requires approval.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PermissionRequestInput {
         /// The tool.
         pub tool_name: String,
@@ -105,6 +111,7 @@ with_base! {
 with_base! {
     /// A tool was not allowed to run.
     #[derive(Default)]
+    #[non_exhaustive]
     pub struct PermissionDeniedInput {
         /// The tool.
         pub tool_name: String,

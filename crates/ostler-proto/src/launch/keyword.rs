@@ -3,6 +3,7 @@
 /// A keyword that is not one of those an option takes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{word:?} is not valid: use {known}")]
+#[non_exhaustive]
 pub struct UnknownKeyword {
     /// The keyword.
     pub word: String,

@@ -21,6 +21,7 @@ pub struct RecordingChoice {
 keywords! {
     /// Where the results of tools come from in a replay.
     #[derive(Default)]
+    #[non_exhaustive]
     pub enum ReplayTools {
         /// The tools run.
         #[default]
@@ -33,6 +34,7 @@ keywords! {
 keywords! {
     /// How closely a request must match a recorded one.
     #[derive(Default)]
+    #[non_exhaustive]
     pub enum ReplayMatch {
         /// The same apart from dates, ids, folders and the like.
         #[default]
@@ -45,6 +47,7 @@ keywords! {
 keywords! {
     /// The timing of events in a replay.
     #[derive(Default)]
+    #[non_exhaustive]
     pub enum ReplayTiming {
         /// At once.
         #[default]

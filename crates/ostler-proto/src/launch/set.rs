@@ -5,6 +5,7 @@ use super::{Launch, rows};
 /// An invalid argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{name} {reason}")]
+#[non_exhaustive]
 pub struct OddArgument {
     /// Its name.
     pub name: String,

@@ -11,6 +11,7 @@ use crate::{AgentId, Extra, Num, SessionId, ToolUseId, Uuid};
 /// Frames of one response share `message.id`. With partial messages on, the frame comes just before the
 /// `content_block_stop` of its block.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Assistant {
     /// The response, with this one block as its content.
     pub message: Message,
@@ -112,6 +113,7 @@ pub enum AssistantError {
 
 /// Names to show for an MCP tool call.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolUseMeta {
     /// The call.
     pub id: ToolUseId,
@@ -127,6 +129,8 @@ pub struct ToolUseMeta {
 
 /// `stream_event`: one raw event of the response, sent only when the host asked for partial messages.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(event, session_id, uuid))]
+#[non_exhaustive]
 pub struct StreamEventMessage {
     /// The API's event, unchanged.
     pub event: StreamEvent,
@@ -157,29 +161,9 @@ pub struct StreamEventMessage {
     pub extra: Extra,
 }
 
-impl StreamEventMessage {
-    /// An event of the main conversation with only the required fields.
-    pub fn new(event: StreamEvent, session_id: SessionId, uuid: Uuid) -> Self {
-        Self {
-            event,
-            parent_tool_use_id: None,
-            session_id,
-            uuid,
-            ttft_ms: None,
-            api_message_id: None,
-            thinking_display: None,
-            abandoned_blocks: None,
-            user_message_uuid: None,
-            user_message_uuids: None,
-            resume_reason: None,
-            owed_rows: None,
-            extra: Extra::default(),
-        }
-    }
-}
-
 /// Blocks of a broken response that will never be finished.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AbandonedBlocks {
     /// The response.
     pub api_message_id: String,

@@ -11,6 +11,7 @@ use crate::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 ///
 /// May come before the `content_block_stop` of the call it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolProgress {
     /// A synthetic id; use [`crate::quirks::progress_call`] to find the call.
     pub tool_use_id: ToolUseId,
@@ -39,6 +40,7 @@ pub struct ToolProgress {
 
 /// A subagent waits to retry the API.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SubagentRetry {
     /// The subagent.
     pub agent_id: AgentId,
@@ -59,6 +61,7 @@ pub struct SubagentRetry {
 
 /// `auth_status`: a login is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AuthStatus {
     /// Whether it is still in progress.
     #[wire(name = "isAuthenticating")]
@@ -77,6 +80,7 @@ pub struct AuthStatus {
 
 /// `tool_use_summary`: several tool calls in one sentence.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolUseSummary {
     /// The sentence.
     pub summary: String,
@@ -92,6 +96,8 @@ pub struct ToolUseSummary {
 
 /// `rate_limit_event`: the state of a subscription's limit changed.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(rate_limit_info))]
+#[non_exhaustive]
 pub struct RateLimitEvent {
     /// The limit.
     pub rate_limit_info: RateLimitInfo,
@@ -105,7 +111,8 @@ pub struct RateLimitEvent {
 
 /// State of a subscription's limit.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(status))]
+#[non_exhaustive]
 pub struct RateLimitInfo {
     /// Whether requests still pass.
     pub status: RateLimitStatus,
@@ -158,6 +165,7 @@ pub enum RateLimitStatus {
 
 /// `prompt_suggestion`: what the user might ask next; comes after a `result`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PromptSuggestion {
     /// The prompt.
     pub suggestion: String,
@@ -171,6 +179,7 @@ pub struct PromptSuggestion {
 
 /// `conversation_reset`: the conversation was cleared; later frames carry the new session id.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ConversationReset {
     /// The new session.
     pub new_conversation_id: SessionId,
@@ -190,6 +199,8 @@ pub struct ConversationReset {
 
 /// `command_lifecycle`: the state of a prompt that was sent with a `uuid`.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(command_uuid, state))]
+#[non_exhaustive]
 pub struct CommandLifecycle {
     /// The prompt.
     pub command_uuid: Uuid,
@@ -222,6 +233,7 @@ pub enum CommandState {
 
 /// `transcript_mirror`: lines just written to a session file, for a host that keeps its own copy.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TranscriptMirror {
     /// The file.
     #[wire(name = "filePath")]
@@ -234,6 +246,7 @@ pub struct TranscriptMirror {
 
 /// `active_goal`: the goal a remote session works towards.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ActiveGoal {
     /// The goal, or `null` if it was removed.
     #[wire(nullable)]
@@ -248,6 +261,7 @@ pub struct ActiveGoal {
 
 /// A goal with its progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Goal {
     /// The condition for reaching it, as text.
     pub condition: String,
@@ -265,6 +279,7 @@ pub struct Goal {
 
 /// `autocompact_state`: how near automatic compaction is; remote sessions only, with fields that are not published.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AutocompactState {
     /// The conversation.
     pub session_id: Option<SessionId>,
@@ -276,6 +291,7 @@ pub struct AutocompactState {
 
 /// `streamlined_text`: text in the reduced output mode of the old level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct StreamlinedText {
     /// The text.
     pub text: String,
@@ -289,6 +305,7 @@ pub struct StreamlinedText {
 
 /// `streamlined_tool_use_summary`: tool calls in the reduced output mode of the old level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct StreamlinedToolUseSummary {
     /// The calls in one sentence.
     pub tool_summary: String,

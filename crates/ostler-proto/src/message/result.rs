@@ -14,6 +14,7 @@ use crate::{Extra, Num, SessionId, ToolUseId, Uuid};
 /// `success` with `is_error` set means that the API failed and the text says how; the other subtypes carry
 /// `errors` and no text. A process exits with 1 when its last result had `is_error`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TurnResult {
     /// How it ended.
     pub subtype: ResultSubtype,
@@ -182,6 +183,7 @@ pub enum TerminalReason {
 
 /// A tool call that was denied.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PermissionDenial {
     /// The tool.
     pub tool_name: String,
@@ -195,6 +197,7 @@ pub struct PermissionDenial {
 
 /// A tool call that a hook deferred.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct DeferredToolUse {
     /// The call.
     pub id: ToolUseId,
@@ -208,6 +211,7 @@ pub struct DeferredToolUse {
 
 /// A configuration file that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct InvalidConfigFile {
     /// The file.
     pub path: String,

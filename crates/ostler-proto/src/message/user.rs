@@ -122,6 +122,7 @@ pub enum Priority {
 
 /// How a tool result came about.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ToolResultMeta {
     /// The call.
     pub id: ToolUseId,
@@ -135,6 +136,7 @@ pub struct ToolResultMeta {
 
 /// Who decided on a tool call, and how.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PermissionDecisionMeta {
     /// `accept` or `reject`.
     pub decision: String,
@@ -176,6 +178,7 @@ pub enum Origin {
 
 /// An origin without further fields.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PlainOrigin {
     /// Unknown fields.
     pub extra: Extra,
@@ -183,6 +186,7 @@ pub struct PlainOrigin {
 
 /// `channel`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ChannelOrigin {
     /// The MCP server.
     pub server: String,
@@ -193,6 +197,7 @@ pub struct ChannelOrigin {
 /// `peer`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PeerOrigin {
     /// The sender.
     pub from: String,
@@ -215,6 +220,7 @@ pub struct PeerOrigin {
 /// `task-notification`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskNotificationOrigin {
     /// What kind of notification it is.
     pub subkind: Option<String>,
@@ -231,6 +237,7 @@ pub struct TaskNotificationOrigin {
 /// `observer`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ObserverOrigin {
     /// The observer.
     pub from: String,

@@ -8,6 +8,7 @@ use crate::{AgentId, Extra, Num, TaskId, UnknownObject};
 
 /// Work for a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AgentInput {
     /// What it is about, in a few words.
     pub description: String,
@@ -71,6 +72,7 @@ pub enum AgentOutput {
 /// A subagent is done.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AgentCompleted {
     /// The subagent.
     pub agent_id: AgentId,
@@ -107,6 +109,7 @@ pub struct AgentCompleted {
 /// A subagent's counts per kind of tool.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AgentToolStats {
     /// Files read.
     pub read_count: u64,
@@ -131,6 +134,7 @@ pub struct AgentToolStats {
 /// A subagent works in the background.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AgentLaunched {
     /// Always `true` where present.
     pub is_async: Option<bool>,
@@ -157,6 +161,7 @@ pub struct AgentLaunched {
 /// A subagent works on another machine.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AgentRemote {
     /// The task.
     pub task_id: TaskId,
@@ -175,6 +180,7 @@ pub struct AgentRemote {
 /// The conversation continues inside a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AgentEntered {
     /// What it is about.
     pub description: String,

@@ -7,6 +7,7 @@ use crate::Extra;
 
 /// What to do with published pages.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ArtifactInput {
     /// What to do; publishing if absent.
     pub action: Option<ArtifactAction>,
@@ -104,6 +105,7 @@ pub enum ArtifactScope {
 
 /// A request to the design service.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ClaudeDesignInput {
     /// What to do.
     pub operation: String,
@@ -116,6 +118,7 @@ pub struct ClaudeDesignInput {
 /// The design service's answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ClaudeDesignOutput {
     /// What was done.
     pub operation: String,

@@ -8,6 +8,7 @@ use crate::{Extra, Num};
 
 /// Questions to the user and, once the host has allowed the call, the answers.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AskUserQuestionInput {
     /// The questions.
     pub questions: Vec<Question>,
@@ -54,6 +55,7 @@ impl AskUserQuestionInput {
 /// One question.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct Question {
     /// The question; it also names the answer.
     pub question: String,
@@ -69,6 +71,7 @@ pub struct Question {
 
 /// An answer to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct QuestionOption {
     /// The answer.
     pub label: String,
@@ -82,6 +85,7 @@ pub struct QuestionOption {
 
 /// A note on an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AnswerNote {
     /// What the chosen answer looks like.
     pub preview: Option<String>,
@@ -110,6 +114,7 @@ pub enum Unanswered {
 
 /// Where questions come from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct QuestionMetadata {
     /// Their origin.
     pub source: Option<String>,
@@ -120,6 +125,7 @@ pub struct QuestionMetadata {
 /// The user's answers.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct AskUserQuestionOutput {
     /// The questions.
     pub questions: Vec<Question>,

@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WriteInput {
     /// The file.
     pub file_path: String,
@@ -17,7 +18,8 @@ pub struct WriteInput {
 
 /// A file was written.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(type, file_path))]
+#[non_exhaustive]
 pub struct WriteOutput {
     /// Whether it is new.
     pub r#type: WriteKind,
@@ -55,6 +57,7 @@ pub enum WriteKind {
 
 /// A piece of text to be replaced.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct EditInput {
     /// The file.
     pub file_path: String,
@@ -71,6 +74,7 @@ pub struct EditInput {
 /// A file was changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EditOutput {
     /// The file.
     pub file_path: String,
@@ -98,6 +102,7 @@ pub struct EditOutput {
 /// One changed place of a file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PatchHunk {
     /// The first line before the change.
     pub old_start: u64,
@@ -115,7 +120,8 @@ pub struct PatchHunk {
 
 /// A change as git sees it.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(filename, status))]
+#[non_exhaustive]
 pub struct GitDiff {
     /// The file.
     pub filename: String,

@@ -7,6 +7,7 @@ use crate::Extra;
 
 /// Asks which resources there are.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ListMcpResourcesInput {
     /// Only those of this server.
     pub server: Option<String>,
@@ -17,6 +18,7 @@ pub struct ListMcpResourcesInput {
 /// A resource of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct McpResource {
     /// Its address.
     pub uri: String,
@@ -34,6 +36,7 @@ pub struct McpResource {
 
 /// A resource to read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadMcpResourceInput {
     /// The server.
     pub server: String,
@@ -45,6 +48,7 @@ pub struct ReadMcpResourceInput {
 
 /// A resource was read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadMcpResourceOutput {
     /// Its parts.
     pub contents: Vec<McpResourceContent>,
@@ -57,6 +61,7 @@ pub struct ReadMcpResourceOutput {
 /// A part of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct McpResourceContent {
     /// Its address.
     pub uri: String,
@@ -72,6 +77,7 @@ pub struct McpResourceContent {
 
 /// A directory of resources to list. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadMcpResourceDirInput {
     /// The server.
     pub server: String,
@@ -83,6 +89,7 @@ pub struct ReadMcpResourceDirInput {
 
 /// A directory of resources.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadMcpResourceDirOutput {
     /// What is in it.
     pub resources: Vec<McpResource>,
@@ -94,6 +101,7 @@ pub struct ReadMcpResourceDirOutput {
 
 /// Asks servers for their tools again. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct RefreshMcpToolsInput {
     /// Only this server.
     pub server: Option<String>,
@@ -103,7 +111,8 @@ pub struct RefreshMcpToolsInput {
 
 /// What a server answered when asked for its tools again.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(server, status))]
+#[non_exhaustive]
 pub struct McpRefresh {
     /// The server.
     pub server: String,
@@ -138,6 +147,7 @@ pub enum McpRefreshStatus {
 
 /// A resource to subscribe to. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SubscribeMcpResourceInput {
     /// The server.
     pub server: String,
@@ -152,6 +162,7 @@ pub struct SubscribeMcpResourceInput {
 /// A resource to unsubscribe from. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UnsubscribeMcpResourceInput {
     /// The server.
     pub server: Option<String>,
@@ -165,7 +176,8 @@ pub struct UnsubscribeMcpResourceInput {
 
 /// A tool or resource to poll. Older peers only.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(type, server))]
+#[non_exhaustive]
 pub struct SubscribePollingInput {
     /// Which of the two.
     pub r#type: PollingKind,
@@ -201,6 +213,7 @@ pub enum PollingKind {
 /// A poll to end. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UnsubscribePollingInput {
     /// The subscription.
     pub subscription_id: Option<String>,
@@ -215,6 +228,7 @@ pub struct UnsubscribePollingInput {
 /// A subscription was made.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct SubscribeOutput {
     /// Whether it was.
     pub subscribed: bool,
@@ -226,6 +240,7 @@ pub struct SubscribeOutput {
 
 /// A subscription was ended.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct UnsubscribeOutput {
     /// Whether it was.
     pub unsubscribed: bool,

@@ -9,6 +9,7 @@ use crate::{Extra, Num};
 
 /// Asks to plan before acting.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct EnterPlanModeInput {
     /// Unknown fields.
     pub extra: Extra,
@@ -16,6 +17,7 @@ pub struct EnterPlanModeInput {
 
 /// Planning begins.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct EnterPlanModeOutput {
     /// The same as text.
     pub message: String,
@@ -26,6 +28,7 @@ pub struct EnterPlanModeOutput {
 /// A plan is ready.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ExitPlanModeInput {
     /// The plan. Newer peers keep it in a file instead.
     pub plan: Option<String>,
@@ -37,6 +40,7 @@ pub struct ExitPlanModeInput {
 
 /// Something a plan needs permission for.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct AllowedPrompt {
     /// The tool, as yet only `Bash`.
     pub tool: String,
@@ -49,6 +53,7 @@ pub struct AllowedPrompt {
 /// The plan was accepted.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ExitPlanModeOutput {
     /// The plan.
     #[wire(nullable)]
@@ -71,6 +76,7 @@ pub struct ExitPlanModeOutput {
 
 /// Asks for a git worktree to work in.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct EnterWorktreeInput {
     /// The name of a new one.
     pub name: Option<String>,
@@ -83,6 +89,7 @@ pub struct EnterWorktreeInput {
 /// Work continues in a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct EnterWorktreeOutput {
     /// Its path.
     pub worktree_path: String,
@@ -96,6 +103,8 @@ pub struct EnterWorktreeOutput {
 
 /// Asks to leave the worktree.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(action))]
+#[non_exhaustive]
 pub struct ExitWorktreeInput {
     /// What to do with it.
     pub action: WorktreeAction,
@@ -120,7 +129,8 @@ pub enum WorktreeAction {
 
 /// Work continues in the original directory.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(action))]
+#[non_exhaustive]
 pub struct ExitWorktreeOutput {
     /// What happened to the worktree.
     pub action: WorktreeAction,
@@ -144,6 +154,7 @@ pub struct ExitWorktreeOutput {
 
 /// A skill to use.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SkillInput {
     /// Its name.
     pub skill: String,
@@ -155,6 +166,7 @@ pub struct SkillInput {
 
 /// A setting to look up or change. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ConfigInput {
     /// The setting.
     pub setting: String,
@@ -166,6 +178,7 @@ pub struct ConfigInput {
 
 /// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ConfigValue {
     /// A string.
     Text(String),
@@ -204,6 +217,7 @@ impl<'de> Deserialize<'de> for ConfigValue {
 /// A setting was looked up or changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ConfigOutput {
     /// Whether it succeeded.
     pub success: bool,

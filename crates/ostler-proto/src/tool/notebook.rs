@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// A change to one cell of a notebook.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct NotebookEditInput {
     /// The notebook.
     pub notebook_path: String,
@@ -52,6 +53,8 @@ pub enum NotebookEditMode {
 
 /// A notebook was changed.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(cell_type, edit_mode))]
+#[non_exhaustive]
 pub struct NotebookEditOutput {
     /// The content of the cell now.
     pub new_source: String,

@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// A message for the user's other devices.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PushNotificationInput {
     /// The text.
     pub message: String,
@@ -18,6 +19,7 @@ pub struct PushNotificationInput {
 /// The outcome of the message.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PushNotificationOutput {
     /// As text.
     pub message: String,
@@ -50,6 +52,7 @@ pub enum PushDisabledReason {
 
 /// Asks for notifications received meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadNotificationsInput {
     /// Unknown fields.
     pub extra: Extra,
@@ -57,6 +60,7 @@ pub struct ReadNotificationsInput {
 
 /// Notifications received meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadNotificationsOutput {
     /// The messages.
     pub notifications: Vec<QueuedNotification>,
@@ -70,6 +74,7 @@ pub struct ReadNotificationsOutput {
 
 /// A message that has come in.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct QueuedNotification {
     /// Its id.
     pub notification_id: String,
@@ -87,6 +92,8 @@ pub struct QueuedNotification {
 
 /// A report to the makers of the agent.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(type, title))]
+#[non_exhaustive]
 pub struct SendFeedbackInput {
     /// What it is.
     pub r#type: FeedbackKind,
@@ -187,6 +194,7 @@ pub enum TaskCategory {
 
 /// The outcome of the report.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SendFeedbackOutput {
     /// Whether it was sent.
     pub success: bool,
@@ -198,6 +206,7 @@ pub struct SendFeedbackOutput {
 
 /// Asks the user for their role.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ShowOnboardingRolePickerInput {
     /// Unknown fields.
     pub extra: Extra,
@@ -205,6 +214,7 @@ pub struct ShowOnboardingRolePickerInput {
 
 /// The user's role.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ShowOnboardingRolePickerOutput {
     /// The role.
     pub role: Option<String>,
@@ -216,6 +226,7 @@ pub struct ShowOnboardingRolePickerOutput {
 
 /// Offers to connect a browser.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct OfferChromeSetupInput {
     /// Why.
     pub reason: Option<String>,
@@ -225,6 +236,8 @@ pub struct OfferChromeSetupInput {
 
 /// The outcome of the offer.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(outcome))]
+#[non_exhaustive]
 pub struct OfferChromeSetupOutput {
     /// What the user did.
     pub outcome: ChromeSetupOutcome,

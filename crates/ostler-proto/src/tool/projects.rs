@@ -7,6 +7,8 @@ use crate::{Extra, UnknownObject};
 
 /// What to do with the project.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(method))]
+#[non_exhaustive]
 pub struct ProjectsInput {
     /// What to do.
     pub method: ProjectsMethod,
@@ -75,6 +77,7 @@ pub enum ProjectsOutput {
 
 /// A project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectInfo {
     /// A notice.
     pub notice: Option<String>,
@@ -100,6 +103,7 @@ pub struct ProjectInfo {
 
 /// A document of a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectDoc {
     /// Its path.
     pub path: String,
@@ -112,6 +116,7 @@ pub struct ProjectDoc {
 
 /// A file of a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectFile {
     /// Its path.
     pub path: String,
@@ -126,6 +131,7 @@ pub struct ProjectFile {
 
 /// Where documents come from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectSyncSource {
     /// The kind of source.
     #[wire(nullable)]
@@ -138,6 +144,7 @@ pub struct ProjectSyncSource {
 
 /// How much a project holds.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectKnowledge {
     /// At present.
     pub knowledge_size: u64,
@@ -149,6 +156,7 @@ pub struct ProjectKnowledge {
 
 /// A document.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectRead {
     /// A notice.
     pub notice: Option<String>,
@@ -169,6 +177,7 @@ pub struct ProjectRead {
 
 /// What was found in a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectSearch {
     /// A notice.
     pub notice: Option<String>,
@@ -184,6 +193,7 @@ pub struct ProjectSearch {
 
 /// A place in a document.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectHit {
     /// The document's name.
     pub name: Option<String>,
@@ -201,6 +211,7 @@ pub struct ProjectHit {
 
 /// A document was written.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectWrite {
     /// A notice.
     pub notice: Option<String>,
@@ -220,6 +231,7 @@ pub struct ProjectWrite {
 
 /// A document was deleted.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectDelete {
     /// A notice.
     pub notice: Option<String>,
@@ -233,6 +245,7 @@ pub struct ProjectDelete {
 
 /// The files of a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectMemoryList {
     /// A notice.
     pub notice: Option<String>,
@@ -246,6 +259,7 @@ pub struct ProjectMemoryList {
 
 /// A file of a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectMemoryFile {
     /// Its path.
     pub path: String,
@@ -262,6 +276,7 @@ pub struct ProjectMemoryFile {
 
 /// A file read from a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProjectMemoryRead {
     /// A notice.
     pub notice: Option<String>,

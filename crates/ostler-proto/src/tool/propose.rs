@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// What a review has found.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReportFindingsInput {
     /// How thorough it was.
     pub level: Option<FindingLevel>,
@@ -17,6 +18,7 @@ pub struct ReportFindingsInput {
 
 /// What a review has found, as recorded.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReportFindingsOutput {
     /// How many findings.
     pub count: u64,
@@ -49,6 +51,7 @@ pub enum FindingLevel {
 
 /// One finding.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Finding {
     /// The file.
     pub file: String,
@@ -102,6 +105,7 @@ pub enum FindingOutcome {
 
 /// Skills that could be worth keeping.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProposeSkillsInput {
     /// One to three of them.
     pub proposals: Vec<SkillProposal>,
@@ -111,6 +115,8 @@ pub struct ProposeSkillsInput {
 
 /// A skill that could be worth keeping.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(name, kind))]
+#[non_exhaustive]
 pub struct SkillProposal {
     /// Its name.
     pub name: String,
@@ -146,6 +152,7 @@ pub enum SkillProposalKind {
 
 /// A change to a skill's text.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SkillEdit {
     /// The current text.
     pub old_string: String,
@@ -158,6 +165,7 @@ pub struct SkillEdit {
 /// The skills were shown to the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ProposeSkillsOutput {
     /// How many.
     pub proposal_count: u64,
@@ -167,6 +175,7 @@ pub struct ProposeSkillsOutput {
 
 /// A goal to work towards.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ProposeGoalInput {
     /// What will be true once it is reached.
     pub condition: String,
@@ -179,6 +188,7 @@ pub struct ProposeGoalInput {
 /// A goal was set or proposed to the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ProposeGoalOutput {
     /// What will be true once it is reached.
     pub condition: String,

@@ -7,6 +7,7 @@ use crate::{Extra, UnknownObject};
 
 /// Which file to read, and which part.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadInput {
     /// The file.
     pub file_path: String,
@@ -47,6 +48,7 @@ pub enum ReadOutput {
 /// Lines of text.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadText {
     /// The file.
     pub file: TextFile,
@@ -59,6 +61,7 @@ pub struct ReadText {
 /// A part of a text file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TextFile {
     /// The file.
     pub file_path: String,
@@ -78,6 +81,7 @@ pub struct TextFile {
 
 /// A published artifact that was read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ReadArtifact {
     /// Its name.
     pub slug: String,
@@ -91,7 +95,8 @@ pub struct ReadArtifact {
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(file))]
+#[non_exhaustive]
 pub struct ReadImage {
     /// The file.
     pub file: ImageFile,
@@ -101,7 +106,8 @@ pub struct ReadImage {
 
 /// A picture's content.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(type, base64))]
+#[non_exhaustive]
 pub struct ImageFile {
     /// The content, encoded.
     pub base64: String,
@@ -139,6 +145,7 @@ pub enum ImageType {
 /// A picture's measures in pixels, in the file and as shown to the model.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ImageDimensions {
     /// Its width in the file.
     pub original_width: Option<u64>,
@@ -155,6 +162,7 @@ pub struct ImageDimensions {
 /// A notebook.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadNotebook {
     /// The file.
     pub file: NotebookFile,
@@ -165,6 +173,7 @@ pub struct ReadNotebook {
 /// A notebook's content.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct NotebookFile {
     /// The file.
     pub file_path: String,
@@ -177,6 +186,7 @@ pub struct NotebookFile {
 /// A document as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadPdf {
     /// The file.
     pub file: PdfFile,
@@ -187,6 +197,7 @@ pub struct ReadPdf {
 /// A document's content.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PdfFile {
     /// The file.
     pub file_path: String,
@@ -201,6 +212,7 @@ pub struct PdfFile {
 /// A document, page by page.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadParts {
     /// The file.
     pub file: PartsFile,
@@ -215,6 +227,7 @@ pub struct ReadParts {
 /// Where a document's pages were put.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct PartsFile {
     /// The document.
     pub file_path: String,
@@ -230,7 +243,8 @@ pub struct PartsFile {
 
 /// A page as a picture.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(media_type, base64))]
+#[non_exhaustive]
 pub struct PageImage {
     /// The content, encoded.
     pub base64: String,
@@ -245,6 +259,7 @@ pub struct PageImage {
 /// Nothing new since the file was last read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ReadUnchanged {
     /// The file.
     pub file: UnchangedFile,
@@ -255,6 +270,7 @@ pub struct ReadUnchanged {
 /// A file that is as it was.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct UnchangedFile {
     /// The file.
     pub file_path: String,

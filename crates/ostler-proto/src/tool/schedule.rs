@@ -7,6 +7,7 @@ use crate::{Extra, Num};
 
 /// A prompt to get at set times.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CronCreateInput {
     /// When, as a cron expression.
     pub cron: String,
@@ -23,6 +24,7 @@ pub struct CronCreateInput {
 /// A prompt was scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CronCreateOutput {
     /// The entry.
     pub id: String,
@@ -40,6 +42,7 @@ pub struct CronCreateOutput {
 
 /// An entry to remove.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CronDeleteInput {
     /// The entry.
     pub id: String,
@@ -50,6 +53,7 @@ pub struct CronDeleteInput {
 /// An entry was removed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CronDeleteOutput {
     /// The entry.
     pub id: String,
@@ -61,6 +65,7 @@ pub struct CronDeleteOutput {
 
 /// Asks for all entries.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CronListInput {
     /// Unknown fields.
     pub extra: Extra,
@@ -68,6 +73,7 @@ pub struct CronListInput {
 
 /// All entries.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CronListOutput {
     /// The entries.
     pub jobs: Vec<CronJob>,
@@ -78,6 +84,7 @@ pub struct CronListOutput {
 /// A scheduled prompt.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct CronJob {
     /// Its id.
     pub id: String,
@@ -100,6 +107,7 @@ pub struct CronJob {
 /// Asks to be woken, or no longer to be.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ScheduleWakeupInput {
     /// After how long.
     pub delay_seconds: Option<Num>,
@@ -118,6 +126,7 @@ pub struct ScheduleWakeupInput {
 /// The model will be woken, or not.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ScheduleWakeupOutput {
     /// When, in milliseconds since 1970.
     pub scheduled_for: Num,
@@ -135,6 +144,8 @@ pub struct ScheduleWakeupOutput {
 
 /// A request about agents that run elsewhere.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(action))]
+#[non_exhaustive]
 pub struct RemoteTriggerInput {
     /// What to do.
     pub action: RemoteTriggerAction,
@@ -177,6 +188,7 @@ pub enum RemoteTriggerAction {
 
 /// The answer about agents that run elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct RemoteTriggerOutput {
     /// The HTTP status.
     pub status: u64,

@@ -6,6 +6,7 @@ use crate::{Extra, Num};
 
 /// Files to find by name.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct GlobInput {
     /// The pattern.
     pub pattern: String,
@@ -18,6 +19,7 @@ pub struct GlobInput {
 /// Files found by name.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GlobOutput {
     /// How long it took.
     pub duration_ms: Num,
@@ -39,6 +41,7 @@ pub struct GlobOutput {
 
 /// Text to find in files.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct GrepInput {
     /// A regular expression.
     pub pattern: String,
@@ -99,6 +102,7 @@ pub enum GrepMode {
 /// Text found in files.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GrepOutput {
     /// What is reported.
     pub mode: Option<GrepMode>,

@@ -7,6 +7,7 @@ use crate::{Extra, Num, TaskId};
 
 /// A command for the shell.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct BashInput {
     /// The command line.
     pub command: String,
@@ -26,6 +27,7 @@ pub struct BashInput {
 /// The outcome of a command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct BashOutput {
     /// What it wrote to its output.
     pub stdout: String,
@@ -74,6 +76,7 @@ pub struct BashOutput {
 /// What a command did with git.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GitOperation {
     /// A commit it made.
     pub commit: Option<GitCommit>,
@@ -89,7 +92,8 @@ pub struct GitOperation {
 
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(sha, kind))]
+#[non_exhaustive]
 pub struct GitCommit {
     /// Its hash.
     pub sha: String,
@@ -120,6 +124,7 @@ pub enum GitCommitKind {
 /// A push.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct GitPush {
     /// The branch.
     pub branch: String,
@@ -129,7 +134,8 @@ pub struct GitPush {
 
 /// A merge or a rebase.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(ref, action))]
+#[non_exhaustive]
 pub struct GitBranch {
     /// With or onto what.
     pub r#ref: String,
@@ -154,7 +160,8 @@ pub enum GitBranchAction {
 
 /// What was done to a pull request.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(number, action))]
+#[non_exhaustive]
 pub struct GitPullRequest {
     /// Its number.
     pub number: u64,
@@ -198,6 +205,7 @@ pub enum PullRequestAction {
 
 /// Asks for what a background task has written. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskOutputInput {
     /// The task.
     pub task_id: TaskId,
@@ -211,6 +219,7 @@ pub struct TaskOutputInput {
 
 /// Ends a background task.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskStopInput {
     /// The task.
     pub task_id: Option<TaskId>,
@@ -222,6 +231,7 @@ pub struct TaskStopInput {
 
 /// A background task was ended.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskStopOutput {
     /// The same as text.
     pub message: String,

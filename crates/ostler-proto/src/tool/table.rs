@@ -15,6 +15,7 @@ macro_rules! tools {
         pub enum ToolInput {
             $($(#[doc = $doc])+ $tool($input),)+
             /// A tool of an MCP server, or one this version does not know.
+            #[non_exhaustive]
             Unknown {
                 /// The tool.
                 name: Box<str>,
@@ -67,6 +68,7 @@ macro_rules! tools {
         pub enum ToolOutput {
             $($(#[doc = $doc])+ $tool($output),)+
             /// A plain string: a failure (`Error: …`), or the result of one of a few tools.
+            #[non_exhaustive]
             Text {
                 /// The tool.
                 name: Box<str>,
@@ -74,6 +76,7 @@ macro_rules! tools {
                 text: String,
             },
             /// A tool of an MCP server, or one this version does not know.
+            #[non_exhaustive]
             Unknown {
                 /// The tool.
                 name: Box<str>,

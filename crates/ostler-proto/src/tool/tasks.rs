@@ -7,6 +7,7 @@ use crate::Extra;
 
 /// The whole to-do list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TodoWriteInput {
     /// The list.
     pub todos: Vec<Todo>,
@@ -16,7 +17,8 @@ pub struct TodoWriteInput {
 
 /// One entry of the to-do list.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(content, status))]
+#[non_exhaustive]
 pub struct Todo {
     /// What to do.
     pub content: String,
@@ -49,6 +51,7 @@ pub enum TaskStatus {
 /// The list was changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TodoWriteOutput {
     /// The list before.
     pub old_todos: Vec<Todo>,
@@ -61,6 +64,7 @@ pub struct TodoWriteOutput {
 /// A new entry for the task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskCreateInput {
     /// Its title.
     pub subject: String,
@@ -76,6 +80,7 @@ pub struct TaskCreateInput {
 
 /// An entry was added.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskCreateOutput {
     /// The entry.
     pub task: CreatedTask,
@@ -85,6 +90,7 @@ pub struct TaskCreateOutput {
 
 /// An entry that was just added.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CreatedTask {
     /// Its id.
     pub id: String,
@@ -99,6 +105,7 @@ pub struct CreatedTask {
 /// An entry to look up.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskGetInput {
     /// The entry.
     pub task_id: String,
@@ -108,6 +115,7 @@ pub struct TaskGetInput {
 
 /// An entry, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskGetOutput {
     /// The entry.
     #[wire(nullable)]
@@ -119,6 +127,7 @@ pub struct TaskGetOutput {
 /// An entry of the task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskDetails {
     /// Its id.
     pub id: String,
@@ -139,6 +148,7 @@ pub struct TaskDetails {
 /// A change to an entry; absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskUpdateInput {
     /// The entry.
     pub task_id: String,
@@ -165,6 +175,7 @@ pub struct TaskUpdateInput {
 /// An entry was changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskUpdateOutput {
     /// Whether it succeeded.
     pub success: bool,
@@ -182,6 +193,7 @@ pub struct TaskUpdateOutput {
 
 /// A change of status.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct StatusChange {
     /// Before.
     pub from: String,
@@ -193,6 +205,7 @@ pub struct StatusChange {
 
 /// Asks for the whole task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskListInput {
     /// Unknown fields.
     pub extra: Extra,
@@ -200,6 +213,7 @@ pub struct TaskListInput {
 
 /// The whole task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskListOutput {
     /// The entries.
     pub tasks: Vec<TaskSummary>,
@@ -210,6 +224,7 @@ pub struct TaskListOutput {
 /// An entry of the task list, in short.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct TaskSummary {
     /// Its id.
     pub id: String,

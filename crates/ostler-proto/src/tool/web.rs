@@ -12,6 +12,7 @@ use crate::{Extra, Num};
 
 /// A page, and what to find out from it.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WebFetchInput {
     /// Its address.
     pub url: String,
@@ -26,6 +27,7 @@ pub struct WebFetchInput {
 /// A page was fetched.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WebFetchOutput {
     /// Its size.
     pub bytes: u64,
@@ -47,6 +49,7 @@ pub struct WebFetchOutput {
 
 /// Something to look for on the web.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WebSearchInput {
     /// The query.
     pub query: String,
@@ -61,6 +64,7 @@ pub struct WebSearchInput {
 /// The results of a web search.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WebSearchOutput {
     /// The query.
     pub query: String,
@@ -76,6 +80,7 @@ pub struct WebSearchOutput {
 
 /// One part of a search's result.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum WebSearchResult {
     /// What one search found.
     Hits(WebSearchHits),
@@ -118,6 +123,7 @@ impl<'de> Visitor<'de> for WebSearchResultVisitor {
 
 /// What one search found.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WebSearchHits {
     /// The search.
     pub tool_use_id: String,
@@ -129,6 +135,7 @@ pub struct WebSearchHits {
 
 /// A page that was found.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WebSearchHit {
     /// Its title.
     pub title: String,

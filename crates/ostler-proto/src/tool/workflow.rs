@@ -8,6 +8,7 @@ use crate::{Extra, TaskId};
 /// A script that directs agents.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct WorkflowInput {
     /// The script.
     pub script: Option<String>,
@@ -29,7 +30,8 @@ pub struct WorkflowInput {
 
 /// A script was started.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(rename_all = "camelCase", new(task_id, status))]
+#[non_exhaustive]
 pub struct WorkflowOutput {
     /// Where.
     pub status: WorkflowStatus,
@@ -72,6 +74,7 @@ pub enum WorkflowStatus {
 
 /// Something to watch.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MonitorInput {
     /// What and why.
     pub description: String,
@@ -87,6 +90,7 @@ pub struct MonitorInput {
 
 /// A WebSocket to listen to.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MonitorSocket {
     /// Its address.
     pub url: String,
@@ -99,6 +103,7 @@ pub struct MonitorSocket {
 /// Something is being watched.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MonitorOutput {
     /// The task.
     pub task_id: TaskId,

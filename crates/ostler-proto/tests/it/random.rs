@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::sync::LazyLock;
 
+use ostler_proto::build;
 use ostler_proto::codec::FrameDecoder;
 use ostler_proto::control::{ControlCancelRequest, ControlResponse};
 use ostler_proto::frame::{Frame, ToEngine, ToHost};
@@ -357,7 +358,7 @@ impl Model {
             Operation::Cancelled(name) => {
                 let request_id = work_id(*name);
                 let expected = self.work.remove(&request_id);
-                let cancel = ControlCancelRequest { request_id, ..Default::default() };
+                let cancel = build!(ControlCancelRequest { request_id });
                 prop_assert_eq!(self.peer.cancelled(&cancel), expected);
             }
             Operation::StopServing => {

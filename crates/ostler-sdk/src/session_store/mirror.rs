@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_proto::SessionId;
+use ostler_proto::build;
 use ostler_proto::message::TranscriptMirror;
 use ostler_proto::message::system::MirrorKey;
 use serde_json::Value;
@@ -217,11 +218,12 @@ impl Writer {
 
     fn report(&self, key: Option<&SessionKey>, reason: String) {
         tracing::warn!(?key, reason, "the session store does not have all lines");
-        let key = key.map(|key| MirrorKey {
-            project_key: key.project_key.clone(),
-            session_id: SessionId::from(key.session_id.as_str()),
-            subpath: key.subpath.clone(),
-            ..MirrorKey::default()
+        let key = key.map(|key| {
+            build!(MirrorKey {
+                project_key: key.project_key.clone(),
+                session_id: SessionId::from(key.session_id.as_str()),
+                subpath: key.subpath.clone()
+            })
         });
         // Fails only if the session has ended.
         let _ = self.reports.send(Unstored { key: key.unwrap_or_default(), reason });

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 use ostler_engine::tool::ToolOutput;
+use ostler_proto::build;
 use ostler_proto::tool::{GrepMode, GrepOutput};
 
 use super::{Args, Mode};
@@ -155,13 +156,12 @@ impl<'a> Report<'a> {
 
     fn structured(&self, shown: Vec<String>, cut: bool) -> GrepOutput {
         let n_shown = shown.len() as u64;
-        let mut output = GrepOutput {
+        let mut output = build!(GrepOutput {
             num_files: self.files.len() as u64,
             applied_limit: cut.then_some(n_shown),
             applied_offset: (self.offset > 0).then_some(self.offset as u64),
-            timed_out: self.gave_up.then_some(true),
-            ..GrepOutput::default()
-        };
+            timed_out: self.gave_up.then_some(true)
+        });
         match self.mode {
             Mode::Content => {
                 output.mode = Some(GrepMode::Content);

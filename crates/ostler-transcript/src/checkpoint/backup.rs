@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::transcript::FileBackup;
 use sha2::{Digest as _, Sha256};
 
@@ -63,13 +63,12 @@ impl Backups {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        Ok(FileBackup {
+        Ok(build!(FileBackup {
             backup_file_name: name,
             version,
             backup_time: super::now(),
             real_parent_dir: real_parent(file).map(|parent| parent.display().to_string()),
-            extra: Extra::default(),
-        })
+        }))
     }
 
     /// The backup of a file as it is now: the last one, if nothing has changed since.

@@ -14,11 +14,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ostler_proto::Uuid;
+use ostler_proto::build;
 use ostler_proto::control::RewindFilesReply;
 use ostler_proto::transcript::{
     FileBackup, FileHistoryDelta, FileHistorySnapshot, FileSnapshot, TranscriptLine,
 };
-use ostler_proto::{Extra, Uuid};
 
 use self::backup::Backups;
 
@@ -53,20 +54,18 @@ impl Checkpoints {
             let backup = state.backups.renew(&file, &last).unwrap_or(last);
             files.insert(path, backup);
         }
-        let snapshot = FileSnapshot {
+        let snapshot = build!(FileSnapshot {
             message_id: prompt.clone(),
             tracked_file_backups: files,
             timestamp: now(),
-            extra: Extra::default(),
-        };
+        });
         state.snapshots.retain(|known| known.message_id != *prompt);
         state.snapshots.push(snapshot.clone());
-        TranscriptLine::FileHistorySnapshot(FileHistorySnapshot {
+        TranscriptLine::FileHistorySnapshot(build!(FileHistorySnapshot {
             message_id: prompt.clone(),
             snapshot,
             is_snapshot_update: false,
-            extra: Extra::default(),
-        })
+        }))
     }
 
     /// Backs up a file before a tool changes it. Returns the line for the transcript, unless the file is known;
@@ -91,14 +90,13 @@ impl Checkpoints {
         if let Some(snapshot) = state.snapshots.last_mut() {
             snapshot.tracked_file_backups.insert(name.clone(), backup.clone());
         }
-        Ok(Some(TranscriptLine::FileHistoryDelta(FileHistoryDelta {
+        Ok(Some(TranscriptLine::FileHistoryDelta(build!(FileHistoryDelta {
             message_id: message.unwrap_or_else(|| snapshot_message_id.clone()),
             snapshot_message_id,
             tracking_path: name,
             timestamp: backup.backup_time.clone(),
             backup,
-            extra: Extra::default(),
-        })))
+        }))))
     }
 
     /// Restores files to their state before a prompt, or only reports what that would change.

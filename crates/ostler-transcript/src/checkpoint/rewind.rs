@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 use imara_diff::{Algorithm, Diff, InternedInput};
+use ostler_proto::build;
 use ostler_proto::control::RewindFilesReply;
 use ostler_proto::transcript::FileBackup;
 
@@ -47,7 +48,7 @@ pub(super) fn run(
             .map_err(|error| format!("{} was not restored: {error}", change.file.display()))?;
     }
     let skipped_links = Some(n_links);
-    Ok(RewindFilesReply { can_rewind: true, skipped_links, ..RewindFilesReply::default() })
+    Ok(build!(RewindFilesReply { can_rewind: true, skipped_links }))
 }
 
 /// Whether a path has become a link, or lies behind one: another file would be written.
@@ -83,13 +84,12 @@ fn tell(changes: &[Change]) -> RewindFilesReply {
         deletions += removed;
     }
     let files = changes.iter().map(|change| change.file.display().to_string()).collect();
-    RewindFilesReply {
+    build!(RewindFilesReply {
         can_rewind: true,
         files_changed: Some(files),
         insertions: Some(insertions),
-        deletions: Some(deletions),
-        ..RewindFilesReply::default()
-    }
+        deletions: Some(deletions)
+    })
 }
 
 /// How many lines would be added and removed; none in files that are not text.

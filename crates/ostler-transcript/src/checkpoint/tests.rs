@@ -180,8 +180,7 @@ fn a_session_file_cannot_name_backups_elsewhere() {
     place.write("a.txt", b"1");
     fs::write(place.folder.path().join("secret"), "secret").unwrap();
     let mut known = snapshots(&place.lines);
-    let backup =
-        FileBackup { backup_file_name: Some("../secret".to_owned()), ..FileBackup::default() };
+    let backup = build!(FileBackup { backup_file_name: Some("../secret".to_owned()) });
     known[0].tracked_file_backups.insert("b.txt".to_owned(), backup);
     let history = place.folder.path().join("history");
     let crafted = Checkpoints::new(history, &place.path(""), known);

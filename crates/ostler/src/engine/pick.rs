@@ -11,6 +11,7 @@ use ostler_engine::model::{
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Recording;
 use ostler_engine::settings::Settings;
+use ostler_proto::build;
 use ostler_proto::control::AccountInfo;
 
 use super::key_helper::KeyHelper;
@@ -217,12 +218,11 @@ fn user_agent(context: &StartContext, headers: &[Header]) -> Option<Header> {
 pub(super) fn account(source: &str) -> AccountInfo {
     let is_token = source == "ANTHROPIC_AUTH_TOKEN";
     let (token, key) = if is_token { (source, "none") } else { ("none", source) };
-    AccountInfo {
+    build!(AccountInfo {
         token_source: Some(token.to_owned()),
         api_key_source: Some(key.to_owned()),
-        api_provider: Some("firstParty".to_owned()),
-        ..AccountInfo::default()
-    }
+        api_provider: Some("firstParty".to_owned())
+    })
 }
 
 /// How long a key that the user's command printed is used. The command runs earlier if the API refuses the key.

@@ -99,7 +99,7 @@ fn or_var<T>(
 where
     T: Default + FromStr<Err = UnknownKeyword>,
 {
-    let unknown = |UnknownKeyword { word, known }| {
+    let unknown = |UnknownKeyword { word, known, .. }| {
         StartError::Refused(format!("--replay-{option} cannot be {word}; use {known}"))
     };
     match (given, context.var(variable)) {

@@ -19,6 +19,7 @@ const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 
 /// The permission policy of a session, and the settings it comes from.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Rules {
     /// Decides about calls.
     pub policy: Policy,

@@ -17,8 +17,8 @@ use ostler_mcp::{
     CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Event, Output, PromptInfo,
     Status, ToolInfo,
 };
-use ostler_proto::Extra;
 use ostler_proto::api::{Content as ApiContent, ContentBlock};
+use ostler_proto::build;
 use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
 use ostler_proto::tool::McpResource;
@@ -302,13 +302,14 @@ impl Server for ConnectedServer {
         let client = self.client.clone();
         async move {
             let links = client.list_resources().await.map_err(|error| error.to_string())?;
-            let of = |link: ostler_mcp::ResourceLink| McpResource {
-                uri: link.uri,
-                name: link.name,
-                mime_type: link.mime_type,
-                description: link.description,
-                server: None,
-                extra: Extra::default(),
+            let of = |link: ostler_mcp::ResourceLink| {
+                build!(McpResource {
+                    uri: link.uri,
+                    name: link.name,
+                    mime_type: link.mime_type,
+                    description: link.description,
+                    server: None,
+                })
             };
             Ok(links.into_iter().map(of).collect())
         }
@@ -322,13 +323,14 @@ impl Server for ConnectedServer {
         let (client, uri) = (self.client.clone(), uri.to_owned());
         async move {
             let read = client.read_resource(&uri).await.map_err(|error| error.to_string())?;
-            let of = |it: ostler_mcp::ResourceContents| ResourceContents {
-                uri: it.uri,
-                mime_type: it.mime_type,
-                text: it.text,
-                blob: it.blob,
-                meta: it.meta,
-                extra: Extra::default(),
+            let of = |it: ostler_mcp::ResourceContents| {
+                build!(ResourceContents {
+                    uri: it.uri,
+                    mime_type: it.mime_type,
+                    text: it.text,
+                    blob: it.blob,
+                    meta: it.meta,
+                })
             };
             Ok(read.into_iter().map(of).collect())
         }

@@ -2,6 +2,7 @@
 
 use ostler_engine::store::{self, OpenedSession, Projects, SessionStart, StartFrom, StoreError};
 use ostler_proto::api::Usage;
+use ostler_proto::build;
 use ostler_proto::launch::SessionChoice;
 use ostler_proto::message::{ResultSubtype, TurnResult};
 use ostler_proto::{SessionId, Uuid};
@@ -66,20 +67,18 @@ pub fn failure(choice: &SessionChoice, error: &StoreError) -> Option<TurnResult>
 /// The result of a session that could not start.
 pub fn failed_start(session: Option<String>, reason: &str) -> TurnResult {
     let fresh = || uuid::Uuid::new_v4().to_string();
-    TurnResult {
+    build!(TurnResult {
         subtype: ResultSubtype::ErrorDuringExecution,
         is_error: true,
         errors: Some(vec![reason.to_owned()]),
         session_id: SessionId::from(session.unwrap_or_else(fresh)),
-        usage: Usage {
+        usage: build!(Usage {
             input_tokens: Some(0),
             cache_creation_input_tokens: Some(0),
             cache_read_input_tokens: Some(0),
-            output_tokens: Some(0),
-            ..Usage::default()
-        },
+            output_tokens: Some(0)
+        }),
         uuid: Uuid::from(fresh()),
-        result_index: Some(0),
-        ..TurnResult::default()
-    }
+        result_index: Some(0)
+    })
 }

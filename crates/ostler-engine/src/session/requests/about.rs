@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::control::{ModelInfo, RegisterRepoRoot, RenameSession};
 use ostler_proto::permission::{DirectoriesUpdate, PermissionDestination, PermissionUpdate};
 use serde_json::{Value, json};
@@ -13,19 +14,19 @@ use crate::session::Session;
 
 /// The models that can be chosen; `default` is the one that the session was started with.
 pub(in crate::session) fn models(default: &str) -> Vec<ModelInfo> {
-    let usual = ModelInfo {
+    let usual = build!(ModelInfo {
         value: "default".to_owned(),
         resolved_model: Some(default.to_owned()),
         display_name: "Default".to_owned(),
         description: format!("The model this session was started with: {default}"),
         ..pricing::family(default).map(info).unwrap_or_default()
-    };
+    });
     std::iter::once(usual).chain(pricing::current().map(info)).collect()
 }
 
 fn info(family: &Family) -> ModelInfo {
     let efforts = family.effort_words();
-    ModelInfo {
+    build!(ModelInfo {
         value: family.name.to_owned(),
         resolved_model: Some(family.name.to_owned()),
         display_name: display_name(family.name),
@@ -38,9 +39,8 @@ fn info(family: &Family) -> ModelInfo {
         supports_effort: Some(!efforts.is_empty()),
         supported_effort_levels: (!efforts.is_empty())
             .then(|| efforts.iter().map(|word| (*word).to_owned()).collect()),
-        supports_adaptive_thinking: Some(family.is_adaptive()),
-        ..ModelInfo::default()
-    }
+        supports_adaptive_thinking: Some(family.is_adaptive())
+    })
 }
 
 /// `claude-opus-5-5` becomes Opus 5.5.

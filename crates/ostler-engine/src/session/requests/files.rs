@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use ostler_proto::build;
 use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
 use serde_json::{Value, json};
 
@@ -68,12 +69,11 @@ impl Reader {
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
         let truncated = bytes.len() as u64 > limit;
         bytes.truncate(limit as usize);
-        let mut reply = ReadFileReply {
+        let mut reply = build!(ReadFileReply {
             abs_path: path.display().to_string(),
             requested_path: Some(read.path.clone()),
-            truncated: truncated.then_some(true),
-            ..ReadFileReply::default()
-        };
+            truncated: truncated.then_some(true)
+        });
         if read.encoding.as_deref() == Some("base64") {
             reply.contents = BASE64_STANDARD.encode(&bytes);
             reply.encoding = Some("base64".to_owned());

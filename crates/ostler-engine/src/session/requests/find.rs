@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ostler_proto::RequestId;
+use ostler_proto::build;
 use ostler_proto::control::{FileSuggestions, FileSuggestionsReply};
 use ostler_proto::frame::ToHost;
 use serde_json::{Value, json};
@@ -60,11 +61,10 @@ impl Session {
             };
             let response = match tokio::task::spawn_blocking(finding).await {
                 Ok((paths, is_cut)) => {
-                    let mut reply = FileSuggestionsReply {
+                    let mut reply = build!(FileSuggestionsReply {
                         suggestions: paths.iter().map(|path| json!({"path": path})).collect(),
-                        cwd: Some(cwd.display().to_string()),
-                        ..FileSuggestionsReply::default()
-                    };
+                        cwd: Some(cwd.display().to_string())
+                    });
                     if is_cut {
                         reply.extra.insert("truncated", true);
                     }

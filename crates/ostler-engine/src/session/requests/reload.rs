@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ostler_proto::RequestId;
+use ostler_proto::build;
 use ostler_proto::control::{AskEngine, ReloadPlugins, ReloadPluginsReply};
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::McpServerConfig;
@@ -32,12 +33,11 @@ impl Session {
         let listed = commands::listed(&self.context.library);
         self.context
             .outbox
-            .send(ToHost::System(System::CommandsChanged(CommandsChanged {
+            .send(ToHost::System(System::CommandsChanged(build!(CommandsChanged {
                 commands: listed,
                 session_id: self.context.outbox.session_id.clone(),
-                uuid: fresh_uuid(),
-                ..CommandsChanged::default()
-            })))
+                uuid: fresh_uuid()
+            }))))
             .await;
         let skills = self.context.library.commands.iter().filter(|it| it.sort == Sort::Skill);
         let skills: Vec<_> = skills.map(|skill| skill.listed()).collect();
@@ -80,7 +80,7 @@ impl Session {
 
     fn reloaded(&self, n_problems: usize, held: Option<Value>) -> Value {
         let status = self.context.servers.status();
-        let reply = ReloadPluginsReply {
+        let reply = build!(ReloadPluginsReply {
             commands: commands::listed(&self.context.library),
             agents: agents::listed(&self.context.library),
             plugins: self.context.library.plugin_list(),
@@ -90,9 +90,8 @@ impl Session {
                 .collect(),
             error_count: n_problems as u64,
             held: held.as_ref().map(|_| true),
-            cache_impact: held,
-            ..ReloadPluginsReply::default()
-        };
+            cache_impact: held
+        });
         json!(reply)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ostler_proto::Extra;
+use ostler_proto::build;
 use ostler_proto::control::{
     GetSettingsReply, PermissionRuleEntry, PermissionRulesState, UpdateSettings, WorkspaceDirectory,
 };
@@ -24,31 +24,30 @@ impl Session {
     /// All active rules.
     pub(super) fn permission_rules(&self) -> Value {
         let policy = self.context.permissions.policy();
-        let rules = policy.rules().iter().map(|kept| PermissionRuleEntry {
-            behavior: match kept.behavior {
+        let rules = policy.rules().iter().map(|kept| {
+            let behavior = match kept.behavior {
                 Behavior::Allow => PermissionBehavior::Allow,
                 Behavior::Deny => PermissionBehavior::Deny,
                 Behavior::Ask => PermissionBehavior::Ask,
-            },
-            source: source_name(kept.source).to_owned(),
-            rule: kept.rule.to_string(),
-            description: None,
-            editability: editability(kept.source).to_owned(),
-            not_in_effect: None,
-            extra: Extra::default(),
+            };
+            build!(PermissionRuleEntry {
+                source: source_name(kept.source).to_owned(),
+                editability: editability(kept.source).to_owned(),
+                ..PermissionRuleEntry::new(behavior, kept.rule.to_string())
+            })
         });
-        let directories = policy.kept_directories().map(|(path, source)| WorkspaceDirectory {
-            path: path.display().to_string(),
-            source: source_name(source).to_owned(),
-            extra: Extra::default(),
+        let directories = policy.kept_directories().map(|(path, source)| {
+            build!(WorkspaceDirectory {
+                path: path.display().to_string(),
+                source: source_name(source).to_owned(),
+            })
         });
-        let state = PermissionRulesState {
+        let state = build!(PermissionRulesState {
             rules: rules.collect(),
             workspace_directories: directories.collect(),
             original_cwd: self.context.cx.cwd.display().to_string(),
-            managed_only: false,
-            ..PermissionRulesState::default()
-        };
+            managed_only: false
+        });
         json!({"state": state})
     }
 
@@ -63,12 +62,11 @@ impl Session {
             sources.push(json!({"source": source, "settings": settings}));
         }
         let effort = self.setup.base.sampling.effort;
-        let reply = GetSettingsReply {
+        let reply = build!(GetSettingsReply {
             effective: Value::Object(effective),
             sources,
             applied: Some(json!({"model": self.context.model_name.as_ref(), "effort": effort})),
-            extra: Extra::default(),
-        };
+        });
         serde_json::to_value(reply).unwrap_or_default()
     }
 

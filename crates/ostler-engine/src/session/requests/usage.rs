@@ -1,6 +1,7 @@
 //! Requests about usage: cost, and the context window.
 
 use ostler_proto::Num;
+use ostler_proto::build;
 use ostler_proto::control::{ContextCategory, ContextUsageReply, SessionUsage, UsageReply};
 use serde_json::{Value, json};
 
@@ -40,7 +41,7 @@ impl Session {
         categories.retain(|category| category.tokens > 0);
         let free = window.saturating_sub(total);
         categories.push(category("free_space", "Free space", free, "free"));
-        let reply = ContextUsageReply {
+        let reply = build!(ContextUsageReply {
             categories,
             total_tokens: total,
             max_tokens: window,
@@ -64,9 +65,7 @@ impl Session {
             ),
             agents: Some(Vec::new()),
             auto_compact_threshold: Some(Num::from(context.compaction.threshold(model))),
-            is_auto_compact_enabled: Some(context.compaction.automatic),
-            ..ContextUsageReply::default()
-        };
+            is_auto_compact_enabled: Some(context.compaction.automatic) });
         serde_json::to_value(reply).unwrap_or_default()
     }
 
@@ -74,17 +73,16 @@ impl Session {
     pub(super) fn usage(&self) -> Value {
         let ledger = &self.context.records.ledger;
         let (added, removed) = ledger.lines();
-        let session = SessionUsage {
+        let session = build!(SessionUsage {
             total_cost_usd: Num::from(ledger.dollars()),
             total_api_duration_ms: Num::from(ledger.time().as_millis() as u64),
             total_duration_ms: Num::from(self.begun.elapsed().as_millis() as u64),
             total_lines_added: added,
             total_lines_removed: removed,
-            model_usage: ledger.models(),
-            ..SessionUsage::default()
-        };
+            model_usage: ledger.models()
+        });
         let rate_limits_available = Some(false);
-        let reply = UsageReply { session, rate_limits_available, ..UsageReply::default() };
+        let reply = build!(UsageReply { session, rate_limits_available });
         serde_json::to_value(reply).unwrap_or_default()
     }
 
@@ -123,12 +121,11 @@ fn weigh(spec: &ToolSpec) -> u64 {
 
 fn category(id: &str, name: &str, tokens: u64, kind: &str) -> ContextCategory {
     let color = if kind == "free" { "promptBorder" } else { "inactive" };
-    ContextCategory {
+    build!(ContextCategory {
         id: Some(id.to_owned()),
         name: name.to_owned(),
         tokens,
         color: Some(color.to_owned()),
-        kind: Some(kind.to_owned()),
-        ..ContextCategory::default()
-    }
+        kind: Some(kind.to_owned())
+    })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use ostler_engine::mcp::{Connected, Connector, HostLine, McpToolInfo, Server, ServerLocation};
 use ostler_engine::tool::{RunFuture, ToolCx, ToolOutput};
+use ostler_proto::build;
 use ostler_proto::control::{AskHost, Elicitation};
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::{McpServerConfig, StdioServer};
@@ -51,14 +52,13 @@ impl Server for Curious {
     fn call(&self, _: &str, _: Value, _: &ToolCx) -> RunFuture {
         let line = self.0.clone().unwrap();
         Box::pin(async move {
-            let question = Elicitation {
+            let question = build!(Elicitation {
                 mcp_server_name: "curious".to_owned(),
                 message: "Who are you?".to_owned(),
                 mode: Some("form".to_owned()),
                 elicitation_id: Some("q1".to_owned()),
-                requested_schema: Some(json!({"type": "object", "properties": {"name": {}}})),
-                ..Elicitation::default()
-            };
+                requested_schema: Some(json!({"type": "object", "properties": {"name": {}}}))
+            });
             let reply = line.elicit(question).await;
             let content = reply.content.map(|content| content["name"].to_string());
             let text = format!("{} {}", reply.action, content.unwrap_or_default().replace('"', ""));

@@ -1,6 +1,7 @@
 //! What the writer writes to disk.
 
 use ostler_engine::store::{AgentMeta, StoreError, Transcript, TranscriptWriter};
+use ostler_proto::build;
 use ostler_proto::frame::ToHost;
 use ostler_proto::message::system::{CompactBoundary, CompactMetadata};
 use ostler_proto::message::{System, User};
@@ -105,13 +106,8 @@ fn compaction_begins_a_new_conversation_in_the_same_file() {
     let mut writer = disk.begin();
     writer.asks("p", "long story");
     writer.says("a", "m1", text("Very long."));
-    let compact_metadata = CompactMetadata {
-        trigger: "manual".to_owned(),
-        pre_tokens: 15,
-        ..CompactMetadata::default()
-    };
-    let boundary =
-        CompactBoundary { compact_metadata, uuid: "c".into(), ..CompactBoundary::default() };
+    let compact_metadata = build!(CompactMetadata { trigger: "manual".to_owned(), pre_tokens: 15 });
+    let boundary = build!(CompactBoundary { compact_metadata, uuid: "c".into() });
     writer.frame(&ToHost::System(System::CompactBoundary(boundary))).unwrap();
     let mut summary = User::new("In short.".into(), None);
     summary.uuid = Some("s".into());

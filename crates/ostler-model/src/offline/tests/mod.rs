@@ -10,6 +10,7 @@ mod shapes;
 use std::sync::Arc;
 
 use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
+use ostler_proto::build;
 use serde_json::json;
 
 use super::reply::{OfflineResponse, answer};
@@ -88,12 +89,11 @@ impl Conversation {
 }
 
 fn result(call: &ToolUseBlock, text: &str, is_error: Option<bool>) -> ContentBlock {
-    ContentBlock::ToolResult(ToolResultBlock {
+    ContentBlock::ToolResult(build!(ToolResultBlock {
         tool_use_id: call.id.clone(),
         content: Some(Content::from(text)),
-        is_error,
-        ..ToolResultBlock::default()
-    })
+        is_error
+    }))
 }
 
 /// One answer.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ostler_proto::api::{Content, ContentBlock, Role, StopReason, ToolResultBlock, ToolUseBlock};
+use ostler_proto::build;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
@@ -57,19 +58,17 @@ fn block() -> impl Strategy<Value = ContentBlock> {
     let id = prop::sample::select(vec!["toolu_offline_1_1", "toolu_2", ""]);
     prop_oneof![
         sentence().prop_map(ContentBlock::text),
-        id.clone().prop_map(|id| ContentBlock::ToolUse(ToolUseBlock {
+        id.clone().prop_map(|id| ContentBlock::ToolUse(build!(ToolUseBlock {
             id: id.into(),
             name: "Read".to_owned(),
-            input: json!(null),
-            ..ToolUseBlock::default()
-        })),
+            input: json!(null)
+        }))),
         (id, any::<Option<String>>(), any::<Option<bool>>()).prop_map(|(id, text, is_error)| {
-            ContentBlock::ToolResult(ToolResultBlock {
+            ContentBlock::ToolResult(build!(ToolResultBlock {
                 tool_use_id: id.into(),
                 content: text.map(Content::Text),
-                is_error,
-                ..ToolResultBlock::default()
-            })
+                is_error
+            }))
         }),
     ]
 }

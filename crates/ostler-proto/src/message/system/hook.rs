@@ -6,6 +6,7 @@ use crate::{Extra, SessionId, Uuid};
 
 /// `hook_started`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct HookStarted {
     /// This run of the hook.
     pub hook_id: String,
@@ -23,6 +24,7 @@ pub struct HookStarted {
 
 /// `hook_progress`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct HookProgress {
     /// This run of the hook.
     pub hook_id: String,
@@ -46,6 +48,8 @@ pub struct HookProgress {
 
 /// `hook_response`.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(hook_id, outcome))]
+#[non_exhaustive]
 pub struct HookResponse {
     /// This run of the hook.
     pub hook_id: String,

@@ -8,6 +8,7 @@ use crate::{Extra, Num, SessionId, Uuid};
 
 /// `init`: the start of every turn, after `UserPromptSubmit` hooks and after the MCP servers connected.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Init {
     /// The working directory.
     pub cwd: String,
@@ -83,6 +84,7 @@ pub struct Init {
 
 /// An MCP server in `init`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct InitMcpServer {
     /// Its name.
     pub name: String,
@@ -96,6 +98,7 @@ pub struct InitMcpServer {
 
 /// A plugin in use.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PluginInfo {
     /// Its name.
     pub name: String,
@@ -111,6 +114,7 @@ pub struct PluginInfo {
 
 /// A plugin that could not be used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PluginError {
     /// Its name.
     pub plugin: String,
@@ -128,6 +132,7 @@ pub struct PluginError {
 
 /// `status`: the permission mode changed, or compaction or a request is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Status {
     /// `compacting`, `requesting`, or `null` at the end.
     #[wire(nullable)]
@@ -151,6 +156,7 @@ pub struct Status {
 
 /// `compact_boundary`: everything before is now only a summary.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CompactBoundary {
     /// What compaction did.
     pub compact_metadata: CompactMetadata,
@@ -166,6 +172,7 @@ pub struct CompactBoundary {
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CompactMetadata {
     /// `manual` or `auto`.
     pub trigger: String,
@@ -187,6 +194,7 @@ pub struct CompactMetadata {
 
 /// A range of messages that compaction kept.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PreservedSegment {
     /// The first.
     pub head_uuid: Uuid,
@@ -200,6 +208,7 @@ pub struct PreservedSegment {
 
 /// Messages that compaction kept.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PreservedMessages {
     /// Their new parent.
     pub anchor_uuid: Uuid,
@@ -214,6 +223,8 @@ pub struct PreservedMessages {
 /// `session_state_changed`: sent on request (`CLAUDE_CODE_SDK_READS_SESSION_STATE=1`), and what newer SDKs wait for
 /// before they close stdin.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(state))]
+#[non_exhaustive]
 pub struct SessionStateChanged {
     /// The state now.
     pub state: SessionState,
@@ -244,6 +255,7 @@ pub enum SessionState {
 
 /// `session_title_changed`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SessionTitleChanged {
     /// The title.
     pub title: String,

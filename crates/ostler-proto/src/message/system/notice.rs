@@ -9,6 +9,8 @@ use crate::{AgentId, Extra, Num, RequestId, SessionId, ToolUseId, Uuid};
 
 /// `api_retry`: a request to the API failed and will be retried.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(error))]
+#[non_exhaustive]
 pub struct ApiRetry {
     /// Which attempt failed, from 1.
     pub attempt: u64,
@@ -33,6 +35,7 @@ pub struct ApiRetry {
 
 /// The API did not answer at all.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct NoResponse {
     /// How long the engine waited.
     pub waited_ms: Num,
@@ -44,6 +47,7 @@ pub struct NoResponse {
 
 /// `permission_denied`: a tool call was denied without asking the host.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PermissionDenied {
     /// The tool.
     pub tool_name: String,
@@ -67,6 +71,7 @@ pub struct PermissionDenied {
 
 /// `informational`: a message for the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Informational {
     /// The message.
     pub content: String,
@@ -90,6 +95,7 @@ pub struct Informational {
 
 /// `notification`: a transient message for the user interface.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Notification {
     /// Replaces an earlier one with the same key.
     pub key: String,
@@ -111,6 +117,7 @@ pub struct Notification {
 
 /// `model_fallback`: another model took over after repeated overload.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ModelFallback {
     /// Why.
     pub trigger: String,
@@ -130,6 +137,7 @@ pub struct ModelFallback {
 
 /// `model_refusal_fallback`: another model took over after a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ModelRefusalFallback {
     /// Always `refusal`.
     pub trigger: String,
@@ -164,6 +172,7 @@ pub struct ModelRefusalFallback {
 
 /// `model_refusal_no_fallback`: the model refused and no other takes over.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ModelRefusalNoFallback {
     /// The model.
     pub original_model: String,
@@ -188,6 +197,7 @@ pub struct ModelRefusalNoFallback {
 
 /// `thinking_tokens`: an estimate of thinking whose text is withheld.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ThinkingTokens {
     /// So far.
     pub estimated_tokens: u64,
@@ -205,6 +215,7 @@ pub struct ThinkingTokens {
 
 /// `commands_changed`: the slash commands changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct CommandsChanged {
     /// All of them.
     pub commands: Vec<SlashCommand>,
@@ -218,6 +229,7 @@ pub struct CommandsChanged {
 
 /// `control_request_progress`: progress of a slow control request.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ControlRequestProgress {
     /// The request.
     pub request_id: RequestId,
@@ -241,6 +253,7 @@ pub struct ControlRequestProgress {
 
 /// `files_persisted`: files were stored at the API.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct FilesPersisted {
     /// Stored.
     pub files: Vec<PersistedFile>,
@@ -258,6 +271,7 @@ pub struct FilesPersisted {
 
 /// A file that was stored.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PersistedFile {
     /// Its name here.
     pub filename: String,
@@ -269,6 +283,7 @@ pub struct PersistedFile {
 
 /// A file that was not stored.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct FailedFile {
     /// Its name.
     pub filename: String,
@@ -280,6 +295,7 @@ pub struct FailedFile {
 
 /// `local_command_output`: output of a local slash command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct LocalCommandOutput {
     /// The output.
     pub content: String,
@@ -293,6 +309,7 @@ pub struct LocalCommandOutput {
 
 /// `plugin_install`: a plugin is being installed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct PluginInstall {
     /// `started`, `installed`, `failed` or `completed`.
     pub status: String,
@@ -310,6 +327,7 @@ pub struct PluginInstall {
 
 /// `memory_recall`: memories were recalled.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MemoryRecall {
     /// `select` or `synthesize`.
     pub mode: String,
@@ -325,6 +343,7 @@ pub struct MemoryRecall {
 
 /// A memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct Memory {
     /// Its path.
     pub path: String,
@@ -338,6 +357,7 @@ pub struct Memory {
 
 /// `elicitation_complete`: a question of an MCP server was answered elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct ElicitationComplete {
     /// The server.
     pub mcp_server_name: String,
@@ -353,6 +373,7 @@ pub struct ElicitationComplete {
 
 /// `session_writes_lost`: the disk is full.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct SessionWritesLost {
     /// `ENOSPC` or `EDQUOT`.
     pub error_code: String,
@@ -370,6 +391,7 @@ pub struct SessionWritesLost {
 
 /// `worker_shutting_down`: a remote worker is about to end.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct WorkerShuttingDown {
     /// Why.
     pub reason: String,
@@ -383,6 +405,7 @@ pub struct WorkerShuttingDown {
 
 /// `ui_invalidate`: a view should be drawn again.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct UiInvalidate {
     /// What changed.
     pub event: Value,
@@ -396,6 +419,7 @@ pub struct UiInvalidate {
 
 /// `mirror_error`: an SDK could not store its copy of the transcript.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct MirrorError {
     /// Why.
     pub error: String,
@@ -412,6 +436,7 @@ pub struct MirrorError {
 /// Names a session file in an SDK's store.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct MirrorKey {
     /// The project's folder.
     pub project_key: String,

@@ -6,6 +6,7 @@ use crate::{Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 
 /// `task_started`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskStarted {
     /// The task.
     pub task_id: TaskId,
@@ -43,6 +44,7 @@ pub struct TaskStarted {
 
 /// `task_progress`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskProgress {
     /// The task.
     pub task_id: TaskId,
@@ -70,6 +72,7 @@ pub struct TaskProgress {
 
 /// What a task used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskUsage {
     /// Tokens.
     pub total_tokens: u64,
@@ -83,6 +86,7 @@ pub struct TaskUsage {
 
 /// `task_updated`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskUpdated {
     /// The task.
     pub task_id: TaskId,
@@ -100,6 +104,7 @@ pub struct TaskUpdated {
 
 /// What changed about a task.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct TaskPatch {
     /// Its status.
     pub status: Option<TaskStatus>,
@@ -140,6 +145,8 @@ pub enum TaskStatus {
 
 /// `task_notification`: a background task ended. A separate turn follows, without a `user` frame.
 #[derive(Clone, Debug, PartialEq, Wire)]
+#[wire(new(task_id, status))]
+#[non_exhaustive]
 pub struct TaskNotification {
     /// The task.
     pub task_id: TaskId,
@@ -189,6 +196,7 @@ pub enum TaskOutcome {
 /// A resource of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ResourceLink {
     /// Its address.
     pub uri: String,
@@ -210,6 +218,7 @@ pub struct ResourceLink {
 
 /// `background_tasks_changed`: the full set, replacing the one before.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct BackgroundTasksChanged {
     /// All tasks that run now.
     pub tasks: Vec<BackgroundTask>,
@@ -223,6 +232,7 @@ pub struct BackgroundTasksChanged {
 
 /// A running background task.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[non_exhaustive]
 pub struct BackgroundTask {
     /// The task.
     pub task_id: TaskId,
