@@ -77,7 +77,7 @@ impl Tool for Bash {
         let cannot = |error: io::Error| cannot_run(&start, &error);
         let call = self.shell.call(cx, start.clone()).map_err(cannot)?;
         let script = script(&args.command, &call);
-        let mut group = Group::spawn(&script, &call.cwd, &cx.env).await.map_err(cannot)?;
+        let mut group = Group::spawn(&script, &call.cwd, &cx.env).map_err(cannot)?;
         let mut pipes = group.pipes().map_err(cannot)?;
         let mut outputs = Outputs::new(&call, &cx.scratch);
         let promotion = cx.tasks.promotion(&cx.call);

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use ostler_engine::tool::ToolError;
 use ostler_process::{Environment, PipedCommand};
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
 /// Precedes every script: it starts only once it is watched. On the script's own first line, so that line numbers in
@@ -29,7 +28,7 @@ pub(crate) struct Group(ostler_process::Group);
 
 impl Group {
     /// Starts a shell script without input and with pipes for its output.
-    pub(crate) async fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
+    pub(crate) fn spawn(script: &str, cwd: &Path, env: &Environment) -> io::Result<Self> {
         let mut environment = env.of_child();
         // The model may print its whole environment, and must not see the key.
         environment.retain(|name, _| !SECRETS.iter().any(|secret| name == secret));
@@ -41,10 +40,8 @@ impl Group {
             folder: cwd,
             environment,
         })?;
-        if let Some(mut gate) = group.stdin() {
-            // A shell that found a syntax error has ended already, and reports it on stderr.
-            let _ = gate.write_all(b"\n").await;
-        }
+        // A shell that found a syntax error has ended already, and reports it on stderr.
+        let _ = group.open_gate();
         Ok(Self(group))
     }
 
