@@ -160,11 +160,13 @@ impl Desk {
         Ok(log["items"].as_array().into_iter().flatten().filter_map(time).collect())
     }
 
-    /// How many events there are in all of these.
+    /// How many events there were in all of these: their numbers have no gaps, but text deltas are removed from the log
+    /// when their message is whole.
     pub(crate) async fn heads(&self, sessions: &[String]) -> Result<usize> {
         let mut count = 0;
         for session in sessions {
-            count += self.times(session).await?.len();
+            let last = self.times(session).await?.into_keys().max().unwrap_or(0);
+            count += usize::try_from(last)?;
         }
         Ok(count)
     }

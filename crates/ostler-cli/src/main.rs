@@ -117,6 +117,9 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     if !matches!(args.command, Some(Command::Serve(_))) {
         runtime.worker_threads(1);
     }
+    // The program never changes its working directory, so its threads may have their own.
+    #[cfg(target_os = "linux")]
+    runtime.on_thread_start(ostler_process::separate_working_directory);
     let runtime = runtime.enable_all().build()?;
     let code = match &args.command {
         Some(Command::Serve(serve)) => runtime.block_on(serve::run(&args, serve, screen)),

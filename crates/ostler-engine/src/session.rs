@@ -4,6 +4,7 @@
 //! (a terminal, the SDK, a pipe) needs to know nothing else. One task owns everything here; turns run next to it
 //! and reach the host through it.
 
+mod asides;
 mod call;
 mod clear;
 mod control;
@@ -43,6 +44,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::asides::Asides;
 use self::disk_requests::DiskRequests;
 pub use self::options::{BACKGROUND_WAIT, Reload, SessionOptions};
 use self::prompt::SessionStartInfo;
@@ -194,7 +196,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         background_wait,
         deadline: None,
         held: None,
-        asides: JoinSet::new(),
+        asides: Asides::default(),
         answers: JoinSet::new(),
         disk: DiskRequests::default(),
         walks: FileListCache::default(),
@@ -276,7 +278,7 @@ struct Session {
     wanted_models: VecDeque<ModelRequest>,
     is_conversation: bool,
     /// Answers to the host that may take long; cancelled with the session.
-    asides: JoinSet<()>,
+    asides: Asides,
     /// Answers to the host that come soon; the session does not end before them.
     answers: JoinSet<()>,
     /// Requests of the host that work on files. No turn begins meanwhile.

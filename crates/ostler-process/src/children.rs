@@ -1,53 +1,35 @@
-//! The direct children of this process, read from `/proc` without looking at any other process.
+//! The processes that this process has adopted, read from `/proc` without looking at any other process.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 
-/// The children of all threads of this process, zombies included. `None` if they cannot be known for certain: without
-/// `/proc`, on a kernel that does not list them, or while threads come and go.
+/// With longer lists, the processes are looked at one by one.
+const LONGEST_LIST: usize = 4096;
+
+/// The children of the first thread of this process, zombies included. `None` if they cannot be known for certain:
+/// without `/proc`, or on a kernel that does not list them.
+///
+/// Linux gives orphans to the first thread of the process that adopts them, and so it does with the children of a thread
+/// that ends. The children of other threads were therefore started by this process itself.
 ///
 /// The kernel may skip a child while another one ends, so the list counts only if it is the same twice.
-pub(crate) fn own() -> Option<BTreeSet<i32>> {
-    let before = threads()?;
-    let first = read(&before)?;
-    // The children of a thread that ends move to another one, perhaps one that was read before.
-    let is_certain = read(&before)? == first && threads()? == before;
-    is_certain.then_some(first)
+pub(crate) fn of_first_thread() -> Option<BTreeSet<i32>> {
+    let first = read()?;
+    (read()? == first).then_some(first)
 }
 
-fn read(threads: &BTreeSet<i32>) -> Option<BTreeSet<i32>> {
-    let mut children = BTreeSet::new();
-    for thread in threads {
-        let list = fs::read_to_string(format!("/proc/self/task/{thread}/children")).ok()?;
-        for id in list.split_ascii_whitespace() {
-            children.insert(id.parse().ok()?);
+fn read() -> Option<BTreeSet<i32>> {
+    let id = std::process::id();
+    let mut file = File::open(format!("/proc/self/task/{id}/children")).ok()?;
+    let mut list = [0; LONGEST_LIST];
+    let mut n = 0;
+    loop {
+        match file.read(list.get_mut(n..).filter(|rest| !rest.is_empty())?).ok()? {
+            0 => break,
+            more => n += more,
         }
     }
-    Some(children)
-}
-
-fn threads() -> Option<BTreeSet<i32>> {
-    let folders = fs::read_dir("/proc/self/task").ok()?;
-    folders.map(|folder| folder.ok()?.file_name().to_str()?.parse().ok()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::own;
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_child_of_any_thread_is_listed_until_it_has_been_waited_for() {
-        let start = || std::process::Command::new("sleep").arg("600").spawn().unwrap();
-        let mut children = [start(), std::thread::spawn(start).join().unwrap()];
-        let ids = children.each_ref().map(|child| child.id().cast_signed());
-        // Other tests of this program start threads and children at the same time.
-        let known = || (0..1000).find_map(|_| own()).expect("the children are known at some time");
-        assert!(ids.iter().all(|id| known().contains(id)));
-        for child in &mut children {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        }
-        assert!(ids.iter().all(|id| !known().contains(id)));
-    }
+    let ids = str::from_utf8(&list[..n]).ok()?.split_ascii_whitespace();
+    ids.map(|id| id.parse().ok()).collect()
 }

@@ -1,6 +1,7 @@
 //! A running child: of a [`Command`], or of a [`PipedCommand`].
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 
 use process_wrap::tokio::ChildWrapper;
@@ -64,7 +65,16 @@ impl Leader {
         match self {
             Self::Command(child) => child.stdin().take(),
             #[cfg(target_os = "linux")]
-            Self::Piped(leader) => leader.stdin.take(),
+            Self::Piped(leader) => ChildStdin::from_std(leader.stdin()?.into()).ok(),
+        }
+    }
+
+    /// The stdin for a text that is so short that no runtime is needed to write it.
+    pub(crate) fn plain_stdin(&mut self) -> Option<OwnedFd> {
+        match self {
+            Self::Command(child) => child.stdin().take()?.into_owned_fd().ok(),
+            #[cfg(target_os = "linux")]
+            Self::Piped(leader) => leader.stdin(),
         }
     }
 

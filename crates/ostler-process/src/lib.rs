@@ -46,6 +46,8 @@ pub use self::confine::{Confine, ConfinedProgram, Guard, InsideProgram};
 pub use self::environment::Environment;
 use self::leader::Leader;
 pub use self::piped::PipedCommand;
+#[cfg(target_os = "linux")]
+pub use self::session_leader::separate_working_directory;
 pub use self::spawn::{command, shell};
 pub use self::tracking::adopt_orphans;
 #[doc(hidden)]
@@ -148,6 +150,18 @@ impl Group {
         self.leader.stdin()
     }
 
+    /// Writes a line break to the child's stdin and closes it, if it is a pipe that was not taken. Does not wait: an
+    /// empty pipe has room for it.
+    ///
+    /// # Errors
+    /// If the child has closed its end.
+    pub fn open_gate(&mut self) -> io::Result<()> {
+        match self.leader.plain_stdin() {
+            Some(gate) => Ok(rustix::io::write(gate, b"\n").map(drop)?),
+            None => Ok(()),
+        }
+    }
+
     /// The child's stdout, once, if it is a pipe.
     pub fn stdout(&mut self) -> Option<ChildStdout> {
         self.leader.stdout()
@@ -194,7 +208,7 @@ impl Group {
         tracking::over(self.number);
         // Most commands leave nothing behind. To find that out is much cheaper than to look at all processes.
         let is_over = matches!(self.leader.try_wait(), Ok(Some(_)));
-        if !is_over || !tracking::has_left_nothing() {
+        if !is_over || !tracking::has_left_nothing(self.number) {
             members::end(self.id, self.started, self.number);
         }
         self.signal(Signal::KILL);

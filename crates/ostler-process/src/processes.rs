@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
@@ -14,6 +15,9 @@ const LIMIT: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(1);
 /// How long a process with an empty environment is assumed to be in the middle of `exec`.
 const EXEC_LIMIT: Duration = Duration::from_millis(50);
+
+/// More than the kernel writes about a process: 51 numbers and a short name.
+const LONGEST_STAT: usize = 2048;
 
 /// The kernel's flag for its own threads (`PF_KTHREAD`).
 const KERNEL_THREAD: u64 = 0x0020_0000;
@@ -70,10 +74,15 @@ pub(crate) fn started(id: Pid) -> u64 {
     read(id.as_raw_pid()).map_or(0, |process| process.started)
 }
 
-/// The session of this process; 0 if its leader is in another container. Not from `rustix`, which has no such number:
-/// it panics there, or worse without debug assertions.
+/// This process. Its session is 0 if the leader of it is in another container. Not from `rustix`, which has no such
+/// number: it panics there, or worse without debug assertions.
+pub(crate) fn own() -> Option<Process> {
+    read(getpid().as_raw_pid())
+}
+
+/// The session of this process.
 pub(crate) fn own_session() -> Option<i32> {
-    read(getpid().as_raw_pid()).map(|process| process.session)
+    own().map(|process| process.session)
 }
 
 /// Adds processes without the marker that are children of a member or in a member's session.
@@ -99,12 +108,17 @@ pub(crate) fn all() -> Vec<Process> {
 
 /// One process; `None` if it is gone.
 pub(crate) fn read(id: i32) -> Option<Process> {
-    parse(id, &fs::read_to_string(format!("/proc/{id}/stat")).ok()?)
+    let mut stat = [0; LONGEST_STAT];
+    // The kernel writes the whole line at once, so one call is enough. `read_to_string` makes eight.
+    let n = fs::File::open(format!("/proc/{id}/stat")).ok()?.read(&mut stat).ok()?;
+    parse(id, &stat[..n])
 }
 
-/// Parses `/proc/…/stat`. The second field is the program's name in parentheses, which may contain anything.
-fn parse(id: i32, stat: &str) -> Option<Process> {
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+/// Parses `/proc/…/stat`. The second field is the program's name in parentheses, which may contain anything, also bytes
+/// that are not text.
+fn parse(id: i32, stat: &[u8]) -> Option<Process> {
+    let after_name = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
+    let mut fields = str::from_utf8(after_name).ok()?.split_ascii_whitespace();
     let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
     let mut number = || fields.next()?.parse().ok();
     let (parent, group, session) = (number()?, number()?, number()?);
@@ -150,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_program_name_may_contain_any_character() {
-        let stat = "7 (a) b) S 1 2 3 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6";
+        let stat = b"7 (a) \xff) S 1 2 3 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6";
         let process = parse(7, stat);
         let expected = Process {
             id: 7,
@@ -162,9 +176,9 @@ mod tests {
             is_kernel: false,
         };
         assert_eq!(process, Some(expected));
-        let thread = "9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 12 0 0";
+        let thread = b"9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 12 0 0";
         assert!(parse(9, thread).is_some_and(|it| it.is_kernel && it.started == 12));
-        assert_eq!(parse(7, "7 (half"), None);
+        assert_eq!(parse(7, b"7 (half"), None);
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! Starts a program as the leader of its own session, by one system call instead of the utility `setsid`: a third of what a
 //! short command costs.
 //!
-//! `posix_spawn` can make the session, but no safe wrapper of it can change the folder. So one thread has its own working
-//! directory (`unshare`) and starts all of these programs.
+//! `posix_spawn` can make the session, but no safe wrapper of it can change the folder. So the thread that calls it must
+//! have its own working directory (`unshare`): the calling thread, if the program has given it one
+//! ([`separate_working_directory`]), otherwise a thread that starts all of these programs.
 
+use std::cell::OnceCell;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -14,11 +16,12 @@ use std::sync::{OnceLock, mpsc};
 use nix::sched::{CloneFlags, unshare};
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawn};
 use nix::sys::signal::{SIGPIPE, SigSet};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, waitpid,
 };
 use tokio::io::unix::AsyncFd;
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdout};
 
 use crate::piped::PipedCommand;
 
@@ -32,7 +35,7 @@ pub(crate) struct SessionLeader {
     /// Readable when the program has ended.
     handle: AsyncFd<OwnedFd>,
     status: Option<ExitStatus>,
-    pub(crate) stdin: Option<ChildStdin>,
+    stdin: Option<OwnedFd>,
     pub(crate) stdout: Option<ChildStdout>,
     pub(crate) stderr: Option<ChildStderr>,
 }
@@ -44,6 +47,10 @@ impl SessionLeader {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.status.is_some()
+    }
+
+    pub(crate) fn stdin(&mut self) -> Option<OwnedFd> {
+        self.stdin.take()
     }
 
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -65,22 +72,63 @@ impl SessionLeader {
     }
 }
 
-/// Starts a program. `None` if this system does not let us do it in this way.
-pub(crate) fn spawn(command: &PipedCommand<'_>) -> Option<io::Result<SessionLeader>> {
-    let spawner = spawner()?;
-    Some(start(spawner, command))
+thread_local! {
+    /// The working directory of this thread, if it has its own.
+    static OWN_DIRECTORY: OnceCell<OwnedFd> = const { OnceCell::new() };
 }
 
-fn start(spawner: &mpsc::Sender<Request>, command: &PipedCommand<'_>) -> io::Result<SessionLeader> {
+/// Gives the calling thread its own working directory, so that it can start commands by itself. Without it, another
+/// thread starts them, which takes longer.
+///
+/// For threads of an async runtime, in programs that never change their working directory: the change would not reach
+/// this thread. Does nothing where the system does not allow it.
+pub fn separate_working_directory() {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if is_supported()
+        && let Ok(directory) = rustix::fs::open(".", flags, Mode::empty())
+        && unshare(CloneFlags::CLONE_FS).is_ok()
+    {
+        // If it has one already, that one is as good.
+        let _ = OWN_DIRECTORY.with(|own| own.set(directory));
+    }
+}
+
+/// Starts a program. `None` if this system does not let us do it in this way.
+pub(crate) fn spawn(command: &PipedCommand<'_>) -> Option<io::Result<SessionLeader>> {
+    OWN_DIRECTORY.with(|own| match own.get() {
+        Some(directory) => Some(start(command, |command, pipes| {
+            let started = perform(&command, &pipes);
+            let back = rustix::process::fchdir(directory);
+            // A thread that stayed in the folder would keep its file system from being unmounted.
+            if back.is_err() {
+                let _ = nix::unistd::chdir("/");
+            }
+            started
+        })),
+        None => {
+            let spawner = spawner()?;
+            Some(start(command, |command, pipes| ask(spawner, command, pipes)))
+        }
+    })
+}
+
+/// Has the other thread start a program.
+fn ask(spawner: &mpsc::Sender<Request>, command: Strings, pipes: Pipes) -> io::Result<Pid> {
+    let (answer, answered) = mpsc::channel();
+    let is_gone = |_| io::Error::other("the thread that starts programs has ended");
+    spawner.send(Request { command, pipes, answer }).map_err(|_| is_gone(()))?;
+    answered.recv().map_err(|_| is_gone(()))?
+}
+
+fn start(
+    command: &PipedCommand<'_>,
+    perform: impl FnOnce(Strings, Pipes) -> io::Result<Pid>,
+) -> io::Result<SessionLeader> {
     let (stdin, for_us) = io::pipe()?;
     let (out, stdout) = io::pipe()?;
     let (err, stderr) = io::pipe()?;
     let pipes = [stdin.into(), stdout.into(), stderr.into()];
-    let (answer, answered) = mpsc::channel();
-    let request = Request { command: Strings::of(command)?, pipes, answer };
-    let is_gone = |_| io::Error::other("the thread that starts programs has ended");
-    spawner.send(request).map_err(|_| is_gone(()))?;
-    let id = answered.recv().map_err(|_| is_gone(()))??;
+    let id = perform(Strings::of(command)?, pipes)?;
     let attached = attach(id, for_us.into(), out.into(), err.into());
     if attached.is_err() {
         // It runs, but without descriptors of its own this process cannot follow it.
@@ -102,7 +150,7 @@ fn attach(id: Pid, stdin: OwnedFd, out: OwnedFd, err: OwnedFd) -> io::Result<Ses
         id,
         handle,
         status: None,
-        stdin: Some(ChildStdin::from_std(stdin.into())?),
+        stdin: Some(stdin),
         stdout: Some(ChildStdout::from_std(out.into())?),
         stderr: Some(ChildStderr::from_std(err.into())?),
     })
@@ -137,11 +185,19 @@ impl Strings {
     }
 }
 
+/// The stdin, stdout and stderr of a program.
+type Pipes = [OwnedFd; 3];
+
 struct Request {
     command: Strings,
-    /// Its stdin, stdout and stderr.
-    pipes: [OwnedFd; 3],
+    pipes: Pipes,
     answer: mpsc::Sender<io::Result<Pid>>,
+}
+
+/// Whether the system can report the end of a program by a descriptor.
+fn is_supported() -> bool {
+    static IS_SUPPORTED: OnceLock<bool> = OnceLock::new();
+    *IS_SUPPORTED.get_or_init(|| pidfd_open(getpid(), PidfdFlags::NONBLOCK).is_ok())
 }
 
 /// The thread that starts programs, unless something that it needs is missing or forbidden.
@@ -149,7 +205,9 @@ fn spawner() -> Option<&'static mpsc::Sender<Request>> {
     static SPAWNER: OnceLock<Option<mpsc::Sender<Request>>> = OnceLock::new();
     SPAWNER
         .get_or_init(|| {
-            pidfd_open(getpid(), PidfdFlags::NONBLOCK).ok()?;
+            if !is_supported() {
+                return None;
+            }
             let (requests, received) = mpsc::channel::<Request>();
             let (ready, is_ready) = mpsc::channel();
             let thread = std::thread::Builder::new().name("ostler-spawner".to_owned());
@@ -171,7 +229,7 @@ fn spawner() -> Option<&'static mpsc::Sender<Request>> {
         .as_ref()
 }
 
-fn perform(command: &Strings, pipes: &[OwnedFd; 3]) -> io::Result<Pid> {
+fn perform(command: &Strings, pipes: &Pipes) -> io::Result<Pid> {
     // Of this thread only.
     nix::unistd::chdir(command.folder.as_c_str())?;
     let mut files = PosixSpawnFileActions::init()?;

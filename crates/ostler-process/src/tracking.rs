@@ -118,29 +118,30 @@ pub(crate) fn of(number: u64, processes: &[Process]) -> HashSet<i32> {
     processes.iter().filter(|it| !it.is_zombie).filter(is_its).map(|it| it.id).collect()
 }
 
-/// Whether a child that has ended has certainly left no process behind.
+/// Whether a child that has ended, and whose exit status was collected, has certainly left no process behind.
 ///
-/// Whatever it left has become a child of this process, or descends from such a one. So it is enough that every child of
-/// this process is a known one, or shares its session, as children of other code do.
-pub(crate) fn has_left_nothing() -> bool {
+/// Whatever it left has become a child of this process, or descends from such a one. So it is enough that every process
+/// that this one may have adopted is a known child, or shares its session, as children of other code do.
+pub(crate) fn has_left_nothing(number: u64) -> bool {
     if !ADOPTS.load(Ordering::Relaxed) {
         return false;
     }
     // Under the lock, because an unregistered child looks like an orphan.
     let mut tracking = tracking();
-    let (Some(children), Some(own)) = (children::own(), processes::own_session()) else {
+    let (Some(children), Some(own)) = (children::of_first_thread(), processes::own()) else {
         return false;
     };
     let is_known = |id: &i32| {
         let Some(process) = processes::read(*id) else { return false };
         let is_leader = |child: &Child| child.leader == *id && child.started == process.started;
-        process.session == own || tracking.children.values().any(is_leader)
+        process.session == own.session || tracking.children.values().any(is_leader)
     };
-    if !children.iter().all(is_known) {
+    // A process whose first thread has ended gives orphans to another thread.
+    if own.is_zombie || !children.iter().all(is_known) {
         return false;
     }
     // Scans forget children that were ended and collected; this takes the place of a scan.
-    tracking.children.retain(|_, it| it.state != State::Over || children.contains(&it.leader));
+    tracking.children.remove(&number);
     true
 }
 

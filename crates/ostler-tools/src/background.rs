@@ -30,8 +30,7 @@ pub(crate) async fn start(
 ) -> Result<ToolOutput, ToolError> {
     cx.tasks.allowed()?;
     let cannot = |error: io::Error| cannot_run(cwd, &error);
-    let boundary = confinement.boundary();
-    let mut group = Group::spawn(command, cwd, &cx.env, boundary).await.map_err(cannot)?;
+    let mut group = Group::start(command, cwd, &cx.env, confinement).await.map_err(cannot)?;
     let pipes = group.pipes().map_err(cannot)?;
     let running = RunningCommand { group, pipes, written: String::new() };
     let task = leave(cx, cwd, command, description, running).await?;

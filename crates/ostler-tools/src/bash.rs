@@ -81,9 +81,8 @@ impl Tool for Bash {
         let cannot = |error: io::Error| cannot_run(&start, &error);
         let call = self.shell.call(cx, start.clone(), &confinement).map_err(cannot)?;
         let script = script(&args.command, &call);
-        let boundary = confinement.boundary();
-        let mut group =
-            Group::spawn(&script, &call.cwd, &cx.env, boundary).await.map_err(cannot)?;
+        let started = Group::start(&script, &call.cwd, &cx.env, &confinement).await;
+        let mut group = started.map_err(cannot)?;
         let mut pipes = group.pipes().map_err(cannot)?;
         let mut outputs = Outputs::new(&call, &cx.scratch);
         let promotion = cx.tasks.promotion(&cx.call);

@@ -4,11 +4,12 @@ use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
+use ostler_engine::sandbox::Confinement;
 use ostler_engine::tool::ToolError;
 use ostler_process::{Confine, Environment, PipedCommand};
-use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
 /// Precedes every script: it starts only once it is watched. On the script's own first line, so that line numbers in
@@ -29,7 +30,23 @@ pub(crate) struct Group(ostler_process::Group);
 
 impl Group {
     /// Starts a shell script without input and with pipes for its output.
-    pub(crate) async fn spawn(
+    pub(crate) async fn start(
+        script: &str,
+        cwd: &Path,
+        env: &Arc<Environment>,
+        confinement: &Confinement,
+    ) -> io::Result<Self> {
+        let Confinement::Inside { boundary, .. } = confinement else {
+            return Self::spawn(script, cwd, env, None);
+        };
+        // Building a boundary looks at many files.
+        let (script, cwd, env) = (script.to_owned(), cwd.to_owned(), Arc::clone(env));
+        let boundary = Arc::clone(boundary);
+        let spawn = move || Self::spawn(&script, &cwd, &env, Some(&*boundary));
+        tokio::task::spawn_blocking(spawn).await.map_err(io::Error::other)?
+    }
+
+    fn spawn(
         script: &str,
         cwd: &Path,
         env: &Environment,
@@ -47,10 +64,8 @@ impl Group {
             environment,
             boundary,
         })?;
-        if let Some(mut gate) = group.stdin() {
-            // A shell that found a syntax error has ended already, and reports it on stderr.
-            let _ = gate.write_all(b"\n").await;
-        }
+        // A shell that found a syntax error has ended already, and reports it on stderr.
+        let _ = group.open_gate();
         Ok(Self(group))
     }
 

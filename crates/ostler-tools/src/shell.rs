@@ -61,14 +61,19 @@ impl Shell {
     /// The folder of the next call, if it is not `start`: the one in which the last call ended, unless it no longer
     /// exists.
     pub(crate) fn elsewhere(&self, start: &Path) -> Option<PathBuf> {
+        // Most sessions stay in one folder, and then nothing has to be looked up.
+        let cwd = lock(&self.cwd).clone()?;
         let start = start.canonicalize().unwrap_or_else(|_| start.to_owned());
-        lock(&self.cwd).clone().filter(|cwd| *cwd != start && cwd.is_dir())
+        (cwd != start && cwd.is_dir()).then_some(cwd)
     }
 
     /// Adopts the directory in which a command ended; returns it if it changed.
     pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
         // The command may have replaced the file with anything: a pipe, a device, an endless file.
         let note = ostler_files::read_bytes_unless_link(&call.own_note, LONGEST_NOTE);
+        if note.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            return None;
+        }
         let _ = fs::remove_file(&call.own_note);
         let cwd = PathBuf::from(bytes_to_os(note.ok()?.strip_suffix(b"\n")?));
         let started = call.cwd.canonicalize().unwrap_or_else(|_| call.cwd.clone());

@@ -19,6 +19,9 @@ use crate::hooks::verdict::{HookPermission, Verdict};
 use crate::permission::{CallFacts, Decision, Outcome, Policy, Step};
 use crate::tool::{Effect, Prepared};
 
+/// The longest command, in bytes, that is parsed on a thread of the runtime.
+const LONGEST_AT_ONCE: usize = 4096;
+
 /// A call that may run.
 pub(super) struct Permit {
     pub(super) prepared: Prepared,
@@ -69,7 +72,7 @@ impl CallContext<'_> {
         self.ask_policy(input, effect, |policy, facts| policy.decide(facts)).await
     }
 
-    /// Asks the policy. It resolves links and looks at repositories, on a disk that may be slow.
+    /// Asks the policy. For some calls it resolves links and looks at repositories, on a disk that may be slow.
     async fn ask_policy<T: Send + 'static>(
         &self,
         input: &Value,
@@ -77,6 +80,15 @@ impl CallContext<'_> {
         ask: fn(&Policy, &CallFacts<'_>) -> T,
     ) -> T {
         let (policy, tool) = (self.context.permissions.policy(), self.call.name.clone());
+        // Two changes of threads would cost more than most decisions. Long commands take long to parse.
+        let is_long = matches!(
+            effect,
+            Effect::Execute(command) | Effect::ExecuteIn { command, .. } if command.len() > LONGEST_AT_ONCE
+        );
+        let facts = CallFacts { tool: &tool, input, effect };
+        if !is_long && let Some(answer) = policy.without_disk(&facts, ask) {
+            return answer;
+        }
         let (input, effect) = (input.clone(), effect.clone());
         on_disk(move || ask(&policy, &CallFacts { tool: &tool, input: &input, effect: &effect }))
             .await

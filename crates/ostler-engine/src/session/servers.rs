@@ -87,7 +87,6 @@ impl Session {
 
     /// Runs work next to the session's task; the end of the session cancels it.
     pub(super) fn aside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
-        while self.asides.try_join_next().is_some() {}
         self.asides.spawn(work);
     }
 }

@@ -304,3 +304,33 @@ async fn a_call_that_a_hook_changes_after_the_answer_is_decided_again() {
         assert_eq!(questions(&host).len(), n_questions, "{to}");
     }
 }
+
+// Mutants: `Answerer::NoOne` asks the host as `Host` does; it counts as a question to the user.
+#[tokio::test]
+async fn without_an_answerer_a_call_that_requires_approval_is_denied_and_the_host_is_not_asked() {
+    let room = Room::new();
+    let script =
+        calling([("Bash", json!({"command": "make"})), ("Bash", json!({"command": "ls"}))]);
+    let host = TestHost::with(script, |options| {
+        room.furnish(options, PermissionMode::Default, &["allow Bash(ls)"]);
+        options.launch.permission_prompts = Some(Answerer::NoOne);
+    })
+    .await;
+    // It would say yes if it were asked.
+    let mut host =
+        host.answering(json!({"behavior": "allow", "updatedInput": {"command": "make"}}));
+    host.prompt("go").await;
+    let result = host.result().await;
+    assert_eq!(questions(&host).len(), 0);
+    let story = host.story();
+    let results: Vec<_> = story.iter().filter(|line| line.starts_with("user: ")).collect();
+    assert!(
+        results[0].starts_with("user: failed: No user is available to approve Bash"),
+        "{story:?}"
+    );
+    assert_eq!(results[1], "user: = ran", "a rule allows it");
+    let denied: Vec<_> = result.permission_denials.iter().map(|it| &it.tool_input).collect();
+    assert_eq!(denied, [&json!({"command": "make"})]);
+    let counted = result.extra.get("permission_questions").map(|it| &it["asked"]);
+    assert!(counted.is_none_or(|asked| *asked == 0), "{counted:?}");
+}

@@ -17,7 +17,8 @@ const ROUNDS: u64 = 4000;
 /// Enough for a handful of futures, not for one frame per round.
 const STACK: usize = 512 * 1024;
 
-/// With this variable, the process runs one turn of this many rounds and prints its peak memory.
+/// With this variable, the process runs one turn of this many rounds with words of this length, and prints its peak
+/// memory.
 const CHILD: &str = "OSTLER_LONG_ROUNDS";
 const NAME: &str = "long::thousands_of_rounds_on_a_small_stack_and_in_little_memory";
 
@@ -25,6 +26,8 @@ const NAME: &str = "long::thousands_of_rounds_on_a_small_stack_and_in_little_mem
 /// would take minutes.
 struct Busy {
     rounds: u64,
+    /// The argument of the tool, and what it returns.
+    word: String,
     n_asked: AtomicU64,
 }
 
@@ -37,7 +40,7 @@ impl Model for Busy {
         let round = self.n_asked.fetch_add(1, Ordering::Relaxed);
         assert_eq!(request.messages.len() as u64, 1 + 2 * round);
         let (content, stop_reason) = if round < self.rounds {
-            let call = json!({"type": "tool_use", "id": format!("toolu_{round}"), "name": "Look", "input": {"word": "x"}});
+            let call = json!({"type": "tool_use", "id": format!("toolu_{round}"), "name": "Look", "input": {"word": self.word}});
             (call, "tool_use")
         } else {
             (json!({"type": "text", "text": "Enough."}), "end_turn")
@@ -53,10 +56,10 @@ impl Model for Busy {
 }
 
 /// Runs one turn; the frames are checked and dropped.
-async fn turn(rounds: u64) {
+async fn turn(rounds: u64, length: usize) {
     let api = ScriptedApi::start(Script::new()).await;
     let mut options = TestHost::options(&api);
-    options.model = Arc::new(Busy { rounds, n_asked: AtomicU64::new(0) });
+    options.model = Arc::new(Busy { rounds, word: "x".repeat(length), n_asked: AtomicU64::new(0) });
     let mut connection = ostler_engine::session::start(options).unwrap();
     let prompt = ToEngine::User(Box::new(User::prompt("go")));
     connection.to_engine.send(prompt).await.unwrap();
@@ -70,20 +73,20 @@ async fn turn(rounds: u64) {
     assert_eq!(result.num_turns, rounds + 1);
 }
 
-fn on_small_stack(rounds: u64) {
+fn on_small_stack(rounds: u64, length: usize) {
     let run = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(turn(rounds));
+        runtime.block_on(turn(rounds, length));
     };
     let thread = std::thread::Builder::new().stack_size(STACK).spawn(run).unwrap();
     thread.join().unwrap();
 }
 
-/// The peak memory of a separate process for this many rounds, in KiB.
-fn memory_for(rounds: u64) -> u64 {
+/// The peak memory of a separate process for this many rounds with words of this length, in KiB.
+fn memory_for(rounds: u64, length: usize) -> u64 {
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", NAME, "--nocapture"])
-        .env(CHILD, rounds.to_string())
+        .env(CHILD, format!("{rounds} {length}"))
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
@@ -94,16 +97,29 @@ fn memory_for(rounds: u64) -> u64 {
 
 #[test]
 fn thousands_of_rounds_on_a_small_stack_and_in_little_memory() {
-    if let Some(rounds) = std::env::var(CHILD).ok().and_then(|rounds| rounds.parse().ok()) {
-        on_small_stack(rounds);
+    if let Ok(numbers) = std::env::var(CHILD) {
+        let (rounds, length) = numbers.split_once(' ').unwrap();
+        on_small_stack(rounds.parse().unwrap(), length.parse().unwrap());
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         // The test runner captures `println!`.
         use std::io::Write;
         writeln!(std::io::stderr(), "{status}").unwrap();
         return;
     }
-    let [few, some, many] = [ROUNDS / 4, ROUNDS / 2, ROUNDS].map(memory_for);
+    let [few, some, many] = [ROUNDS / 4, ROUNDS / 2, ROUNDS].map(|rounds| memory_for(rounds, 1));
     // Twice the rounds take twice the memory; keeping every request would take four times.
     let (growth, more) = (some.saturating_sub(few), many.saturating_sub(some));
     assert!(more <= 3 * growth + 4096, "{few} KiB, {some} KiB, {many} KiB");
+}
+
+/// Mutant: `tells_of_batch` that is always true: the driver keeps the calls and results of the whole turn for a hook that
+/// does not exist.
+#[test]
+fn calls_and_results_are_in_memory_once() {
+    const WORD: usize = 100_000;
+    let [few, many] = [100, 300].map(|rounds| memory_for(rounds, WORD));
+    // The word is in each call and in its result.
+    let conversation = 200 * 2 * WORD as u64 / 1024;
+    let growth = many.saturating_sub(few);
+    assert!(growth <= conversation * 3 / 2, "{growth} KiB for {conversation} KiB: {few}, {many}");
 }

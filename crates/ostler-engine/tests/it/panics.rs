@@ -190,3 +190,54 @@ async fn an_mcp_connector_that_panics_counts_as_failed() {
         host.api.finish();
     }
 }
+
+/// Panics when a prompt hook asks it.
+struct BreaksInHooks(Arc<dyn Model>);
+
+impl Model for BreaksInHooks {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn respond(&self, request: Request) -> EventStream {
+        assert!(request.model != "small", "the hook's model broke");
+        self.0.respond(request)
+    }
+}
+
+// Mutant: `hooks::run::run` without `catch_unwind`: the panic is taken for one of the tool, or ends the turn.
+#[tokio::test]
+async fn a_hook_that_panics_objects_where_it_guards_and_warns_where_it_watches() {
+    for (event, result, answer) in [
+        ("PreToolUse", "user: failed: PreToolUse:Look hook error: ", "Told."),
+        ("PostToolUse", "user: = saw it", "Told."),
+        ("UserPromptSubmit", "", ""),
+    ] {
+        let script = Script::new()
+            .rule(when().has_tool_result(true), reply().text("Told."))
+            .rule(when(), reply().tool_use("Look", json!({"word": "it"})));
+        let mut host = TestHost::with(script, |options| {
+            options.model = Arc::new(BreaksInHooks(Arc::clone(&options.model)));
+            options.small_model = Some("small".to_owned());
+            let hook = json!({"type": "prompt", "prompt": "Is this safe?"});
+            options.hooks = vec![json!({event: [{"hooks": [hook]}]})];
+        })
+        .await;
+        host.prompt("go").await;
+        let ended = tokio::time::timeout(HANGS, host.result()).await.expect("the turn ends");
+        let seen = serde_json::to_string(&host.seen).unwrap();
+        let reason = format!("{event} hook failed with a panic");
+        assert!(seen.contains(&reason), "{event}: {:#?}", host.story());
+        let story = host.story();
+        let results: Vec<_> = story.iter().filter(|line| line.starts_with("user: ")).collect();
+        match answer {
+            // Nothing was asked.
+            "" => assert!(host.api.requests().is_empty(), "{event}: {story:#?}"),
+            answer => {
+                assert!(results[0].starts_with(result), "{event}: {story:#?}");
+                assert_eq!(ended.result.as_deref(), Some(answer), "{event}");
+            }
+        }
+        host.api.finish();
+    }
+}

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use ostler_shell::{Judged, Look, Part, Redirect, Word};
 
 use super::covers::covers_part;
+use super::disk::OnDisk as _;
 use super::matching::matches_place;
 use super::path_forms::PathForms;
 use super::policy::{ActiveRule, Policy};
@@ -213,7 +214,7 @@ impl CommandParts<'_> {
         for word in &look.paths {
             let places = self.may_read(word, folders)?;
             let is_folder =
-                |place: &PathForms| place.resolved.as_ref().is_none_or(|path| path.is_dir());
+                |place: &PathForms| place.resolved.as_ref().is_none_or(|path| path.is_folder());
             if look.files_only && places.iter().any(is_folder) {
                 return Err(BlockReason::because(format!("{} is a folder", word.text)));
             }
@@ -261,7 +262,7 @@ impl CommandParts<'_> {
         let mut words = changed
             .flat_map(|change| change.written)
             .chain(written.map(|redirect| redirect.target.clone()));
-        let real = folder.canonicalize().ok();
+        let real = folder.with_links_followed().ok();
         let folders = self.folders.concat();
         words.any(|word| match self.shell.places(&word, &folders) {
             Ok(places) => places.iter().flat_map(PathForms::forms).any(|path| {
@@ -376,7 +377,7 @@ impl CommandParts<'_> {
     /// A working directory itself is not moved or removed without approval.
     fn is_below(&self, word: &Word, folders: &[PathBuf]) -> Result<(), BlockReason> {
         let places = self.shell.places(word, folders).map_err(BlockReason::because)?;
-        let real = |folder: &Path| folder.canonicalize().ok();
+        let real = |folder: &Path| folder.with_links_followed().ok();
         let is_one = |place: &PathForms| {
             self.policy.working_directories().any(|folder| place.resolved == real(folder))
         };

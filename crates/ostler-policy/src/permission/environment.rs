@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use ostler_process::Environment;
 
+use super::disk::OnDisk as _;
+
 /// The parts of a command's environment that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandEnvironment {
@@ -61,7 +63,7 @@ impl CommandEnvironment {
         &'a self,
         is_inside: impl Fn(&Path) -> bool + 'a,
     ) -> impl Iterator<Item = &'a Path> {
-        let there = self.git_files.iter().filter(|file| file.symlink_metadata().is_ok());
+        let there = self.git_files.iter().filter(|file| file.look().is_ok());
         there.map(PathBuf::as_path).filter(move |file| is_inside(file))
     }
 }

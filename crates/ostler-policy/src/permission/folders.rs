@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_shell::{Joint, Judged, Part, Word, WordKind};
 
+use super::disk::OnDisk as _;
 use super::path_forms::{PathForms, folded};
 
 /// With more folders, the command requires approval.
@@ -58,7 +59,7 @@ fn targets_of(part: &Part, folders: &[PathBuf], has_cdpath: bool) -> Option<Vec<
         let path = folder.join(target);
         // The shell removes `..` by name, the system follows links first.
         targets.push(folded(&path));
-        targets.extend(path.canonicalize().ok());
+        targets.extend(path.with_links_followed().ok());
     }
     targets.sort_unstable();
     targets.dedup();
@@ -111,7 +112,7 @@ fn expand(pattern: &str, folder: &Path) -> Option<Vec<String>> {
                 next.push(format!("{beginning}{piece}/"));
                 continue;
             }
-            for entry in folder.join(&beginning).read_dir().into_iter().flatten().flatten() {
+            for entry in folder.join(&beginning).entries().into_iter().flatten().flatten() {
                 let name = entry.file_name();
                 let name = name.to_str()?;
                 if fits(piece, name) {

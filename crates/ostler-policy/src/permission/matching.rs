@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde_json::Value;
 
+use super::disk::OnDisk as _;
 use super::effect::Effect;
 use super::path_forms::PathForms;
 use super::rule::{Behavior, Rule, Source, is_path_tool};
@@ -175,7 +176,7 @@ impl PathRule {
 
     /// Whether the rule may cover a path in a folder.
     pub(crate) fn may_cover_below(&self, folder: &Path) -> bool {
-        let real = folder.canonicalize().ok();
+        let real = folder.with_links_followed().ok();
         let forms = || std::iter::once(folder).chain(real.as_deref());
         self.roots.as_ref().is_none_or(|roots| {
             roots.iter().any(|root| {
@@ -202,7 +203,7 @@ struct PatternRoot {
 impl PatternRoot {
     fn new(folder: &Path, pattern: &str) -> Self {
         let mut folders = vec![folder.to_owned()];
-        folders.extend(folder.canonicalize().ok().filter(|real| real != folder));
+        folders.extend(folder.with_links_followed().ok().filter(|real| real != folder));
         let mut builder = GitignoreBuilder::new("/");
         let is_valid = builder.add_line(None, pattern).is_ok();
         Self {

@@ -8,6 +8,7 @@ mod command;
 mod covers;
 mod decide;
 mod decision;
+mod disk;
 mod effect;
 mod environment;
 mod explain;

@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::disk::OnDisk as _;
+
 /// A path in both its forms. A decision holds only when it holds for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathForms {
@@ -106,7 +108,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
     let mut rest = Vec::new();
     let mut existing = path;
     loop {
-        match existing.symlink_metadata() {
+        match existing.look() {
             // A dangling link exists, does not resolve, and could point anywhere.
             Ok(_) => break,
             Err(_) => {
@@ -115,7 +117,7 @@ fn resolved(path: &Path) -> Option<PathBuf> {
             }
         }
     }
-    let mut path = existing.canonicalize().ok()?;
+    let mut path = existing.with_links_followed().ok()?;
     path.extend(rest.into_iter().rev());
     // `..` after a part that does not exist cannot be judged.
     path.components().all(|part| part != Component::ParentDir).then_some(path)

@@ -7,6 +7,7 @@ use ostler_process::Environment;
 use ostler_proto::permission::PermissionMode;
 
 use super::decision::{CallFacts, Outcome};
+use super::disk;
 use super::environment::CommandEnvironment;
 use super::matching::names_server_tool;
 use super::path_forms::PathForms;
@@ -101,6 +102,16 @@ impl Policy {
     pub fn would_ask_by_default(&self, call: &CallFacts<'_>) -> bool {
         let bare = Self { mode: PermissionMode::Default, rules: Vec::new(), ..self.clone() };
         bare.decide(call).outcome == Outcome::Ask
+    }
+
+    /// Asks about a call without looking at the disk. `None` if that is not enough; then `ask` belongs on a thread that
+    /// may block.
+    pub fn without_disk<T>(
+        &self,
+        call: &CallFacts<'_>,
+        ask: fn(&Self, &CallFacts<'_>) -> T,
+    ) -> Option<T> {
+        disk::without(|| ask(self, call))
     }
 
     /// Adds a rule, unless it exists.

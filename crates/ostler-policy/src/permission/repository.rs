@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ostler_shell::{Judged, Part, Redirect};
 
+use super::disk::{self, OnDisk as _};
 use super::git_config::forbidden_key;
 use super::git_index::{Gitlinks, gitlinks};
 use super::path_forms::PathForms;
@@ -111,11 +112,11 @@ struct Repository {
 
 /// Walks up to the repository that git would use.
 fn found(policy: &Policy, folder: &Path) -> Result<Repository, String> {
-    let real = folder.canonicalize();
+    let real = folder.with_links_followed();
     let real = real.map_err(|error| format!("{} cannot be read: {error}", folder.display()))?;
     for folder in real.ancestors() {
         // A folder can be a bare repository. Its settings are plain files that are not protected.
-        let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
+        let is_there = |name: &str| folder.join(name).look().is_ok();
         if is_there("HEAD") && ["objects", "refs", "commondir", "config"].into_iter().any(is_there)
         {
             let folder = folder.display();
@@ -132,7 +133,7 @@ fn found(policy: &Policy, folder: &Path) -> Result<Repository, String> {
 
 fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
     let dot_git = tree.join(".git");
-    let kind = dot_git.symlink_metadata().map_err(|error| error.to_string())?;
+    let kind = dot_git.look().map_err(|error| error.to_string())?;
     let git = if kind.is_dir() {
         dot_git
     } else if kind.is_file() {
@@ -143,7 +144,7 @@ fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
         return Err(format!("{} is a link", dot_git.display()));
     };
     let commondir = git.join("commondir");
-    let common = match commondir.symlink_metadata() {
+    let common = match commondir.look() {
         Ok(_) => git.join(read(&commondir)?.trim_end_matches(['\n', '\r'])),
         Err(_) => git.clone(),
     };
@@ -158,7 +159,7 @@ fn open(policy: &Policy, tree: &Path) -> Result<Repository, String> {
 }
 
 fn read(path: &Path) -> Result<String, String> {
-    ostler_files::read_text(path, LONGEST_FILE)
+    disk::read_text(path, LONGEST_FILE)
         .map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
@@ -180,14 +181,14 @@ impl Repository {
             (&self.common, "config"),
         ];
         let is_plain = |(folder, name): &(&PathBuf, &str)| {
-            let kind = folder.join(name).symlink_metadata();
+            let kind = folder.join(name).look();
             kind.is_ok_and(|kind| !kind.is_symlink())
         };
         if let Some((folder, name)) = parts.iter().find(|part| !is_plain(part)) {
             return Some(format!("{} is missing or a link", folder.join(name).display()));
         }
         let alternates = self.common.join("objects/info/alternates");
-        let has_alternates = alternates.symlink_metadata().is_ok();
+        let has_alternates = alternates.look().is_ok();
         has_alternates.then(|| format!("{} leads to other repositories", alternates.display()))
     }
 
@@ -198,14 +199,13 @@ impl Repository {
             self.git.join("config"),
             self.git.join("config.worktree"),
         ];
-        let mut there = files.iter().filter(|file| file.symlink_metadata().is_ok());
+        let mut there = files.iter().filter(|file| file.look().is_ok());
         there.find_map(|file| configuration(file))
     }
 
     fn hooks(&self) -> Option<String> {
         let folders = [self.common.join("hooks"), self.git.join("hooks")];
-        let entries =
-            folders.iter().filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+        let entries = folders.iter().filter_map(|folder| folder.entries().ok()).flatten().flatten();
         let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         let runs =
             names.find(|name| !name.ends_with(".sample") && !QUIET_HOOKS.contains(&name.as_str()));
@@ -215,7 +215,7 @@ impl Repository {
     /// Checks for submodules: git starts itself in each of them, with the submodule's configuration.
     fn submodules(&self) -> Option<String> {
         let index = self.git.join("index");
-        let links = match ostler_files::read_bytes(&index, LONGEST_INDEX) {
+        let links = match disk::read_bytes(&index, LONGEST_INDEX) {
             Ok(bytes) => gitlinks(&bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
             Err(error) => return Some(format!("{} cannot be read: {error}", index.display())),
@@ -223,8 +223,7 @@ impl Repository {
         match links {
             Gitlinks::Unknown => Some(format!("{} has an unknown format", index.display())),
             Gitlinks::Paths(paths) => {
-                let is_there =
-                    |path: &&PathBuf| self.tree.join(path).join(".git").symlink_metadata().is_ok();
+                let is_there = |path: &&PathBuf| self.tree.join(path).join(".git").look().is_ok();
                 let path = paths.iter().find(is_there)?;
                 Some(format!("git starts itself in the submodule {}", path.display()))
             }

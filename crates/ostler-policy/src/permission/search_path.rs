@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::disk::OnDisk as _;
+
 /// Folders of the system's programs, wherever the session works.
 const SYSTEM: &[&str] =
     &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
@@ -22,12 +24,13 @@ pub(crate) fn shadowed(
     // Scripts of the system that start another program by its bare name.
     let started = if matches!(name, "egrep" | "fgrep") { "grep" } else { name };
     let is_there = |folder: &Path| {
-        let is_one = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+        let is_one = |name: &&str| folder.join(name).look().is_ok();
         [name, started].iter().any(is_one) || is_changed(folder)
     };
-    let reals: Vec<_> = working.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+    let reals: Vec<_> =
+        working.iter().filter_map(|folder| folder.with_links_followed().ok()).collect();
     let is_changeable = |folder: &PathBuf| {
-        let real = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let real = folder.with_links_followed().unwrap_or_else(|_| folder.clone());
         let is_system = SYSTEM.iter().any(|system| Path::new(system) == folder);
         folder.is_relative()
             || (!is_system && reals.iter().any(|working| real.starts_with(working)))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use ostler_shell::{Judged, Part, Word, WordKind};
 
 use super::Policy;
+use super::disk::OnDisk as _;
 use super::folders::{folders_of, places_of};
 use super::matching::Match;
 use super::narrows::narrows_part;
@@ -219,10 +220,10 @@ const MOST_FILES: usize = 5000;
 /// Whether a folder contains a file that `is_meant` selects; `None` if it has too many files.
 pub(crate) fn holds(folder: &PathForms, is_meant: impl Fn(&PathForms) -> bool) -> Option<bool> {
     let mut open: Vec<PathBuf> =
-        folder.resolved.iter().filter(|path| path.is_dir()).cloned().collect();
+        folder.resolved.iter().filter(|path| path.is_folder()).cloned().collect();
     let mut n_files = 0;
     while let Some(folder) = open.pop() {
-        for entry in folder.read_dir().into_iter().flatten().flatten() {
+        for entry in folder.entries().into_iter().flatten().flatten() {
             n_files += 1;
             if n_files > MOST_FILES {
                 return None;

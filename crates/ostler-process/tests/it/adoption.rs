@@ -137,7 +137,7 @@ fn zombies() -> Vec<String> {
     status.filter(is_left).collect()
 }
 
-/// Mutants: `adopt_orphans` without effect; `tracking::of` always empty.
+/// Mutants: `adopt_orphans` without effect; `tracking::of` always empty; `of_first_thread` always empty.
 #[test]
 fn a_process_that_hides_in_every_way_ends_with_its_command() {
     for role in ["ended", "dropped"] {

@@ -29,6 +29,11 @@ const ESCAPES: &[(&str, &str)] = &[
         "sessions within sessions",
         "setsid sh -c 'setsid sh -c \"sleep 600 & echo there; sleep 600\"' &",
     ),
+    // Mutant: `processes::read` with `read_to_string`: such a process is not listed.
+    (
+        "a name that is not text",
+        "setsid sh -c 'printf \"\\377\" >/proc/$$/comm; echo there; while :; do sleep 600; done' &",
+    ),
     ("many", "for i in 1 2 3 4 5 6 7 8 9; do setsid sleep 600 & done; echo there"),
 ];
 

@@ -65,29 +65,56 @@ fn piped<'a>(arguments: &'a [&'a OsStr], folder: &'a Path) -> PipedCommand<'a> {
     PipedCommand { program: Path::new("/bin/sh"), arguments, folder, environment, boundary: None }
 }
 
-/// Mutant: `SET_SESSION` left out.
+/// Runs a test once on a plain thread, for which another thread starts programs, and once on a thread with its own
+/// working directory, which starts them by itself.
+fn on_both_kinds_of_threads(test: impl AsyncFn() + Copy + Send + 'static) {
+    for prepare in [|| {}, ostler_process::separate_working_directory] {
+        let thread = std::thread::spawn(move || {
+            prepare();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(test());
+            let directory = std::fs::read_link("/proc/thread-self/cwd").unwrap();
+            assert_eq!(directory, std::env::current_dir().unwrap(), "it is back in its folder");
+        });
+        thread.join().unwrap();
+    }
+}
+
+/// Mutants: `SET_SESSION` left out; `fchdir` left out.
+#[test]
+fn a_program_with_pipes_leads_its_own_session_in_its_folder_with_its_variables() {
+    on_both_kinds_of_threads(async || {
+        let script = "read -r stat </proc/self/stat; read -r line; echo \"$$ $stat\"; echo \"$line,$A,$0,$1\" >&2; pwd -P";
+        let arguments = ["-c", script, "zero", "a b"].map(OsStr::new);
+        let folder = Path::new("/usr");
+        let mut command = piped(&arguments, folder);
+        command.environment.insert("A".into(), "1".into());
+        let mut group = Group::spawn_piped(command).unwrap();
+        group.stdin().unwrap().write_all(b"input\n").await.unwrap();
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        group.stdout().unwrap().read_to_string(&mut stdout).await.unwrap();
+        group.stderr().unwrap().read_to_string(&mut stderr).await.unwrap();
+        let (stat, pwd) = stdout.split_once('\n').unwrap();
+        let fields: Vec<_> = stat.split(' ').collect();
+        assert_eq!((fields[0], fields[0]), (fields[5], fields[6]), "{stat}");
+        assert_eq!((pwd, &*stderr), ("/usr\n", "input,1,zero,a b\n"));
+        assert!(group.wait().await.unwrap().success());
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let is_in_it = |thread: std::fs::DirEntry| {
+            std::fs::read_link(thread.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
+        };
+        assert!(!threads.into_iter().any(is_in_it), "only the child is in that folder");
+    });
+}
+
+/// Mutant: `open_gate` that writes nothing.
 #[tokio::test]
-async fn a_program_with_pipes_leads_its_own_session_in_its_folder_with_its_variables() {
-    let script = "read -r stat </proc/self/stat; read -r line; echo \"$$ $stat\"; echo \"$line,$A,$0,$1\" >&2; pwd -P";
-    let arguments = ["-c", script, "zero", "a b"].map(OsStr::new);
-    let folder = Path::new("/usr");
-    let mut command = piped(&arguments, folder);
-    command.environment.insert("A".into(), "1".into());
-    let mut group = Group::spawn_piped(command).unwrap();
-    group.stdin().unwrap().write_all(b"input\n").await.unwrap();
-    let (mut stdout, mut stderr) = (String::new(), String::new());
-    group.stdout().unwrap().read_to_string(&mut stdout).await.unwrap();
-    group.stderr().unwrap().read_to_string(&mut stderr).await.unwrap();
-    let (stat, pwd) = stdout.split_once('\n').unwrap();
-    let fields: Vec<_> = stat.split(' ').collect();
-    assert_eq!((fields[0], fields[0]), (fields[5], fields[6]), "{stat}");
-    assert_eq!((pwd, &*stderr), ("/usr\n", "input,1,zero,a b\n"));
+async fn a_gate_passes_one_line_break_and_ends() {
+    let arguments = ["-c", "read -r line && ! read -r line"].map(OsStr::new);
+    let mut group = Group::spawn_piped(piped(&arguments, Path::new("/"))).unwrap();
+    group.open_gate().unwrap();
+    assert!(group.stdin().is_none());
     assert!(group.wait().await.unwrap().success());
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let is_in_it = |thread: std::fs::DirEntry| {
-        std::fs::read_link(thread.path().join("cwd")).is_ok_and(|cwd| cwd == folder)
-    };
-    assert!(!threads.into_iter().any(is_in_it), "only the child is in that folder");
 }
 
 #[tokio::test]
@@ -106,15 +133,17 @@ async fn a_program_with_pipes_reports_how_it_ended_and_leaves_no_zombie() {
     assert!(!Path::new(&folder).exists(), "it was killed and collected");
 }
 
-#[tokio::test]
-async fn a_program_with_pipes_that_cannot_be_started_fails() {
-    let arguments = ["-c", "true"].map(OsStr::new);
-    let missing = piped(&arguments, Path::new("/no/such/folder"));
-    assert_eq!(Group::spawn_piped(missing).unwrap_err().kind(), ErrorKind::NotFound);
-    let mut missing = piped(&arguments, Path::new("/"));
-    missing.program = Path::new("/no/such/program");
-    assert_eq!(Group::spawn_piped(missing).unwrap_err().kind(), ErrorKind::NotFound);
-    let nul = ["-c", "a\0b"].map(OsStr::new);
-    let error = Group::spawn_piped(piped(&nul, Path::new("/"))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+#[test]
+fn a_program_with_pipes_that_cannot_be_started_fails() {
+    on_both_kinds_of_threads(async || {
+        let arguments = ["-c", "true"].map(OsStr::new);
+        let missing = piped(&arguments, Path::new("/no/such/folder"));
+        assert_eq!(Group::spawn_piped(missing).unwrap_err().kind(), ErrorKind::NotFound);
+        let mut missing = piped(&arguments, Path::new("/"));
+        missing.program = Path::new("/no/such/program");
+        assert_eq!(Group::spawn_piped(missing).unwrap_err().kind(), ErrorKind::NotFound);
+        let nul = ["-c", "a\0b"].map(OsStr::new);
+        let error = Group::spawn_piped(piped(&nul, Path::new("/"))).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    });
 }

@@ -5,6 +5,54 @@ use proptest::prelude::*;
 use super::*;
 use crate::permission::Effect;
 
+// Mutant: `OnDisk::look` without `access`: a file that was not looked at counts as looked at.
+#[test]
+fn a_decision_without_the_disk_is_the_same_as_one_with_it() {
+    let cwd = tempfile::tempdir().unwrap();
+    std::fs::write(cwd.path().join("x"), "").unwrap();
+    let rules = [
+        &["allow Bash(npm test:*)", "allow Bash(echo:*)"][..],
+        &["allow Bash(npm test:*)", "deny Read(x)"],
+        &["ask Bash(npm:*)", "allow Read(**)"],
+    ];
+    let mut without = Vec::new();
+    for (rules, mode) in rules.iter().flat_map(|rules| {
+        [PermissionMode::Default, PermissionMode::AcceptEdits, PermissionMode::Plan]
+            .map(|mode| (*rules, mode))
+    }) {
+        let policy = policy(cwd.path(), mode.clone(), rules);
+        for command in [
+            "npm test --all",
+            "echo a && npm test",
+            "echo a > x",
+            "echo $(cat x)",
+            "cat x",
+            "ls *",
+            "git status",
+            "cd sub && ls",
+            "touch x",
+            "rm -rf sub",
+            "sed -n 1p x",
+            "unknown x",
+        ] {
+            let (input, effect) = (input_of("Bash", command), Effect::Execute(command.to_owned()));
+            let facts = CallFacts { tool: "Bash", input: &input, effect: &effect };
+            let decided = policy.without_disk(&facts, Policy::decide);
+            if let Some(decision) = decided {
+                assert_eq!(decision, policy.decide(&facts), "{command} {rules:?} {mode}");
+                without.push((command, mode.clone()));
+            }
+            let asks = policy.without_disk(&facts, Policy::would_ask_by_default);
+            assert!(
+                asks.is_none_or(|asks| asks == policy.would_ask_by_default(&facts)),
+                "{command}"
+            );
+        }
+    }
+    assert!(without.contains(&("npm test --all", PermissionMode::Default)), "a rule is enough");
+    assert!(!without.iter().any(|(command, _)| *command == "ls *"), "{without:?}");
+}
+
 #[test]
 fn accept_edits_covers_simple_changes_inside_only() {
     let cwd = tempfile::tempdir().unwrap();
