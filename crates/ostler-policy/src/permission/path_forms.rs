@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ostler_files::RealPath;
+
 /// A path in both its forms. A decision holds only when it holds for both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PathForms {
@@ -103,22 +105,7 @@ pub(crate) fn folded(path: &Path) -> PathBuf {
 
 /// The path with links followed. Of a path that does not exist yet, the existing part is resolved.
 fn resolved(path: &Path) -> Option<PathBuf> {
-    let mut rest = Vec::new();
-    let mut existing = path;
-    loop {
-        match existing.symlink_metadata() {
-            // A dangling link exists, does not resolve, and could point anywhere.
-            Ok(_) => break,
-            Err(_) => {
-                rest.push(existing.file_name()?);
-                existing = existing.parent()?;
-            }
-        }
-    }
-    let mut path = existing.canonicalize().ok()?;
-    path.extend(rest.into_iter().rev());
-    // `..` after a part that does not exist cannot be judged.
-    path.components().all(|part| part != Component::ParentDir).then_some(path)
+    RealPath::resolve(path).ok().map(RealPath::into_path)
 }
 
 #[cfg(test)]
