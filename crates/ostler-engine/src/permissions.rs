@@ -112,8 +112,9 @@ impl Permissions {
         // An invalid change must not be written.
         self.lock().clone().apply(update)?;
         let (watcher, update_to_write) = (self.settings_watcher.clone(), update.clone());
+        let folders = Arc::clone(&self.folders);
         on_disk(move || {
-            write::keep(&file, &update_to_write)?;
+            write::keep(&folders, &file, &update_to_write)?;
             if let Some(watcher) = watcher {
                 watcher.wrote(&file);
             }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
+use ostler_files::RealPath;
 use ostler_process::leftover::{self, Claim};
 
 /// The most bytes that a session stores. A loop that prints must not fill the disk.
@@ -34,7 +35,9 @@ impl Default for Scratch {
         remove_leftovers();
         // The name cannot be guessed, so no other user can create it first.
         let name = format!("{PREFIX}{}", uuid::Uuid::new_v4().simple());
-        let path = std::env::temp_dir().join(name);
+        // Without links: files in it are opened without following any, because commands can write there.
+        let folder = std::env::temp_dir();
+        let path = folder.canonicalize().unwrap_or(folder).join(name);
         Self(Arc::new(Folder { path, claim: Mutex::default(), room: AtomicU64::new(MOST_BYTES) }))
     }
 }
@@ -94,8 +97,17 @@ impl Scratch {
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, error));
         }
         let path = self.folder()?.join(name);
-        File::create_new(&path)?.write_all(bytes)?;
+        self.create(&path)?.write_all(bytes)?;
         Ok(path)
+    }
+
+    /// Creates a file in the folder by its path, without following a link that a command has put there.
+    ///
+    /// # Errors
+    /// When something is there, or it cannot be created.
+    pub fn create(&self, path: &Path) -> io::Result<File> {
+        let path = RealPath::from_resolved(path.to_owned()).ok_or(io::ErrorKind::InvalidInput)?;
+        path.create_new(0o666)
     }
 }
 
@@ -141,6 +153,20 @@ mod tests {
         assert!(!scratch.path().join("b").exists());
         assert_eq!(scratch.clone().take_room(10), 1, "all copies share the room");
         assert_eq!(scratch.take_room(10), 0);
+    }
+
+    // Mutant: `create` with `File::create_new`, as before, writes behind the link.
+    #[test]
+    fn no_file_is_written_behind_a_link_in_place_of_the_folder() {
+        let outside = tempfile::tempdir().unwrap();
+        let scratch = Scratch::default();
+        scratch.keep("a", b"text").unwrap();
+        let aside = outside.path().join("aside");
+        fs::rename(scratch.path(), &aside).unwrap();
+        std::os::unix::fs::symlink(outside.path(), scratch.path()).unwrap();
+        assert!(scratch.keep("b", b"text").is_err());
+        assert!(!outside.path().join("b").exists());
+        fs::remove_file(scratch.path()).unwrap();
     }
 
     #[test]

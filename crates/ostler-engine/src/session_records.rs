@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use ostler_files::RealPath;
 use ostler_proto::Uuid;
 use ostler_proto::control::{RewindFiles, RewindFilesReply};
 use ostler_proto::transcript::TranscriptLine;
@@ -34,11 +35,14 @@ impl SessionRecords {
 
     /// Adds a file to the checkpoint before a tool changes it. If that fails, the user is notified and the permitted
     /// call still runs.
-    pub(crate) async fn checkpoint_file(&self, outbox: &Outbox, path: &Path) {
+    ///
+    /// `real` is the path that the call may write.
+    pub(crate) async fn checkpoint_file(&self, outbox: &Outbox, path: &Path, real: &RealPath) {
         let Some(checkpoints) = self.checkpoints.clone() else { return };
         let message = outbox.transcript.as_ref().and_then(|transcript| transcript.leaf());
-        let (file, path) = (path.to_owned(), path.display());
-        let kept = tokio::task::spawn_blocking(move || checkpoints.before_write(&file, message));
+        let (file, real, path) = (path.to_owned(), real.clone(), path.display());
+        let kept =
+            tokio::task::spawn_blocking(move || checkpoints.before_write(&file, &real, message));
         let why = match kept.await {
             Ok(Ok(line)) => return append(outbox, line).await,
             Ok(Err(error)) => error.to_string(),

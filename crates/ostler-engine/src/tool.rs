@@ -1,11 +1,13 @@
 //! What a tool is. The tools themselves live in `ostler-tools`, one file each.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use ostler_files::RealPath;
 use ostler_process::Environment;
 use ostler_proto::ToolUseId;
 use ostler_proto::api::Message;
@@ -40,7 +42,7 @@ pub trait Tool: Send + Sync + 'static {
     fn effect(&self, cx: &ToolCx, args: &Self::Args) -> Effect;
 
     /// Notes that the model has seen a file by other means, for tools that require a file to be read before a change.
-    fn note_read(&self, _path: &Path) {}
+    fn note_read(&self, _path: &RealPath) {}
 
     /// Runs the call. When `cx.cancelled` fires the future is dropped at its next await; what it started must go with
     /// it.
@@ -68,6 +70,21 @@ pub struct ToolCx {
     pub env: Arc<Environment>,
     /// The session it runs in; `None` for a tool that is run by itself.
     pub session: Option<Arc<dyn ToolSession>>,
+    /// Where the path of the call's effect led when the call was permitted.
+    pub permitted_path: PermittedPath,
+}
+
+/// Where the path of a call's effect led when the call was permitted. The call opens exactly this path: a link that
+/// appears later leads nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PermittedPath {
+    /// Nothing was decided: the tool is run by itself.
+    #[default]
+    Undecided,
+    /// The path could not be resolved; it was a dangling link, for example.
+    Nowhere,
+    /// The path with links followed.
+    Real(RealPath),
 }
 
 /// What a tool may ask of the session it runs in.
@@ -142,6 +159,19 @@ impl ToolCx {
         self.cwd.join(path)
     }
 
+    /// The path with links followed as it was when the call was permitted. `path` is that of the call's effect.
+    ///
+    /// # Errors
+    /// When the path cannot be resolved.
+    pub fn real_path(&self, path: &Path) -> io::Result<RealPath> {
+        match &self.permitted_path {
+            PermittedPath::Real(real) => Ok(real.clone()),
+            // It is not resolved again: what it leads to by now was not decided.
+            PermittedPath::Nowhere => Err(io::ErrorKind::NotFound.into()),
+            PermittedPath::Undecided => RealPath::resolve(path),
+        }
+    }
+
     /// Whether a search may show the content of a file.
     pub fn may_show(&self, path: &Path) -> bool {
         self.session.as_ref().is_none_or(|session| session.may_show(path))
@@ -195,7 +225,7 @@ pub trait AnyTool: Send + Sync {
     fn without_host_only(&self, input: &Value) -> Value;
 
     /// Notes that the model has seen a file by other means.
-    fn note_read(&self, _path: &Path) {}
+    fn note_read(&self, _path: &RealPath) {}
 
     /// The MCP server it belongs to.
     fn provenance(&self) -> Option<McpServerProvenance> {
@@ -239,7 +269,7 @@ impl<T: Tool> AnyTool for T {
         }
     }
 
-    fn note_read(&self, path: &Path) {
+    fn note_read(&self, path: &RealPath) {
         Tool::note_read(self, path);
     }
 

@@ -22,58 +22,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
-/// Opens a regular file to read it, unless its name is a link: for files that other programs can replace.
-///
-/// # Errors
-/// As [`open`].
-fn open_unless_link(path: &Path) -> io::Result<File> {
-    if !path.symlink_metadata()?.is_file() {
-        return Err(not_regular());
-    }
-    let flags = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
-}
-
-/// Opens a regular file to read it and to write at its end. A missing one is created if its mode is given.
-///
-/// # Errors
-/// As [`open`]: a pipe in its place would wait for a reader.
-pub fn append(path: &Path, new: Option<u32>) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).append(true).create(new.is_some()).mode(new.unwrap_or_default());
-    write(path, &mut options)
-}
-
-/// Copies a regular file, with its permissions, to a place where there is none.
-///
-/// # Errors
-/// As [`open`], and when `to` exists or cannot be written.
-pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let mut from = open(from)?;
-    let permissions = from.metadata()?.permissions();
-    let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
-    to.set_permissions(permissions)?;
-    io::copy(&mut from, &mut to).map(drop)
-}
-
-/// Opens a regular file for writing.
-pub(crate) fn write(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    match path.metadata() {
-        Ok(about) if !about.is_file() => return Err(not_regular()),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
-}
-
 pub(crate) fn too_long(most: u64) -> io::Error {
     let text = format!("it is longer than {most} bytes; make it shorter");
     io::Error::new(io::ErrorKind::FileTooLarge, text)
 }
 
-fn not_regular() -> io::Error {
+pub(crate) fn not_regular() -> io::Error {
     io::Error::other("it is not a regular file")
 }
 
@@ -99,15 +53,6 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// Also for a file that is longer.
 pub fn read_bytes(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let bytes = read_at_most(open(path)?, most)?;
-    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
-}
-
-/// Reads a regular file of at most `most` bytes, unless its name is a link: for files that other programs can replace.
-///
-/// # Errors
-/// As [`read_bytes`], and for a link.
-pub fn read_bytes_unless_link(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let bytes = read_at_most(open_unless_link(path)?, most)?;
     if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
 }
 
@@ -139,7 +84,7 @@ pub fn is_of_kernel(_: impl AsFd) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
+    use std::io::Read as _;
 
     use super::*;
 
@@ -154,29 +99,6 @@ mod tests {
         assert_eq!(text, "text");
         for other in [folder.path(), &pipe, Path::new("/dev/zero"), Path::new("/dev/tty")] {
             assert!(open(other).is_err(), "{}", other.display());
-        }
-    }
-
-    /// Mutant: `write` without the check before it opens, and without `NONBLOCK`: it waits forever.
-    #[test]
-    fn writers_do_not_wait_for_a_reader_of_a_pipe() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, pipe) = (folder.path().join("file"), folder.path().join("pipe"));
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        assert!(append(&file, None).is_err(), "a missing file is not created");
-        append(&file, Some(0o640)).unwrap().write_all(b"one").unwrap();
-        append(&file, None).unwrap().write_all(b" two").unwrap();
-        assert_eq!(read_text(&file, 100).unwrap(), "one two");
-        let to = folder.path().join("copy");
-        copy(&file, &to).unwrap();
-        assert_eq!(read_text(&to, 100).unwrap(), "one two");
-        assert_eq!(to.metadata().unwrap().permissions(), file.metadata().unwrap().permissions());
-        assert!(copy(&file, &to).is_err(), "an existing file is not overwritten");
-        for other in [folder.path(), &pipe, Path::new("/dev/null")] {
-            assert!(append(other, Some(0o600)).is_err(), "{}", other.display());
-            // Without reading, opening the pipe would wait.
-            assert!(write(other, OpenOptions::new().write(true)).is_err(), "{}", other.display());
-            assert!(copy(other, &folder.path().join("new")).is_err(), "{}", other.display());
         }
     }
 

@@ -88,8 +88,7 @@ impl Mask {
     }
 
     fn remove_if_last(&self) -> io::Result<()> {
-        // Unlocked first: of two that end together, the second one must get the lock.
-        flock(&self.file, FlockOperation::Unlock)?;
+        // Also gives up the shared lock if others hold one: of two that end together, the second one gets the lock.
         flock(&self.file, FlockOperation::NonBlockingLockExclusive)?;
         let (mine, now) = (self.file.metadata()?, fs::symlink_metadata(&self.path)?);
         match is_same(&mine, &now) && is_placeholder(&self.path, &now) {
@@ -169,7 +168,6 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 
-    // Mutant: `remove_if_last` does not unlock first.
     #[test]
     fn of_many_users_that_end_together_the_last_one_removes_it() {
         let folder = tempfile::tempdir().unwrap();

@@ -67,7 +67,7 @@ async fn leave(
     let cannot = |error: io::Error| cannot_run(cwd, &error);
     let task = Task::command(&cx.call, &cx.scratch, command, description).map_err(cannot)?;
     // Normally the folder is private and the name is new.
-    let file = File::create_new(&task.output_file).map_err(cannot)?;
+    let file = cx.scratch.create(&task.output_file).map_err(cannot)?;
     let mut log = Log { file, room: MAX_FILE_BYTES, scratch: cx.scratch.clone(), is_cut: false };
     if !running.written.is_empty() {
         let written = format!("{}\n", running.written);

@@ -1,6 +1,6 @@
 //! `Edit`: replaces text in a file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::build;
@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
+use crate::path::CallPath;
 use crate::read_files::ReadFiles;
 use crate::target::Target;
 use crate::{file, patch, path, similar, text};
@@ -48,41 +49,44 @@ impl Tool for Edit {
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
-        let path = path::absolute(cx, &args.file_path);
-        let read_files = self.read_files.clone();
-        blocking(move || edit(&path, args, &read_files)).await
+        let (cx, read_files) = (cx.clone(), self.read_files.clone());
+        blocking(move || {
+            let path = CallPath::of(&cx, path::absolute(&cx, &args.file_path))?;
+            edit(&path, args, &read_files)
+        })
+        .await
     }
 }
 
-fn edit(path: &Path, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
+fn edit(path: &CallPath, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
     let Args { old_string, new_string, replace_all, .. } = args;
     if old_string == new_string {
         return Err(ToolError::Refused(
             "old_string and new_string are the same: nothing to change".to_owned(),
         ));
     }
-    let target = Target::find(path, read_files)?;
+    let target = Target::find(path.clone(), read_files)?;
     target.must_be_text()?;
+    let shown = path.written.display();
     let after = match target.before.as_deref() {
         None | Some("") if old_string.is_empty() => new_string.clone(),
         None => return Err(file::missing(path)),
         Some(_) if old_string.is_empty() => {
-            let path = path.display();
             return Err(ToolError::Refused(format!(
-                "{path} exists: give the text to replace in old_string"
+                "{shown} exists: give the text to replace in old_string"
             )));
         }
         Some(before) => replaced(before, &old_string, &new_string, replace_all)
-            .map_err(|why| ToolError::Refused(format!("{}: {why}", path.display())))?,
+            .map_err(|why| ToolError::Refused(format!("{shown}: {why}")))?,
     };
     target.write(&after, read_files)?;
 
     let hunks = patch::hunks(target.before.as_deref().unwrap_or_default(), &after);
     let (added, removed) = patch::counts(&hunks);
     let verb = if target.before.is_some() { "Edited" } else { "Created" };
-    let text = format!("{verb} {}: {added} lines added, {removed} removed.", path.display());
+    let text = format!("{verb} {shown}: {added} lines added, {removed} removed.");
     let structured = build!(EditOutput {
-        file_path: path.display().to_string(),
+        file_path: shown.to_string(),
         old_string,
         new_string,
         original_file: target.before,

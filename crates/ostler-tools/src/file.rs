@@ -2,33 +2,34 @@
 //!
 //! Other paths (folders, pipes, sockets, devices) are refused with a message for the model.
 
-use std::fs::{self, Metadata};
+use std::fs::Metadata;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use ostler_engine::tool::ToolError;
 
+use crate::path::CallPath;
 use crate::similar;
 
 /// The size limit for reading a whole file.
 pub(crate) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Reads a regular file.
-pub(crate) fn load(path: &Path) -> Result<Vec<u8>, ToolError> {
-    let found = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
-    refuse_other_kinds(path, &found)?;
-    let file = ostler_files::open(path).map_err(|error| unreadable(path, &error))?;
-    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+pub(crate) fn load(path: &CallPath) -> Result<Vec<u8>, ToolError> {
+    let failed = |error: io::Error| unreadable(path, &error);
+    let found = path.real.metadata().map_err(failed)?;
+    refuse_other_kinds(&path.written, &found)?;
+    let file = path.real.open().map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
     if size > MAX_BYTES {
-        return Err(too_large(path, size));
+        return Err(too_large(&path.written, size));
     }
     // Files in /proc report no size, and a log may grow meanwhile: the limit applies to what is read.
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    let n_read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    n_read.map_err(|error| unreadable(path, &error))?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(too_large(path, bytes.len() as u64));
+        return Err(too_large(&path.written, bytes.len() as u64));
     }
     Ok(bytes)
 }
@@ -36,22 +37,27 @@ pub(crate) fn load(path: &Path) -> Result<Vec<u8>, ToolError> {
 /// Replaces or creates a file, so that a reader sees the old or the new one, never a part.
 ///
 /// An existing file keeps its mode and owner. If the folder does not allow that, the file is written in place.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
-    ostler_files::edit(path, bytes, 0o666, None).map_err(|error| unwritable(path, &error))
+pub(crate) fn replace(path: &CallPath, bytes: &[u8]) -> Result<(), ToolError> {
+    let failed = |at: &Path, error: io::Error| match ostler_files::is_link_appeared(&error) {
+        true => link_appeared(&path.written),
+        false => ToolError::Failed(format!("cannot write {}: {error}", at.display())),
+    };
+    let parent = path.real.parent().and_then(|parent| parent.create_folders(0o777));
+    let folder = path.written.parent().unwrap_or(&path.written);
+    parent.map_err(|error| failed(folder, error))?;
+    path.real.edit(bytes, 0o666, None).map_err(|error| failed(&path.written, error))
 }
 
 /// The file does not exist; suggests similar names.
-pub(crate) fn missing(path: &Path) -> ToolError {
-    let mut text = format!("{} does not exist.", path.display());
+pub(crate) fn missing(path: &CallPath) -> ToolError {
+    let mut text = format!("{} does not exist.", path.written.display());
     // Names that are not UTF-8 are shown like this. Whichever file is meant, permissions were decided for another
     // name.
-    if path.to_string_lossy().contains('\u{fffd}') {
+    if path.written.to_string_lossy().contains('\u{fffd}') {
         text.push_str(" If its name is not UTF-8, it cannot be written here: use Bash, with a pattern for the name.");
         return ToolError::Refused(text);
     }
-    let similar = similar::similar_names(path);
+    let similar = similar::similar_names(&path.real);
     if !similar.is_empty() {
         text += &format!(" In the same folder: {}.", similar.join(", "));
     }
@@ -59,15 +65,20 @@ pub(crate) fn missing(path: &Path) -> ToolError {
 }
 
 /// Why a path could not be read.
-pub(crate) fn unreadable(path: &Path, error: &io::Error) -> ToolError {
+pub(crate) fn unreadable(path: &CallPath, error: &io::Error) -> ToolError {
     match error.kind() {
         io::ErrorKind::NotFound => missing(path),
-        _ => ToolError::Failed(format!("cannot read {}: {error}", path.display())),
+        _ if ostler_files::is_link_appeared(error) => link_appeared(&path.written),
+        _ => ToolError::Failed(format!("cannot read {}: {error}", path.written.display())),
     }
 }
 
-fn unwritable(path: &Path, error: &io::Error) -> ToolError {
-    ToolError::Failed(format!("cannot write {}: {error}", path.display()))
+fn link_appeared(path: &Path) -> ToolError {
+    ToolError::Refused(format!(
+        "{} changed into a symbolic link, or a folder on the way to it did, after permission was given. It was not \
+         opened. Call the tool again.",
+        path.display()
+    ))
 }
 
 fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), ToolError> {
@@ -80,6 +91,8 @@ fn refuse_other_kinds(path: &Path, metadata: &Metadata) -> Result<(), ToolError>
         "a pipe, which is never opened: reading it could wait forever"
     } else if kind.is_socket() {
         "a socket, not a file"
+    } else if kind.is_symlink() {
+        return Err(link_appeared(path));
     } else {
         "a device, not a file"
     };

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
-use crate::path;
+use crate::path::{self, CallPath};
 use crate::walk::{self, Stop};
 
 pub(crate) struct Glob;
@@ -71,7 +71,8 @@ impl Search {
     fn run(&self, cx: &ToolCx, stop: &Stop) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
         let matcher = self.matcher()?;
-        if !walk::must_exist(&self.root)?.is_dir() {
+        let root = CallPath::of(cx, self.root.clone())?;
+        if !walk::must_exist(&root)?.is_dir() {
             return Err(ToolError::Refused(format!("{} is not a folder.", self.root.display())));
         }
         // The result does not depend on the order of the search.
@@ -81,13 +82,14 @@ impl Search {
                 let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
                 let is_folder = entry.file_type().is_none_or(|kind| kind.is_dir());
                 if !is_folder && matcher.is_match(name) {
-                    let changed = cx
-                        .may_show(entry.path())
-                        .then(|| entry.metadata().ok().and_then(|it| it.modified().ok()));
+                    let may_show = cx.may_show(entry.path());
+                    // It must still be there, below the permitted folder.
+                    let real = walk::real_path(&root, entry.path());
+                    let metadata = real.filter(|_| may_show).and_then(|real| real.metadata().ok());
                     let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                    match changed {
-                        Some(changed) => found.add(changed, entry.into_path()),
-                        None => found.n_guarded += 1,
+                    match metadata {
+                        Some(metadata) => found.add(metadata.modified().ok(), entry.into_path()),
+                        None => found.n_guarded += usize::from(!may_show),
                     }
                 }
                 true

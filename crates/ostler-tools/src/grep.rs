@@ -18,7 +18,7 @@ use serde::Deserialize;
 use self::folder::Folder;
 use self::report::Report;
 use crate::blocking::blocking;
-use crate::path;
+use crate::path::{self, CallPath};
 use crate::walk::{self, Stop};
 
 pub(crate) struct Grep;
@@ -94,7 +94,7 @@ impl Tool for Grep {
         let stop = Stop::new(dropped.clone());
         let _guard = dropped.drop_guard();
         let cx = cx.clone();
-        blocking(move || search(&cx, &root, &args, &stop)).await
+        blocking(move || search(&cx, root, &args, &stop)).await
     }
 }
 
@@ -102,21 +102,23 @@ fn root(cx: &ToolCx, args: &Args) -> PathBuf {
     path::absolute(cx, args.path.as_deref().unwrap_or(Path::new("")))
 }
 
-fn search(cx: &ToolCx, root: &Path, args: &Args, stop: &Stop) -> Result<ToolOutput, ToolError> {
+fn search(cx: &ToolCx, root: PathBuf, args: &Args, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let matcher = matcher(args)?;
+    let root = &CallPath::of(cx, root)?;
     let found = walk::must_exist(root)?;
     if found.is_dir() {
         return folder::search(&Folder { cx, root, args, stop, matcher: &matcher });
     }
+    let path = root.written.as_path();
     if !found.is_file() {
         return Err(ToolError::Refused(format!(
             "{} is neither a file nor a folder.",
-            root.display()
+            path.display()
         )));
     }
     let mut report = Report::new(&cx.cwd, args, true);
-    let (hits, is_ok) = folder::hits_in(&mut searcher(args), &matcher, root, &report);
-    report.add(root, hits, is_ok);
+    let (hits, is_ok) = folder::hits_in(&mut searcher(args), &matcher, (path, root), &report);
+    report.add(path, hits, is_ok);
     Ok(report.output())
 }
 

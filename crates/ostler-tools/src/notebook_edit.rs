@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use self::source::Source;
 use crate::blocking::blocking;
 use crate::notebook::joined;
+use crate::path::CallPath;
 use crate::read_files::ReadFiles;
 use crate::target::Target;
 use crate::{file, path};
@@ -73,19 +74,23 @@ impl Tool for NotebookEdit {
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
-        let path = path::absolute(cx, &args.notebook_path);
-        let read_files = self.read_files.clone();
-        blocking(move || edit(&path, args, &read_files)).await
+        let (cx, read_files) = (cx.clone(), self.read_files.clone());
+        blocking(move || {
+            let path = CallPath::of(&cx, path::absolute(&cx, &args.notebook_path))?;
+            edit(&path, args, &read_files)
+        })
+        .await
     }
 }
 
-fn edit(path: &Path, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
+fn edit(call: &CallPath, args: Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
+    let path = call.written.as_path();
     if path.extension().is_none_or(|extension| extension != "ipynb") {
         return Err(refused(path, "it is not an .ipynb file; use Edit"));
     }
-    let target = Target::find(path, read_files)?;
+    let target = Target::find(call.clone(), read_files)?;
     target.must_be_text()?;
-    let Some(before) = target.before.clone() else { return Err(file::missing(path)) };
+    let Some(before) = target.before.clone() else { return Err(file::missing(call)) };
     let notebook = Notebook::read(&before).map_err(|why| refused(path, &why))?;
     let change = notebook.change(&args).map_err(|why| refused(path, &why))?;
     target.write(&change.after, read_files)?;

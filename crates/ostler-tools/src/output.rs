@@ -97,8 +97,7 @@ impl Output {
 
     fn open(&mut self) {
         let WholeOutputFile::Unneeded(path) = &mut self.whole else { return };
-        // The folder is the session's own; an existing name is not followed.
-        self.whole = match File::create_new(&path) {
+        self.whole = match self.scratch.create(path) {
             Ok(file) => {
                 WholeOutputFile::Written { path: std::mem::take(path), file, len: 0, is_cut: false }
             }

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
+use ostler_files::RealPath;
 use ostler_proto::build;
 use ostler_proto::tool::{ReadOutput, ReadText, TextFile};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
+use crate::path::CallPath;
 use crate::read_files::ReadFiles;
 use crate::text::{self, Encoding, MAX_SHOWN_BYTES, Text};
 use crate::{file, notebook, path, pdf, picture};
@@ -52,18 +54,19 @@ impl Tool for Read {
         Effect::Read(path::absolute(cx, &args.file_path))
     }
 
-    fn note_read(&self, path: &Path) {
+    fn note_read(&self, path: &RealPath) {
+        let path = CallPath { written: path.as_path().to_owned(), real: path.clone() };
         // A file that cannot be read was not shown either.
-        if let Ok(bytes) = file::load(path) {
-            self.read_files.note(path, &bytes);
+        if let Ok(bytes) = file::load(&path) {
+            self.read_files.note(&path.real, &bytes);
         }
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
         let path = path::absolute(cx, &args.file_path);
-        let read_files = self.read_files.clone();
+        let (cx, read_files) = (cx.clone(), self.read_files.clone());
         let shown = path.display().to_string();
-        let reading = blocking(move || read(&path, &args, &read_files));
+        let reading = blocking(move || read(&CallPath::of(&cx, path)?, &args, &read_files));
         tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| {
             let seconds = PATIENCE.as_secs();
             Err(ToolError::Failed(format!("reading {shown} took longer than {seconds} s")))
@@ -71,10 +74,10 @@ impl Tool for Read {
     }
 }
 
-fn read(path: &Path, args: &Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
+fn read(path: &CallPath, args: &Args, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
     let bytes = file::load(path)?;
-    let output = show(path, args, &bytes)?;
-    read_files.note(path, &bytes);
+    let output = show(&path.written, args, &bytes)?;
+    read_files.note(&path.real, &bytes);
     Ok(output)
 }
 

@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_engine::tool::ToolError;
+use ostler_files::RealPath;
+
+use crate::path::CallPath;
 
 /// The files that a session has read, shared by its tools.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ReadFiles(Arc<Mutex<HashMap<PathBuf, Fingerprint>>>);
+pub(crate) struct ReadFiles(Arc<Mutex<HashMap<RealPath, Fingerprint>>>);
 
 /// Of the content, not of the modification time: touching a file does not change it, and fast changes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +22,14 @@ struct Fingerprint {
 
 impl ReadFiles {
     /// Records that the session has read these bytes of a file.
-    pub(crate) fn note(&self, path: &Path, bytes: &[u8]) {
-        self.files().insert(key(path), fingerprint(bytes));
+    pub(crate) fn note(&self, path: &RealPath, bytes: &[u8]) {
+        self.files().insert(path.clone(), fingerprint(bytes));
     }
 
     /// Checks that the session has read exactly these bytes of the file.
-    pub(crate) fn check(&self, path: &Path, bytes: &[u8]) -> Result<(), ToolError> {
-        let known = self.files().get(&key(path)).copied();
-        let path = path.display();
+    pub(crate) fn check(&self, path: &CallPath, bytes: &[u8]) -> Result<(), ToolError> {
+        let known = self.files().get(&path.real).copied();
+        let path = path.written.display();
         match known {
             None => Err(ToolError::Refused(format!(
                 "{path} exists and was not read in this session. Read it first."
@@ -39,13 +41,9 @@ impl ReadFiles {
         }
     }
 
-    fn files(&self) -> MutexGuard<'_, HashMap<PathBuf, Fingerprint>> {
+    fn files(&self) -> MutexGuard<'_, HashMap<RealPath, Fingerprint>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 fn fingerprint(bytes: &[u8]) -> Fingerprint {

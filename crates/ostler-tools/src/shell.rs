@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use ostler_engine::sandbox::Confinement;
 use ostler_engine::tool::ToolCx;
+use ostler_files::RealPath;
 
 /// The longest path that a command can record, in bytes: more than Linux and macOS allow.
 const LONGEST_NOTE: u64 = 64 * 1024;
@@ -70,7 +71,8 @@ impl Shell {
     /// Adopts the directory in which a command ended; returns it if it changed.
     pub(crate) fn moved(&self, call: &ShellCall) -> Option<PathBuf> {
         // The command may have replaced the file with anything: a pipe, a device, an endless file.
-        let note = ostler_files::read_bytes_unless_link(&call.own_note, LONGEST_NOTE);
+        let note = RealPath::resolve_parent(&call.own_note);
+        let note = note.and_then(|note| note.read_bytes(LONGEST_NOTE));
         if note.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             return None;
         }

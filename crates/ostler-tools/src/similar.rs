@@ -1,7 +1,8 @@
 //! Suggestions for names and lines that do not exist.
 
 use std::collections::HashMap;
-use std::path::Path;
+
+use ostler_files::RealPath;
 
 const MAX_NAMES: usize = 3;
 /// How many entries of a folder are compared.
@@ -21,13 +22,15 @@ pub(crate) fn similarity(left: &str, right: &str) -> f32 {
 }
 
 /// Names next to a missing file that are similar, the most similar first.
-pub(crate) fn similar_names(path: &Path) -> Vec<String> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
-    let Ok(entries) = std::fs::read_dir(parent) else { return Vec::new() };
+pub(crate) fn similar_names(path: &RealPath) -> Vec<String> {
+    let (Ok(parent), Some(name)) = (path.parent(), path.as_path().file_name()) else {
+        return Vec::new();
+    };
+    let Ok(entries) = parent.names(MAX_ENTRIES) else { return Vec::new() };
     let name = name.to_string_lossy().to_lowercase();
     let mut names: Vec<(f32, String)> = entries
-        .take(MAX_ENTRIES)
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .into_iter()
+        .filter_map(|entry| entry.into_string().ok())
         .map(|other| (similarity(&name, &other.to_lowercase()), other))
         .filter(|(similarity, _)| *similarity >= ALIKE)
         .collect();

@@ -1,18 +1,17 @@
 //! The file that `Write` and `Edit` change: resolved through links, read by the session, kept in its encoding.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 use ostler_engine::tool::ToolError;
 
 use crate::file;
+use crate::path::CallPath;
 use crate::read_files::ReadFiles;
 use crate::text::{self, Encoding};
 
 /// A file to write.
 pub(crate) struct Target {
-    /// The real path, with links resolved.
-    path: PathBuf,
+    path: CallPath,
     /// Its contents, if it exists.
     pub(crate) before: Option<String>,
     encoding: Encoding,
@@ -22,27 +21,24 @@ pub(crate) struct Target {
 
 impl Target {
     /// Opens the target. An existing file must have been read and not changed since.
-    pub(crate) fn find(path: &Path, read_files: &ReadFiles) -> Result<Self, ToolError> {
-        match path.symlink_metadata() {
+    pub(crate) fn find(path: CallPath, read_files: &ReadFiles) -> Result<Self, ToolError> {
+        match path.real.metadata() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let encoding = Encoding::default();
-                return Ok(Self { path: path.to_owned(), before: None, encoding, lossy: false });
+                return Ok(Self { path, before: None, encoding, lossy: false });
             }
-            Err(error) => return Err(file::unreadable(path, &error)),
+            Err(error) => return Err(file::unreadable(&path, &error)),
             Ok(_) => {}
         }
-        let real = path.canonicalize().map_err(|error| {
-            ToolError::Refused(format!("{} is a link that leads nowhere: {error}", path.display()))
-        })?;
-        let bytes = file::load(&real)?;
-        read_files.check(path, &bytes)?;
+        let bytes = file::load(&path)?;
+        read_files.check(&path, &bytes)?;
         let text = text::decode(&bytes).unwrap_or_else(|| text::Text {
             text: String::from_utf8_lossy(&bytes).into_owned(),
             encoding: Encoding::default(),
             lossy: true,
         });
         Ok(Self {
-            path: real,
+            path,
             before: Some(text.text),
             // Text that could not be decoded is not written in that encoding either.
             encoding: if text.lossy { Encoding::default() } else { text.encoding },
@@ -55,7 +51,7 @@ impl Target {
         if self.lossy {
             return Err(ToolError::Refused(format!(
                 "{} is not valid text in a known encoding, so an edit would damage it. Change it with Bash.",
-                self.path.display()
+                self.path.real.as_path().display()
             )));
         }
         Ok(())
@@ -65,7 +61,7 @@ impl Target {
     pub(crate) fn write(&self, text: &str, read_files: &ReadFiles) -> Result<(), ToolError> {
         let bytes = text::encode(text, self.encoding);
         file::replace(&self.path, &bytes)?;
-        read_files.note(&self.path, &bytes);
+        read_files.note(&self.path.real, &bytes);
         Ok(())
     }
 }

@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use ostler_engine::tool::ToolError;
+use ostler_files::RealPath;
 use tokio_util::sync::CancellationToken;
+
+use crate::path::CallPath;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -73,6 +76,15 @@ pub(crate) fn guarded_note(n_guarded: usize) -> String {
 }
 
 /// Refuses a path that does not exist.
-pub(crate) fn must_exist(root: &Path) -> Result<std::fs::Metadata, ToolError> {
-    std::fs::metadata(root).map_err(|error| crate::file::unreadable(root, &error))
+pub(crate) fn must_exist(root: &CallPath) -> Result<std::fs::Metadata, ToolError> {
+    root.real.metadata().map_err(|error| crate::file::unreadable(root, &error))
+}
+
+/// The path by which an entry of a walk is opened: below the permitted folder. The walk itself reads folders by their
+/// names, and so may have found files behind a link that appeared meanwhile; this path does not lead to them.
+pub(crate) fn real_path(root: &CallPath, entry: &Path) -> Option<RealPath> {
+    if root.written == root.real.as_path() {
+        return RealPath::from_resolved(entry.to_owned());
+    }
+    root.real.below(entry.strip_prefix(&root.written).ok()?)
 }

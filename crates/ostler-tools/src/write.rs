@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::blocking::blocking;
+use crate::path::CallPath;
 use crate::read_files::ReadFiles;
 use crate::target::Target;
 use crate::{patch, path, text};
@@ -43,14 +44,18 @@ impl Tool for Write {
     }
 
     async fn run(&self, cx: &ToolCx, args: Args) -> Result<ToolOutput, ToolError> {
-        let path = path::absolute(cx, &args.file_path);
-        let read_files = self.read_files.clone();
-        blocking(move || write(path, args.content, &read_files)).await
+        let (cx, read_files) = (cx.clone(), self.read_files.clone());
+        blocking(move || {
+            let path = CallPath::of(&cx, path::absolute(&cx, &args.file_path))?;
+            write(path, args.content, &read_files)
+        })
+        .await
     }
 }
 
-fn write(path: PathBuf, content: String, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
-    let target = Target::find(&path, read_files)?;
+fn write(path: CallPath, content: String, read_files: &ReadFiles) -> Result<ToolOutput, ToolError> {
+    let target = Target::find(path.clone(), read_files)?;
+    let path = path.written;
     // The model sees lines without their endings, so it cannot know that they were CR LF.
     let keep_crlf =
         target.before.as_deref().is_some_and(text::is_crlf) && !content.contains("\r\n");

@@ -21,7 +21,7 @@ use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::hooks::verdict::HookPermission;
 use crate::permission::{Decision, Outcome};
-use crate::tool::{Effect, Prepared};
+use crate::tool::{Effect, PermittedPath, Prepared};
 
 /// A call that requires approval.
 pub(super) struct PendingCall {
@@ -36,6 +36,8 @@ pub(super) struct ApprovedCall {
     pub(super) prepared: Prepared,
     pub(super) by: DecisionSource,
     pub(super) remarks: Remarks,
+    /// The path that it may open.
+    pub(super) path: PermittedPath,
 }
 
 /// What PreToolUse hooks add to a call that an answer changed, in addition to yes or no.
@@ -121,7 +123,9 @@ pub(super) async fn ask_until_settled(
                     judge = DecisionSource::hook();
                 }
                 apply_updates(at.context, updates.as_deref().unwrap_or_default()).await;
-                return Ok(ApprovedCall { input, prepared, by: judge, remarks });
+                // The answer is about the path as it was when the question was asked, however long that took.
+                let path = permit::permitted_path(if is_changed { &again } else { &decision });
+                return Ok(ApprovedCall { input, prepared, by: judge, remarks, path });
             }
         }
     }

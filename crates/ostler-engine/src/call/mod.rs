@@ -28,7 +28,7 @@ use crate::drive::TurnContext;
 use crate::hooks::verdict::Verdict;
 use crate::hooks::{Event, Hooks};
 use crate::permission::reduced_environment;
-use crate::tool::{AnyTool, Effect, Prepared, ToolCx, ToolError, ToolOutput};
+use crate::tool::{AnyTool, Effect, PermittedPath, Prepared, ToolCx, ToolError, ToolOutput};
 use crate::turn::{INTERRUPTED_CALL, StopAfter};
 
 /// The tools of a session by name.
@@ -97,15 +97,16 @@ async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
             return CallResult { denied: true, stop, stop_reason: Some(reason), meta, ..result };
         }
     };
-    let Permit { prepared, input, added_context, stop, by, is_harmless } = permit;
+    let Permit { prepared, input, added_context, stop, by, is_harmless, path } = permit;
     let TurnContext { outbox, hooks, records, .. } = context;
     let mut cx = context.cx.clone();
     if is_harmless {
         cx.env = Arc::new(reduced_environment(&cx.env));
     }
-    if let Effect::Write(path) = &prepared.effect {
-        records.checkpoint_file(outbox, path).await;
+    if let (Effect::Write(written), PermittedPath::Real(real)) = (&prepared.effect, &path) {
+        records.checkpoint_file(outbox, written, real).await;
     }
+    cx.permitted_path = path;
     let effect = prepared.effect.clone();
     let begun = Instant::now();
     let permitted =

@@ -17,7 +17,7 @@ use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::hooks::verdict::{HookPermission, Verdict};
 use crate::permission::{CallFacts, Decision, Outcome, Policy, Step};
-use crate::tool::{Effect, Prepared};
+use crate::tool::{Effect, PermittedPath, Prepared};
 
 /// The longest command, in bytes, that is parsed on a thread of the runtime.
 const LONGEST_AT_ONCE: usize = 4096;
@@ -35,6 +35,8 @@ pub(super) struct Permit {
     pub(super) by: DecisionSource,
     /// A command that was called harmless: it runs with a reduced environment.
     pub(super) is_harmless: bool,
+    /// The path that it may open.
+    pub(super) path: PermittedPath,
 }
 
 /// Why a call does not run.
@@ -149,9 +151,10 @@ pub(super) async fn permit(context: &TurnContext, call: &ToolUseBlock) -> Result
     let (mut added_context, mut stop) = (verdict.context, verdict.stop);
     let decision = at.decide(&input, &prepared.effect).await;
     let is_harmless = decision.outcome == Outcome::Allow && decision.is_harmless;
+    let path = permitted_path(&decision);
     let decision = match settle(&at, &input, &prepared.effect, decision, hook).await? {
         PreliminaryDecision::Runs(by) => {
-            return Ok(Permit { prepared, input, added_context, stop, by, is_harmless });
+            return Ok(Permit { prepared, input, added_context, stop, by, is_harmless, path });
         }
         PreliminaryDecision::Asks(decision) => decision,
     };
@@ -160,10 +163,15 @@ pub(super) async fn permit(context: &TurnContext, call: &ToolUseBlock) -> Result
     }
     let permitted =
         answer::ask_until_settled(&at, PendingCall { input, prepared, decision }).await?;
-    let answer::ApprovedCall { input, prepared, by, remarks } = permitted;
+    let answer::ApprovedCall { input, prepared, by, remarks, path } = permitted;
     added_context.extend(remarks.context);
     stop = remarks.stop.or(stop);
-    Ok(Permit { prepared, input, added_context, stop, by, is_harmless: false })
+    Ok(Permit { prepared, input, added_context, stop, by, is_harmless: false, path })
+}
+
+/// The path that a call may open if this decision permits it.
+pub(super) fn permitted_path(decision: &Decision) -> PermittedPath {
+    decision.real_path.clone().map_or(PermittedPath::Nowhere, PermittedPath::Real)
 }
 
 /// What rules, mode and PreToolUse hooks say together.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use ostler_files::RealPath;
 use ostler_proto::api::{ContentBlock, ToolUseBlock, Usage};
 use ostler_proto::build;
 use ostler_proto::frame::ToHost;
@@ -120,10 +121,11 @@ impl SubagentIdentity {
             blocks.iter().filter_map(ContentBlock::as_text).map(|it| format!("{it}\n")).collect();
         if !words.is_empty() {
             // One short write into the page cache, in a folder of our own.
-            // A command may have replaced it by a pipe.
-            let file = ostler_files::append(&self.output_file, Some(0o600));
-            let _ =
-                file.and_then(|mut file| std::io::Write::write_all(&mut file, words.as_bytes()));
+            // A command may have replaced it by a pipe or a link.
+            let file = RealPath::from_resolved(self.output_file.clone());
+            if let Some(Ok(mut file)) = file.map(|file| file.append(0o600)) {
+                let _ = std::io::Write::write_all(&mut file, words.as_bytes());
+            }
         }
     }
 

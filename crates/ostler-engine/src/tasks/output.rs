@@ -3,6 +3,8 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use ostler_files::RealPath;
+
 /// The end of a task's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputTail {
@@ -20,12 +22,14 @@ impl OutputTail {
     }
 }
 
-/// The last `max` bytes of a file. A file that is not there yet is empty.
+/// The last `max` bytes of a file. A file that is not there yet is empty. Commands can write in its folder, so no link
+/// in its path is followed.
 ///
 /// # Errors
 /// When it cannot be read.
 pub fn end(file: &Path, max: u64) -> io::Result<OutputTail> {
-    let mut file = match ostler_files::open(file) {
+    let file = RealPath::from_resolved(file.to_owned()).ok_or(io::ErrorKind::InvalidInput)?;
+    let mut file = match file.open() {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(OutputTail { text: String::new(), total: 0, shown: 0 });
@@ -67,5 +71,15 @@ mod tests {
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         assert!(end(&pipe, 10).is_err() && end(Path::new("/dev/zero"), 10).is_err());
+    }
+
+    // Mutant: `end` with `ostler_files::open`, as before, shows the secret.
+    #[test]
+    fn a_link_in_place_of_the_output_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("secret"), "secret").unwrap();
+        let path = folder.path().join("output");
+        std::os::unix::fs::symlink("secret", &path).unwrap();
+        assert!(end(&path, 10).is_err());
     }
 }

@@ -92,7 +92,7 @@ async fn arguments_and_environment_are_passed_without_a_shell() {
         command: "/bin/sh".to_owned(),
         args: vec!["-c".into(), "test \"$1 $X\" = '$(a) `b`;' && exec \"$2\"".into(), "sh".into()],
         env: [("X", "`b`;")].into(),
-        cwd: None,
+        ..Program::default()
     };
     let mut with_calc = program.clone();
     with_calc.args.extend(["$(a)".to_owned(), calc().to_str().unwrap().to_owned()]);
@@ -221,7 +221,7 @@ fn a_configuration_becomes_an_endpoint() {
         command: "node".into(),
         args: vec!["a b".into()],
         env: [("X", "1")].into(),
-        cwd: None,
+        ..Program::default()
     };
     assert!(matches!(stdio, Some(Endpoint::Stdio(program)) if program == expected));
     let http = config(json!({"type": "http", "url": "http://x", "headers": {"A": "b"}}));

@@ -13,6 +13,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 
+use ostler_files::RealPath;
 use ostler_proto::control::DecisionReasonType as Kind;
 use ostler_proto::permission::PermissionMode;
 use serde_json::Value;
@@ -36,6 +37,8 @@ impl Policy {
         if decision.outcome == Outcome::Ask {
             decision.suggestions = suggest::suggestions(self, &seen, &decision);
         }
+        let resolved = seen.place.and_then(|place| place.resolved);
+        decision.real_path = resolved.and_then(RealPath::from_resolved);
         decision
     }
 }

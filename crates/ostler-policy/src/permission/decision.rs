@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use ostler_files::RealPath;
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::PermissionUpdate;
 use serde_json::{Value, json};
@@ -49,6 +50,9 @@ pub struct Decision {
     /// A command runs because it is known to be harmless, and not because a rule, a user or the mode allows it. It then
     /// runs with a reduced environment.
     pub is_harmless: bool,
+    /// The path of the effect with links followed, on which it was decided. `None` for other effects, and for a path
+    /// that leads nowhere.
+    pub real_path: Option<RealPath>,
 }
 
 impl Decision {
@@ -140,6 +144,7 @@ impl Trail {
             blocked_path: None,
             suggestions: Vec::new(),
             is_harmless: false,
+            real_path: None,
         }
     }
 }

@@ -32,7 +32,7 @@ impl Policy {
         let mut changed = self.clone();
         changed.apply(update)?;
         if let Some(file) = kept_in(update, folders)? {
-            write::keep(&file, update)?;
+            write::keep(folders, &file, update)?;
         }
         *self = changed;
         Ok(())

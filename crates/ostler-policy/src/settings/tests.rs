@@ -1,6 +1,7 @@
 //! Joining, refusing and rewriting settings.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use ostler_proto::permission::{PermissionMode, PermissionUpdate};
@@ -337,18 +338,60 @@ fn rules_that_are_granted_at_the_same_time_are_all_written() {
     let (n_threads, n_rules) = (8, 10);
     std::thread::scope(|scope| {
         for thread in 0..n_threads {
-            let file = &file;
+            let (folders, file) = (&home.folders, &file);
             scope.spawn(move || {
                 for n in 0..n_rules {
                     let rule = json!({"type": "addRules", "behavior": "deny", "destination": "localSettings",
                         "rules": [{"toolName": "Bash", "ruleContent": format!("c{thread}-{n}")}]});
-                    write::keep(file, &update(rule)).unwrap();
+                    write::keep(folders, file, &update(rule)).unwrap();
                 }
             });
         }
     });
     let kept: Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(kept["permissions"]["deny"].as_array().unwrap().len(), n_threads * n_rules);
+}
+
+/// A grant for a project, written to its local settings.
+fn grant() -> PermissionUpdate {
+    update(json!({"type": "addRules", "behavior": "allow", "destination": "localSettings",
+        "rules": [{"toolName": "Bash"}]}))
+}
+
+// Mutants: `real_file` without the check of the project; with `canonicalize` and without the check, as before.
+#[test]
+fn a_link_that_leads_out_of_the_project_is_not_written_through() {
+    let home = home(&[(Source::User, json!({"model": "m"})), (Source::Project, json!({}))]);
+    let (user, local) = (home.folders.file(Source::User), home.folders.file(Source::Local));
+    let (user, local) = (user.unwrap(), local.unwrap());
+    let before = fs::read_to_string(&user).unwrap();
+    symlink(&user, &local).unwrap();
+    let error = write::keep(&home.folders, &local, &grant()).unwrap_err().to_string();
+    assert!(error.contains("outside the project"), "{error}");
+    let error = write::merge(&home.folders, &local, &Map::new()).unwrap_err();
+    assert!(error.to_string().contains("outside the project"), "{error}");
+    // The folder of the settings, and one that does not exist there.
+    let claude = local.parent().unwrap();
+    fs::rename(claude, home.folders.project.join("old")).unwrap();
+    for target in [user.parent().unwrap().to_owned(), user.with_file_name("new")] {
+        symlink(&target, claude).unwrap();
+        write::keep(&home.folders, &local, &grant()).unwrap_err();
+        fs::remove_file(claude).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&user).unwrap(), before);
+    assert!(!user.with_file_name("settings.local.json").exists());
+    // A link inside the project is followed, and so is one of the user.
+    fs::create_dir(claude).unwrap();
+    symlink("../old/other.json", &local).unwrap();
+    fs::write(home.folders.project.join("old/other.json"), "{}").unwrap();
+    write::keep(&home.folders, &local, &grant()).unwrap();
+    assert!(local.symlink_metadata().unwrap().is_symlink());
+    assert!(fs::read_to_string(&local).unwrap().contains("Bash"));
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::rename(&user, elsewhere.path().join("mine.json")).unwrap();
+    symlink(elsewhere.path().join("mine.json"), &user).unwrap();
+    write::keep(&home.folders, &user, &grant()).unwrap();
+    assert!(fs::read_to_string(elsewhere.path().join("mine.json")).unwrap().contains("Bash"));
 }
 
 // Mutant: the most private list replaces the others; a project that is not trusted is not looked at.

@@ -1,37 +1,67 @@
 //! Changes one settings file: everything else in it stays in its order, and the file is complete at every moment.
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
+use ostler_files::RealPath;
 use ostler_proto::permission::{PermissionBehavior, PermissionUpdate, RulesUpdate};
 use serde_json::{Map, Value, json};
 
-use super::SettingsError;
-use crate::permission::Rule;
+use super::{Folders, SettingsError};
+use crate::permission::{Rule, Source};
 
 /// Writes a change of permissions to a settings file. Creates the file and its folder if they are missing.
-pub fn keep(path: &Path, update: &PermissionUpdate) -> Result<(), SettingsError> {
-    // A link stays a link: its target is rewritten.
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let _lock = lock(path)?;
-    let mut root = read(path)?;
+pub fn keep(
+    folders: &Folders,
+    path: &Path,
+    update: &PermissionUpdate,
+) -> Result<(), SettingsError> {
+    let file = real_file(folders, path)?;
+    let _lock = lock(&file)?;
+    let mut root = read(&file)?;
     let permissions = root.entry("permissions").or_insert_with(|| json!({}));
     let Value::Object(permissions) = permissions else {
         return Err(SettingsError::one(path, "permissions", "it is not an object"));
     };
     change(permissions, update)
         .map_err(|reason| SettingsError::one(path, "permissions", reason))?;
-    put(path, &root)
+    put(&file, &root)
 }
 
 /// Merges changes into a settings file: objects by their fields, everything else as a whole; `null` removes a field.
-pub fn merge(path: &Path, change: &Map<String, Value>) -> Result<(), SettingsError> {
-    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let _lock = lock(path)?;
-    let mut root = read(path)?;
+pub fn merge(
+    folders: &Folders,
+    path: &Path,
+    change: &Map<String, Value>,
+) -> Result<(), SettingsError> {
+    let file = real_file(folders, path)?;
+    let _lock = lock(&file)?;
+    let mut root = read(&file)?;
     join(&mut root, change);
-    put(path, &root)
+    put(&file, &root)
+}
+
+/// The file that a settings file really is: a link stays a link, and its target is rewritten. A command can put a link
+/// into a project, so there it may only lead to another file of the project.
+fn real_file(folders: &Folders, path: &Path) -> Result<RealPath, SettingsError> {
+    let wrong = |reason: String| SettingsError::one(path, "", reason);
+    let file = RealPath::resolve(path)
+        .map_err(|error| wrong(format!("it leads nowhere and is not changed: {error}")))?;
+    let of_project = [Source::Project, Source::Local].map(|source| folders.file(source));
+    // In the home directory the user's file is also that of the project.
+    let is_of_user = folders.file(Source::User).as_deref() == Some(path);
+    if of_project.iter().flatten().any(|known| known == path) && !is_of_user {
+        let project =
+            RealPath::resolve(&folders.project).map_err(|error| wrong(error.to_string()))?;
+        if !file.as_path().starts_with(project.as_path()) {
+            let leads = file.as_path().display();
+            return Err(wrong(format!(
+                "it leads to {leads}, outside the project, and is not changed; put a file in place of the link"
+            )));
+        }
+    }
+    Ok(file)
 }
 
 /// Merges settings, see [`merge`].
@@ -47,39 +77,40 @@ pub fn join(into: &mut Map<String, Value>, from: &Map<String, Value>) {
 
 /// Keeps other sessions from changing the file between reading and writing it: two rules that are granted at the same
 /// time are both written. The folder is locked, because the file itself is replaced. Dropping the file unlocks it.
-fn lock(path: &Path) -> Result<File, SettingsError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+fn lock(file: &RealPath) -> Result<File, SettingsError> {
     let locked = || {
-        fs::create_dir_all(folder)?;
-        let folder = File::open(folder)?;
+        let folder = file.parent()?;
+        folder.create_folders(0o777)?;
+        let folder = folder.open_folder()?;
         folder.lock()?;
         Ok(folder)
     };
-    locked().map_err(|error: std::io::Error| {
-        SettingsError::one(path, "", format!("it cannot be locked, so it is not changed: {error}"))
+    locked().map_err(|error: io::Error| {
+        let reason = format!("it cannot be locked, so it is not changed: {error}");
+        SettingsError::one(file.as_path(), "", reason)
     })
 }
 
 /// The settings of a file; empty if the file is missing.
-fn read(path: &Path) -> Result<Map<String, Value>, SettingsError> {
-    let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
-    match ostler_files::read_text(path, super::load::LONGEST_FILE) {
+fn read(file: &RealPath) -> Result<Map<String, Value>, SettingsError> {
+    let wrong = |reason: &dyn ToString| SettingsError::one(file.as_path(), "", reason.to_string());
+    match file.read_text(super::load::LONGEST_FILE) {
         Ok(text) if text.trim().is_empty() => Ok(Map::new()),
         Ok(text) => match serde_json::from_str(&text) {
             Ok(Value::Object(root)) => Ok(root),
             Ok(_) => Err(wrong(&"it is not a JSON object and is not changed")),
             Err(error) => Err(wrong(&format!("it is malformed and is not changed: {error}"))),
         },
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Map::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Map::new()),
         Err(error) => Err(wrong(&error)),
     }
 }
 
-fn put(path: &Path, root: &Map<String, Value>) -> Result<(), SettingsError> {
-    let wrong = |reason: &dyn ToString| SettingsError::one(path, "", reason.to_string());
+fn put(file: &RealPath, root: &Map<String, Value>) -> Result<(), SettingsError> {
+    let wrong = |reason: &dyn ToString| SettingsError::one(file.as_path(), "", reason.to_string());
     let mut text = serde_json::to_string_pretty(root).map_err(|error| wrong(&error))?;
     text.push('\n');
-    ostler_files::replace(path, text.as_bytes(), 0o666).map_err(|error| wrong(&error))
+    file.replace(text.as_bytes(), 0o666).map_err(|error| wrong(&error))
 }
 
 fn change(permissions: &mut Map<String, Value>, update: &PermissionUpdate) -> Result<(), String> {

@@ -6,13 +6,12 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use ostler_files::openat::{self, Root};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use super::changes::{Change, ChangeKind, Changes, read};
-use super::copy::make_folder;
 use super::error::WorkspaceError;
-use super::openat::{self, Root};
 
 /// What was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,7 +110,7 @@ fn make_parent(root: &Root, below: &Path) -> io::Result<(OwnedFd, OsString)> {
     let name = below.file_name().unwrap_or_default().to_owned();
     let mut folder = root.folder()?;
     for part in below.parent().into_iter().flat_map(Path::iter) {
-        folder = make_folder(&folder, part)?;
+        folder = openat::make_folder(&folder, part)?;
     }
     Ok((folder, name))
 }

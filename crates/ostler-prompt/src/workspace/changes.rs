@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use imara_diff::{
     Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
 };
+use ostler_files::openat::{self, Root};
 use rustix::fs::FileType;
 use sha2::{Digest as _, Sha256};
 
 use super::Workspace;
 use super::error::WorkspaceError;
-use super::openat::{self, Root};
 
 /// The deepest level that is searched.
 const DEEPEST: usize = 400;

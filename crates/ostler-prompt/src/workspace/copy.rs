@@ -1,13 +1,14 @@
 //! Copies a mount into a workspace.
 //!
-//! Nothing is opened by its path: see [`openat`](super::openat). Bytes are counted before they are written.
+//! Nothing is opened by its path: see [`ostler_files::openat`]. Bytes are counted before they are written.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use ostler_files::openat::{self, Root};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use sha2::{Digest as _, Sha256};
 
@@ -15,7 +16,6 @@ use super::baseline::{Baseline, Original};
 use super::error::{WorkspaceError, WorkspaceSecurityError};
 use super::globs::Globs;
 use super::mount::{HostMount, Mounted, SkipReason, Skipped};
-use super::openat::{self, Root};
 
 /// The most entries of one mount.
 const MOST_ENTRIES: u64 = 1_000_000;
@@ -135,7 +135,7 @@ impl<'a> Copier<'a> {
         if self.way.len() >= DEEPEST {
             return Err(self.too_much(format!("folders are more than {DEEPEST} deep")));
         }
-        let inside = make_folder(into, target)
+        let inside = openat::make_folder(into, target)
             .map_err(|error| WorkspaceError::io("create", &self.place(below), error))?;
         let before = self.mounted.files;
         self.way.push(identity);
@@ -348,13 +348,5 @@ impl<'a> Copier<'a> {
         if self.mounted.skipped.len() < KEPT_SKIPS {
             self.mounted.skipped.push(Skipped { path: below.to_owned(), reason });
         }
-    }
-}
-
-/// Opens a folder and creates it if it is missing.
-pub(super) fn make_folder(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
-    match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => openat::open_folder(parent, name),
-        Err(error) => Err(error.into()),
     }
 }

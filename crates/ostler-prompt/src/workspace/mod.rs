@@ -10,7 +10,6 @@ mod describe;
 mod error;
 mod globs;
 mod mount;
-mod openat;
 mod reaper;
 mod source;
 
@@ -20,6 +19,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler_files::openat::{self, Root};
 use tempfile::TempDir;
 
 pub use self::apply::Applied;
@@ -29,7 +29,6 @@ use self::copy::Copier;
 pub use self::error::{WorkspaceError, WorkspaceSecurityError};
 use self::globs::Globs;
 pub use self::mount::{HostMount, Mounted, SkipReason, Skipped};
-use self::openat::Root;
 use self::reaper::Reaper;
 
 /// A new folder with copies of files of the host, for an agent to work in. In a prompt it is also the section that
@@ -265,7 +264,7 @@ fn copy(
     let into = Root::open(workspace).and_then(|root| root.folder()).map_err(creating)?;
     let mut parents = place.parent().into_iter().flat_map(Path::iter);
     let into = parents
-        .try_fold(into, |folder, name: &OsStr| copy::make_folder(&folder, name))
+        .try_fold(into, |folder, name: &OsStr| openat::make_folder(&folder, name))
         .map_err(creating)?;
     let mut copier = Copier::new(mount, globs, boundary, (real, place.clone()), baseline, number);
     copier.run(root, &into)?;

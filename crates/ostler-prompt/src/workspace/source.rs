@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ostler_files::openat::Root;
+
 use super::error::{WorkspaceError, WorkspaceSecurityError};
-use super::openat::Root;
 
 /// Opens the allowed roots; `None` if there is no list of roots.
 pub(super) fn roots(roots: Option<&[PathBuf]>) -> Result<Option<Vec<Root>>, WorkspaceError> {

@@ -10,12 +10,13 @@ use ostler_engine::tool::{ToolCx, ToolError, ToolOutput};
 
 use super::report::{Hits, Report};
 use super::{Args, searcher, walk};
+use crate::path::CallPath;
 use crate::walk::{self as walking, Stop};
 
 /// What to search in a folder.
 pub(super) struct Folder<'a> {
     pub(super) cx: &'a ToolCx,
-    pub(super) root: &'a Path,
+    pub(super) root: &'a CallPath,
     pub(super) args: &'a Args,
     pub(super) stop: &'a Stop,
     pub(super) matcher: &'a RegexMatcher,
@@ -45,7 +46,7 @@ fn in_order<'a>(folder: &Folder<'a>, most: usize) -> Result<(Report<'a>, bool), 
     let mut searcher = searcher(args);
     let mut report = Report::new(&cx.cwd, args, false);
     let mut n_files = 0;
-    for entry in walk(root, args)?.sort_by_file_path(Path::cmp).build().flatten() {
+    for entry in walk(&root.written, args)?.sort_by_file_path(Path::cmp).build().flatten() {
         if stop.is_due() {
             report.give_up();
             break;
@@ -61,7 +62,7 @@ fn in_order<'a>(folder: &Folder<'a>, most: usize) -> Result<(Report<'a>, bool), 
         if !cx.may_show(entry.path()) {
             report.leave_out();
         } else {
-            let (hits, is_ok) = hits_in(&mut searcher, matcher, entry.path(), &report);
+            let (hits, is_ok) = hits_in(&mut searcher, matcher, (entry.path(), root), &report);
             report.add(entry.path(), hits, is_ok);
         }
         if report.is_full() {
@@ -76,7 +77,7 @@ fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError
     let Folder { cx, root, args, stop, matcher } = *folder;
     let mut report = Report::new(&cx.cwd, args, false);
     let found = Mutex::new((Vec::new(), 0_usize, 0_usize));
-    let is_complete = walking::in_parallel(&walk(root, args)?, stop, || {
+    let is_complete = walking::in_parallel(&walk(&root.written, args)?, stop, || {
         let (mut searcher, matcher) = (searcher(args), matcher.clone());
         let (report, found) = (&report, &found);
         move |entry: DirEntry| {
@@ -84,7 +85,8 @@ fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError
                 return true;
             }
             let may_show = cx.may_show(entry.path());
-            let searched = may_show.then(|| hits_in(&mut searcher, &matcher, entry.path(), report));
+            let searched =
+                may_show.then(|| hits_in(&mut searcher, &matcher, (entry.path(), root), report));
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
             match searched {
                 None => found.2 += 1,
@@ -116,16 +118,17 @@ fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError
     Ok((report, true))
 }
 
+/// The lines of a file at or below a root that match, and whether it could be searched.
 pub(super) fn hits_in(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
-    path: &Path,
+    (path, root): (&Path, &CallPath),
     report: &Report<'_>,
 ) -> (Hits, bool) {
     let mut hits = report.file(path);
-    let searched =
-        ostler_files::open(path).and_then(|file| searcher.search_file(matcher, &file, &mut hits));
-    (hits, searched.is_ok())
+    let file = walking::real_path(root, path).and_then(|real| real.open_listed().ok());
+    let searched = file.map(|file| searcher.search_file(matcher, &file, &mut hits));
+    (hits, searched.is_some_and(|searched| searched.is_ok()))
 }
 
 #[cfg(test)]
@@ -146,6 +149,7 @@ mod tests {
             std::fs::write(sub.join(format!("f{n}.txt")), text).unwrap();
         }
         let cx = ToolCx { cwd: folder.path().to_owned(), ..ToolCx::default() };
+        let root = CallPath::of(&cx, folder.path().to_owned()).unwrap();
         for more in [
             json!({"output_mode": "content"}),
             json!({"output_mode": "content", "-A": 1, "head_limit": 10_000}),
@@ -158,13 +162,7 @@ mod tests {
             let args: Args = serde_json::from_value(args).unwrap();
             let matcher = super::super::matcher(&args).unwrap();
             let stop = Stop::new(tokio_util::sync::CancellationToken::new());
-            let it = Folder {
-                cx: &cx,
-                root: folder.path(),
-                args: &args,
-                stop: &stop,
-                matcher: &matcher,
-            };
+            let it = Folder { cx: &cx, root: &root, args: &args, stop: &stop, matcher: &matcher };
             let (one, all) = (in_order(&it, usize::MAX).unwrap(), on_all_cores(&it).unwrap());
             assert!(one.1 && all.1);
             assert_eq!(one.0.output(), all.0.output(), "{more}");
@@ -173,7 +171,7 @@ mod tests {
             !in_order(
                 &Folder {
                     cx: &cx,
-                    root: folder.path(),
+                    root: &root,
                     args: &serde_json::from_value(json!({"pattern": "x"})).unwrap(),
                     stop: &Stop::new(tokio_util::sync::CancellationToken::new()),
                     matcher: &RegexMatcher::new("x").unwrap()

@@ -12,6 +12,7 @@ mod names;
 mod notebook_edit;
 mod pdf;
 mod plan_mode;
+mod race;
 mod read;
 mod rules;
 mod session;

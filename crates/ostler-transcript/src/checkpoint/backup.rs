@@ -1,12 +1,13 @@
 //! Backups: copies of files, each under a name made of the file's path and a number.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use ostler_files::RealPath;
 use ostler_proto::build;
 use ostler_proto::transcript::FileBackup;
 use sha2::{Digest as _, Sha256};
@@ -14,7 +15,9 @@ use sha2::{Digest as _, Sha256};
 /// The folder of a session's backups, made when it is first needed.
 #[derive(Debug)]
 pub(super) struct Backups {
-    folder: PathBuf,
+    /// Resolved when the session starts, because it may be in a folder in which commands can write. `None` if it leads
+    /// nowhere.
+    folder: Option<RealPath>,
     /// The stamps of files when they were last found equal to their backups, by the name of the backup.
     compared: Mutex<HashMap<String, FileStamp>>,
 }
@@ -52,46 +55,45 @@ impl FileStamp {
 
 impl Backups {
     pub(super) fn new(folder: PathBuf) -> Self {
-        Self { folder, compared: Mutex::default() }
+        Self { folder: RealPath::resolve(&folder).ok(), compared: Mutex::default() }
     }
 
-    /// Backs up a file as it is now; a missing file is recorded as missing.
-    pub(super) fn make(&self, file: &Path, version: u64) -> io::Result<FileBackup> {
-        let name = match file.metadata() {
-            Ok(found) if found.is_file() => Some(self.copy(file, version)?),
-            Ok(_) => return Err(io::Error::other("it is not a regular file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
+    /// Backs up a file as it is now; a missing file is recorded as missing. `real` is the path by which it is opened.
+    pub(super) fn make(
+        &self,
+        file: &Path,
+        real: &RealPath,
+        version: u64,
+    ) -> io::Result<FileBackup> {
+        let name = stamp(real)?.map(|_| self.copy(file, real, version)).transpose()?;
         Ok(build!(FileBackup {
             backup_file_name: name,
             version,
             backup_time: super::now(),
-            real_parent_dir: real_parent(file).map(|parent| parent.display().to_string()),
+            real_parent_dir: super::parent_of(real),
         }))
     }
 
     /// The backup of a file as it is now: the last one, if nothing has changed since.
-    pub(super) fn renew(&self, file: &Path, last: &FileBackup) -> io::Result<FileBackup> {
-        let found = match file.metadata() {
-            Ok(found) if found.is_file() => Some(FileStamp::of(&found)),
-            Ok(_) => return Err(io::Error::other("it is not a regular file")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
-        let is_same = match (&last.backup_file_name, found) {
-            (Some(name), Some(stamp)) => self.is_as(name, file, stamp)?,
+    pub(super) fn renew(
+        &self,
+        file: &Path,
+        real: &RealPath,
+        last: &FileBackup,
+    ) -> io::Result<FileBackup> {
+        let is_same = match (&last.backup_file_name, stamp(real)?) {
+            (Some(name), Some(stamp)) => self.is_as(name, real, stamp)?,
             (name, found) => name.is_some() == found.is_some(),
         };
         match is_same {
             true => Ok(last.clone()),
-            false => self.make(file, last.version + 1),
+            false => self.make(file, real, last.version + 1),
         }
     }
 
     /// Whether a file equals its backup. The file is read only if its metadata does not tell: every prompt asks this
     /// about every file that was ever changed.
-    fn is_as(&self, name: &str, file: &Path, stamp: FileStamp) -> io::Result<bool> {
+    fn is_as(&self, name: &str, file: &RealPath, stamp: FileStamp) -> io::Result<bool> {
         if self.compared().get(name) == Some(&stamp) {
             return Ok(true);
         }
@@ -114,7 +116,7 @@ impl Backups {
         backup
             .backup_file_name
             .as_deref()
-            .map(|name| ostler_files::read_bytes(&self.path(name)?, u64::MAX))
+            .map(|name| self.path(name)?.read_bytes(u64::MAX))
             .transpose()
     }
 
@@ -122,11 +124,11 @@ impl Backups {
     pub(super) fn copy_to(&self, other: &Self, backup: &FileBackup) -> io::Result<()> {
         let Some(name) = backup.backup_file_name.as_deref() else { return Ok(()) };
         let to = other.path(name)?;
-        if to.exists() {
+        if to.metadata().is_ok() {
             return Ok(());
         }
-        other.prepare()?;
-        ostler_files::copy(&self.path(name)?, &to)
+        other.folder()?.create_folders(0o700)?;
+        copy(self.path(name)?.open()?, &to)
     }
 
     /// The permissions that the file had.
@@ -135,39 +137,51 @@ impl Backups {
         name.map(|name| Ok(self.path(name)?.metadata()?.permissions())).transpose()
     }
 
-    fn prepare(&self) -> io::Result<()> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
+    fn folder(&self) -> io::Result<&RealPath> {
+        self.folder.as_ref().ok_or_else(|| io::Error::other("the folder of backups leads nowhere"))
     }
 
-    fn copy(&self, file: &Path, version: u64) -> io::Result<String> {
+    fn copy(&self, file: &Path, real: &RealPath, version: u64) -> io::Result<String> {
         let name = format!("{}@v{version}", path_hash(file));
-        self.prepare()?;
-        let path = self.folder.join(&name);
-        // An incomplete copy must not be taken for a backup, and an old backup must not be half overwritten.
-        let partial = self.folder.join(format!(".{name}.{}", uuid::Uuid::new_v4().simple()));
-        let copied = ostler_files::copy(file, &partial).and_then(|()| fs::rename(&partial, &path));
-        if let Err(error) = copied {
-            let _ = fs::remove_file(&partial);
-            return Err(error);
-        }
+        self.folder()?.create_folders(0o700)?;
+        copy(real.open()?, &self.path(&name)?)?;
         Ok(name)
     }
 
     /// The path of a backup. Names also come from session files, and must not lead out of the folder.
-    fn path(&self, name: &str) -> io::Result<PathBuf> {
+    fn path(&self, name: &str) -> io::Result<RealPath> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '@';
         match !name.is_empty() && name.chars().all(is_plain) {
-            true => Ok(self.folder.join(name)),
+            true => Ok(self.folder()?.join(name.as_ref())),
             false => Err(io::Error::other(format!("{name} is not the name of a backup"))),
         }
     }
 }
 
+/// Copies a file with its permissions. An incomplete copy must not be taken for a backup, and an old backup must not be
+/// half overwritten.
+fn copy(mut from: File, to: &RealPath) -> io::Result<()> {
+    let permissions = from.metadata()?.permissions();
+    to.replace_with(0o600, |to| {
+        to.set_permissions(permissions)?;
+        io::copy(&mut from, to).map(drop)
+    })
+}
+
+/// The metadata of a regular file; `None` if it is missing.
+fn stamp(real: &RealPath) -> io::Result<Option<FileStamp>> {
+    match real.metadata() {
+        Ok(found) if found.is_file() => Ok(Some(FileStamp::of(&found))),
+        Ok(_) => Err(io::Error::other("it is not a regular file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 /// Whether two files have the same content. Compared chunk by chunk: every prompt compares every file that was ever
 /// changed, and some are large.
-fn have_same_content(one: &Path, other: &Path) -> io::Result<bool> {
-    let (one, other) = (ostler_files::open(one)?, ostler_files::open(other)?);
+fn have_same_content(one: &RealPath, other: &RealPath) -> io::Result<bool> {
+    let (one, other) = (one.open()?, other.open()?);
     if one.metadata()?.len() != other.metadata()?.len() {
         return Ok(false);
     }
@@ -192,19 +206,9 @@ fn path_hash(file: &Path) -> String {
     format!("{:.16x}", Sha256::digest(file.as_os_str().as_bytes()))
 }
 
-/// The folder of a file with links followed; the file need not exist.
-pub(super) fn real_parent(file: &Path) -> Option<PathBuf> {
-    let parent = file.parent()?;
-    let there = parent.ancestors().find(|folder| folder.exists())?;
-    let rest = parent.strip_prefix(there).ok()?;
-    let there = there.canonicalize().ok()?;
-    // Joining an empty path would add a slash, and programs compare the text.
-    Some(if rest.as_os_str().is_empty() { there } else { there.join(rest) })
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::{File, FileTimes};
+    use std::fs::FileTimes;
     use std::time::{Duration, SystemTime};
 
     use super::*;
@@ -215,8 +219,12 @@ mod tests {
         let file = folder.path().join("a.txt");
         fs::write(&file, "one").unwrap();
         let backups = Backups::new(folder.path().join("backups"));
-        let backup = backups.make(&file, 1).unwrap();
+        let backup = backups.make(&file, &RealPath::resolve(&file).unwrap(), 1).unwrap();
         (folder, file, backups, backup)
+    }
+
+    fn renew(backups: &Backups, file: &Path, last: &FileBackup) -> FileBackup {
+        backups.renew(file, &RealPath::resolve(file).unwrap(), last).unwrap()
     }
 
     /// The stamp of a file as if it had last been changed long ago.
@@ -233,18 +241,18 @@ mod tests {
         let (_folder, file, backups, backup) = backed_up();
         let name = backup.backup_file_name.clone().unwrap();
         backups.compared().insert(name.clone(), settled(&file));
-        fs::remove_file(backups.path(&name).unwrap()).unwrap();
-        assert_eq!(backups.renew(&file, &backup).unwrap(), backup);
+        backups.path(&name).unwrap().remove().unwrap();
+        assert_eq!(renew(&backups, &file, &backup), backup);
     }
 
     #[test]
     fn a_change_of_the_same_size_in_the_same_moment_is_noticed() {
         let (_folder, file, backups, backup) = backed_up();
-        assert_eq!(backups.renew(&file, &backup).unwrap(), backup);
+        assert_eq!(renew(&backups, &file, &backup), backup);
         let name = backup.backup_file_name.clone().unwrap();
         assert!(!backups.compared().contains_key(&name), "it was changed a moment ago");
         fs::write(&file, "two").unwrap();
-        assert_eq!(backups.renew(&file, &backup).unwrap().version, 2);
+        assert_eq!(renew(&backups, &file, &backup).version, 2);
     }
 
     #[test]
@@ -262,6 +270,6 @@ mod tests {
             fs::write(&file, "two").unwrap();
             put_back();
         }
-        assert_eq!(backups.renew(&file, &backup).unwrap().version, 2);
+        assert_eq!(renew(&backups, &file, &backup).version, 2);
     }
 }

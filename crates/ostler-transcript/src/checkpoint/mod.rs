@@ -14,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ostler_files::RealPath;
 use ostler_proto::Uuid;
 use ostler_proto::build;
 use ostler_proto::control::RewindFilesReply;
@@ -50,9 +51,10 @@ impl Checkpoints {
         let mut files = BTreeMap::new();
         for (path, last) in before.unwrap_or_default() {
             let file = state.cwd.join(&path);
-            // A file that cannot be read now keeps its last backup.
-            let backup = state.backups.renew(&file, &last).unwrap_or(last);
-            files.insert(path, backup);
+            // A file that cannot be read now, or was replaced by a link, keeps its last backup.
+            let renewed = real_file(&state.cwd, &file, &last)
+                .and_then(|real| state.backups.renew(&file, &real, &last));
+            files.insert(path, renewed.unwrap_or(last));
         }
         let snapshot = build!(FileSnapshot {
             message_id: prompt.clone(),
@@ -69,24 +71,34 @@ impl Checkpoints {
     }
 
     /// Backs up a file before a tool changes it. Returns the line for the transcript, unless the file is known;
-    /// `message` is the edit.
+    /// `message` is the edit, and `real` the path with links followed that the tool may write.
     ///
     /// # Errors
     /// When no backup can be made: the file could not be restored.
     pub fn before_write(
         &self,
         path: &Path,
+        real: &RealPath,
         message: Option<Uuid>,
     ) -> io::Result<Option<TranscriptLine>> {
         let mut state = self.lock();
-        let file = written_file(path);
-        let name = state.name(&file);
         let Some(snapshot) = state.snapshots.last() else { return Ok(None) };
-        if snapshot.tracked_file_backups.contains_key(&name) {
+        let known = |name: &str| snapshot.tracked_file_backups.get(name);
+        let parent = parent_of(real);
+        let is_of = |backup: &FileBackup| {
+            backup.real_parent_dir.is_none() || backup.real_parent_dir == parent
+        };
+        let mut file = written_file(path, real);
+        // The name stands for a file in another folder by now.
+        if known(&state.name(&file)).is_some_and(|backup| !is_of(backup)) {
+            file = real.as_path();
+        }
+        let name = state.name(file);
+        if known(&name).is_some() {
             return Ok(None);
         }
         let snapshot_message_id = snapshot.message_id.clone();
-        let backup = state.backups.make(&file, 1)?;
+        let backup = state.backups.make(file, real, 1)?;
         if let Some(snapshot) = state.snapshots.last_mut() {
             snapshot.tracked_file_backups.insert(name.clone(), backup.clone());
         }
@@ -183,11 +195,37 @@ pub(crate) fn copy_backups(from: &Path, to: &Path, snapshots: &[FileSnapshot]) {
     }
 }
 
-/// The file that a write to a path changes: a link's target.
-fn written_file(path: &Path) -> PathBuf {
-    let is_link = path.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    let target = is_link.then(|| path.canonicalize().ok()).flatten();
-    target.unwrap_or_else(|| path.to_owned())
+/// The file that a write to a path changes, as it is named in snapshots: the path as written, or a link's target.
+fn written_file<'p>(path: &'p Path, real: &'p RealPath) -> &'p Path {
+    // A link on the way is not a link itself.
+    let is_itself = RealPath::resolve_parent(path).is_ok_and(|found| found == *real);
+    if is_itself { path } else { real.as_path() }
+}
+
+/// The folder of a file as it is recorded in snapshots.
+fn parent_of(real: &RealPath) -> Option<String> {
+    Some(real.as_path().parent()?.display().to_string())
+}
+
+/// The path by which a tracked file is opened: the folder in which it was when it was backed up, and its name.
+///
+/// # Errors
+/// When its folder is unknown and it lies outside the working directory by now.
+fn real_file(cwd: &Path, file: &Path, backup: &FileBackup) -> io::Result<RealPath> {
+    let name = file.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    if let Some(parent) = &backup.real_parent_dir {
+        let parent = RealPath::from_resolved(parent.into()).ok_or(io::ErrorKind::InvalidInput)?;
+        return Ok(parent.join(name));
+    }
+    // Old snapshots do not record the folder.
+    let real = RealPath::resolve_parent(file)?;
+    let is_inside = real.as_path().starts_with(RealPath::resolve(cwd)?.as_path());
+    match is_inside || !file.starts_with(cwd) {
+        true => Ok(real),
+        false => {
+            Err(io::Error::other("a folder on the way to it leads out of the working directory"))
+        }
+    }
 }
 
 fn now() -> String {

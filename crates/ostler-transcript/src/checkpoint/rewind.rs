@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use imara_diff::{Algorithm, Diff, InternedInput};
+use ostler_files::RealPath;
 use ostler_proto::build;
 use ostler_proto::control::RewindFilesReply;
 use ostler_proto::transcript::FileBackup;
 
-use super::backup::{Backups, real_parent};
+use super::backup::Backups;
 
 /// The change that restores a file.
 struct Change {
-    file: std::path::PathBuf,
+    file: PathBuf,
+    real: RealPath,
     now: Option<Vec<u8>>,
     then: Option<Vec<u8>>,
     permissions: Option<fs::Permissions>,
@@ -32,11 +34,13 @@ pub(super) fn run(
     let mut n_links = 0;
     for (path, backup) in wanted {
         let file = cwd.join(path);
-        if leads_elsewhere(&file, backup) {
+        // Everything below opens this path, and none that has become a link.
+        let real = super::real_file(cwd, &file, backup);
+        let Some(real) = real.ok().filter(|real| !leads_elsewhere(&file, real)) else {
             n_links += 1;
             continue;
-        }
-        let change = look(backups, &file, backup)
+        };
+        let change = look(backups, file.clone(), real, backup)
             .map_err(|error| format!("{} cannot be restored: {error}", file.display()))?;
         changes.extend(change);
     }
@@ -52,28 +56,31 @@ pub(super) fn run(
 }
 
 /// Whether a path has become a link, or lies behind one: another file would be written.
-fn leads_elsewhere(file: &Path, backup: &FileBackup) -> bool {
-    let is_link = file.symlink_metadata().is_ok_and(|found| found.is_symlink());
-    let was = backup.real_parent_dir.as_deref().map(Path::new);
-    let has_moved = was.is_some() && was != real_parent(file).as_deref();
+fn leads_elsewhere(file: &Path, real: &RealPath) -> bool {
+    let is_link = real.metadata().is_ok_and(|found| found.is_symlink());
+    let has_moved = RealPath::resolve_parent(file).ok().as_ref() != Some(real);
     is_link || has_moved
 }
 
 /// The change that restores a file; `None` if it is unchanged.
-fn look(backups: &Backups, file: &Path, backup: &FileBackup) -> io::Result<Option<Change>> {
+fn look(
+    backups: &Backups,
+    file: PathBuf,
+    real: RealPath,
+    backup: &FileBackup,
+) -> io::Result<Option<Change>> {
     let then = backups.read(backup)?;
     let permissions = backups.permissions(backup)?;
-    let found = match file.symlink_metadata() {
+    let found = match real.metadata() {
         Ok(found) if found.is_file() => Some(found),
         Ok(_) => return Err(io::Error::other("there is something other than a file in its place")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let now = found.as_ref().map(|_| ostler_files::read_bytes(file, u64::MAX)).transpose()?;
+    let now = found.as_ref().map(|_| real.read_bytes(u64::MAX)).transpose()?;
     let mode_now = found.map(|found| found.permissions());
     let is_same = now == then && (then.is_none() || mode_now == permissions);
-    let file = file.to_owned();
-    Ok((!is_same).then_some(Change { file, now, then, permissions }))
+    Ok((!is_same).then_some(Change { file, real, now, then, permissions }))
 }
 
 fn tell(changes: &[Change]) -> RewindFilesReply {
@@ -102,7 +109,7 @@ fn lines(change: &Change) -> (u64, u64) {
 }
 
 fn put_back(change: &Change) -> io::Result<()> {
-    let Some(bytes) = &change.then else { return fs::remove_file(&change.file) };
-    fs::create_dir_all(change.file.parent().unwrap_or(Path::new("/")))?;
-    ostler_files::edit(&change.file, bytes, 0o600, change.permissions.clone())
+    let Some(bytes) = &change.then else { return change.real.remove() };
+    change.real.parent()?.create_folders(0o777)?;
+    change.real.edit(bytes, 0o600, change.permissions.clone())
 }

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;
 
 use super::*;
@@ -34,7 +37,8 @@ impl TestFolder {
     /// Writes a file as a tool does.
     fn write(&mut self, name: &str, bytes: &[u8]) {
         let path = self.path(name);
-        self.lines.extend(self.checkpoints.before_write(&path, None).unwrap());
+        let real = RealPath::resolve(&path).unwrap();
+        self.lines.extend(self.checkpoints.before_write(&path, &real, None).unwrap());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
@@ -136,6 +140,30 @@ fn a_link_is_followed_when_written_and_not_touched_when_it_was_created_later() {
     assert_eq!(fs::read(secret.join("deep.txt")).unwrap(), b"secret");
 }
 
+// Mutants: `renew` by the path as written backs up the file outside; `before_write` does not compare folders.
+#[test]
+fn a_file_behind_a_new_link_is_not_backed_up_under_the_old_name() {
+    let mut place = TestFolder::new();
+    fs::create_dir(place.path("sub")).unwrap();
+    fs::write(place.path("sub/a.txt"), "old").unwrap();
+    place.prompt("one");
+    place.write("sub/a.txt", b"new");
+    let other = place.path("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("a.txt"), "other").unwrap();
+    fs::rename(place.path("sub"), place.path("moved")).unwrap();
+    symlink(&other, place.path("sub")).unwrap();
+    let before = fs::read_dir(place.folder.path().join("history")).unwrap().count();
+    place.prompt("two");
+    let after = fs::read_dir(place.folder.path().join("history")).unwrap().count();
+    assert_eq!(before, after, "the file behind the link was not changed by a tool");
+    // A permitted edit behind the link has a checkpoint of its own.
+    place.write("sub/a.txt", b"edited");
+    assert_eq!(place.rewind("two").skipped_links, Some(1));
+    assert_eq!(fs::read(other.join("a.txt")).unwrap(), b"other");
+    assert_eq!(place.read("moved/a.txt").unwrap(), b"new");
+}
+
 #[test]
 fn if_one_file_cannot_be_restored_nothing_changes() {
     let mut place = TestFolder::new();
@@ -196,7 +224,8 @@ fn lines_and_names_are_those_of_the_vendor() {
     place.prompt("11111111-1111-4111-8111-111111111111");
     place.write("old.txt", b"b");
     let outside = place.folder.path().canonicalize().unwrap().join("out.txt");
-    place.lines.extend(place.checkpoints.before_write(&outside, None).unwrap());
+    let real = RealPath::resolve(&outside).unwrap();
+    place.lines.extend(place.checkpoints.before_write(&outside, &real, None).unwrap());
     let lines: Vec<_> =
         place.lines.iter().map(|line| serde_json::to_value(line).unwrap()).collect();
     assert_eq!(lines[0]["type"], "file-history-snapshot");
@@ -213,7 +242,75 @@ fn lines_and_names_are_those_of_the_vendor() {
 fn the_folder_of_a_file_has_no_slash_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    let parent = |file: &str| backup::real_parent(&root.join(file)).unwrap();
-    assert_eq!(parent("a.txt").to_str(), root.to_str());
-    assert_eq!(parent("new/deep/a.txt").to_str(), root.join("new/deep").to_str());
+    let parent = |file: &str| parent_of(&RealPath::resolve(&root.join(file)).unwrap());
+    assert_eq!(parent("a.txt").as_deref(), root.to_str());
+    assert_eq!(parent("new/deep/a.txt").as_deref(), root.join("new/deep").to_str());
+}
+
+/// Exchanges two names until it is dropped.
+struct Swapper(Arc<AtomicBool>, Option<JoinHandle<()>>);
+
+impl Swapper {
+    fn start(one: PathBuf, other: PathBuf) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let exchange = move || {
+            renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+        };
+        let thread = std::thread::spawn(move || {
+            let mut pause = 1_u32;
+            while !is_over.load(Ordering::Relaxed) {
+                exchange();
+                // Pauses of different lengths, so that an exchange happens in every part of a call.
+                pause = pause.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+                (0..pause >> 20).for_each(|_| std::hint::spin_loop());
+            }
+        });
+        Self(stop, Some(thread))
+    }
+}
+
+impl Drop for Swapper {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.take().map(|thread| thread.join().expect("the swapper does not panic"));
+    }
+}
+
+// Mutant: check-then-open, `open_in_kernel` of `ostler-files` with no flags for `openat2`.
+#[test]
+fn no_checkpoint_and_no_rewind_follows_a_link_that_is_swapped_in() {
+    let mut place = TestFolder::new();
+    fs::create_dir(place.path("sub")).unwrap();
+    fs::write(place.path("sub/file"), "old").unwrap();
+    place.prompt("first");
+    place.write("sub/file", b"new");
+    place.write("sub/created", b"new");
+    let outside = place.folder.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, place.path("aside")).unwrap();
+    let (history, secret) = (place.folder.path().join("history"), b"the secret outside");
+    let swapper = Swapper::start(place.path("sub"), place.path("aside"));
+    let (mut n_rewound, mut n_escapes) = (0, 0);
+    let n_tries = 4_200;
+    for n in 0..n_tries {
+        for name in ["file", "created"] {
+            fs::write(outside.join(name), secret).unwrap();
+        }
+        if n % 2 == 0 {
+            let rewound = place.checkpoints.rewind(&"first".into(), false);
+            n_rewound += usize::from(rewound.is_ok_and(|reply| reply.skipped_links == Some(0)));
+        } else {
+            // Prompts with the same name replace each other, so that there is something to rewind.
+            place.checkpoints.begin(&"second".into());
+        }
+        let is_unchanged = |name: &str| fs::read(outside.join(name)).is_ok_and(|it| it == secret);
+        n_escapes += usize::from(!is_unchanged("file") || !is_unchanged("created"));
+    }
+    drop(swapper);
+    for entry in fs::read_dir(&history).unwrap().flatten() {
+        n_escapes += usize::from(fs::read(entry.path()).unwrap() == secret);
+    }
+    assert_eq!(n_escapes, 0, "of {n_tries} tries, {n_rewound} of which rewound");
+    assert!(n_rewound > 0);
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use ostler_files::RealPath;
 use ostler_proto::build;
 use ostler_proto::control::{ReadFile, ReadFileReply, SeedReadState};
 use serde_json::{Value, json};
@@ -64,13 +65,13 @@ impl Reader {
         if !path.metadata().map_err(failed)?.is_file() {
             return Err(format!("read denied: {} is not a file", read.path));
         }
-        let file = ostler_files::open(&path).map_err(failed)?;
+        let file = path.open().map_err(failed)?;
         let mut bytes = Vec::new();
         file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
         let truncated = bytes.len() as u64 > limit;
         bytes.truncate(limit as usize);
         let mut reply = build!(ReadFileReply {
-            abs_path: path.display().to_string(),
+            abs_path: path.as_path().display().to_string(),
             requested_path: Some(read.path.clone()),
             truncated: truncated.then_some(true)
         });
@@ -88,7 +89,7 @@ impl Reader {
     }
 
     /// A path that may be read: inside the working directories, and no rule says otherwise.
-    fn readable(&self, wanted: &str) -> Result<PathBuf, String> {
+    fn readable(&self, wanted: &str) -> Result<RealPath, String> {
         let denied = || format!("read denied: {wanted}");
         let path = self.cwd.join(wanted).canonicalize().map_err(|_| denied())?;
         let policy = self.permissions.policy();
@@ -96,7 +97,7 @@ impl Reader {
             |known: &Path| known.canonicalize().is_ok_and(|known| path.starts_with(known));
         let is_ours = policy.working_directories().any(is_inside);
         match is_ours && policy.read_guard().may_show(&path) {
-            true => Ok(path),
+            true => RealPath::from_resolved(path).ok_or_else(denied),
             false => Err(denied()),
         }
     }

@@ -158,7 +158,7 @@ impl Session {
         let path = folders.file(source).ok_or_else(|| "there is no folder for it".to_owned())?;
         let change = change.clone();
         Ok(move || {
-            write::merge(&path, &change).map_err(|error| error.to_string())?;
+            write::merge(&folders, &path, &change).map_err(|error| error.to_string())?;
             Ok(json!({}))
         })
     }
