@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ostler_egress::{HostAnswer, HostRequest, HostRules, ProxyBuilder};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::support::{PATIENCE, Sandbox, read_all, read_head};
@@ -153,6 +153,10 @@ async fn a_question_is_withdrawn_when_its_clients_are_gone() {
         let mut client = sandbox.connect().await;
         client.write_all(bytes).await.unwrap();
         asks.recv().await.unwrap();
+        if bytes[0] == 5 {
+            // A client that leaves something unread would end with an error instead.
+            client.read_exact(&mut [0; 2]).await.unwrap();
+        }
         drop(client);
         tokio::time::timeout(PATIENCE, withdrawn.recv()).await.expect("it is withdrawn");
         assert_eq!(alive.load(Ordering::SeqCst), 0);

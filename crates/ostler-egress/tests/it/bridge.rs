@@ -102,7 +102,7 @@ fn there_are_never_more_connections_than_allowed() {
     assert_eq!(read_all(&client), b"");
 }
 
-// Mutant: names in upper case only; `ALL_PROXY` with `socks5h`, on which Python's httpx fails (tried with 0.28.1).
+// Mutant: names in upper case only. `ALL_PROXY` is not `socks5h`: on that Python's httpx fails (tried with 0.28.1).
 #[test]
 fn variables_lead_everything_but_the_sandbox_itself_to_the_bridge() {
     let variables = variables(3128);

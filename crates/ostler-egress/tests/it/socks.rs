@@ -29,7 +29,7 @@ async fn a_tunnel_carries_bytes_both_ways_and_each_end_by_itself() {
     assert_eq!(sandbox.network.dialled(), ["93.184.216.34:443"]);
 }
 
-// Mutant: addresses of SOCKS5 requests are dialled without `judge`.
+// Mutant: `judge` allows addresses that are on no list.
 #[tokio::test]
 async fn addresses_are_judged_like_those_in_a_url() {
     let rules =

@@ -256,7 +256,8 @@ impl Sandbox {
         assert_eq!(chosen, [5, 0]);
         stream.write_all(request).await.unwrap();
         let mut reply = [0; 10];
-        stream.read_exact(&mut reply).await.unwrap();
+        let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut reply)).await;
+        read.expect("a reply").unwrap();
         reply[1]
     }
 }

@@ -137,7 +137,7 @@ async fn a_name_for_a_local_registry_needs_a_rule_for_local_addresses() {
     assert_eq!(sandbox.network.dialled(), ["127.0.0.1:8080"]);
 }
 
-// Mutant: the proxy follows redirects; the second request of a connection is not judged.
+// Mutant: only the first request of a connection is judged.
 #[tokio::test]
 async fn a_redirect_inward_is_passed_on_and_its_target_refused() {
     let sandbox = Sandbox::start(usual_rules()).await;
