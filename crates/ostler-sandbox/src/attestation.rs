@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::boundary::{Boundary, Layers, Limits, Network, UnixSockets};
+#[cfg(target_os = "linux")]
+use crate::boundary::{Boundary, Network, UnixSockets};
+use crate::boundary::{Layers, Limits};
 
 /// What a sandbox enforces, for people and programs that must know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +38,7 @@ pub struct Attestation {
 }
 
 impl Attestation {
+    #[cfg(target_os = "linux")]
     pub(crate) fn new(boundary: &Boundary, backend: String, landlock_abi: i32, user: u32) -> Self {
         Self {
             backend,

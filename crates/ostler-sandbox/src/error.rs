@@ -1,7 +1,9 @@
 //! Why a sandbox cannot be had.
 
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
 
 /// Why a program cannot run in a sandbox. The text says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +35,7 @@ pub enum SandboxError {
 }
 
 impl SandboxError {
+    #[cfg(target_os = "linux")]
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |error| Self::Io { path: path.to_owned(), error }
     }

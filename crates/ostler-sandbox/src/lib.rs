@@ -30,16 +30,27 @@ mod attestation;
 mod boundary;
 #[cfg(target_os = "linux")]
 mod bubblewrap;
+#[cfg(target_os = "linux")]
 mod confine;
+#[cfg(target_os = "linux")]
 mod diagnosis;
+#[cfg(target_os = "linux")]
 mod environment;
 mod error;
 mod helper;
 #[cfg(target_os = "linux")]
 mod id_map;
+#[cfg(target_os = "linux")]
 mod mask;
+#[cfg(target_os = "linux")]
 mod plan;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_sandbox.rs"]
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod sandbox;
+mod setup;
+#[cfg(target_os = "linux")]
 mod spec;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -51,4 +62,5 @@ pub use self::boundary::{
 };
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
-pub use self::sandbox::{Guard, Sandbox, SandboxedCommand, Setup};
+pub use self::sandbox::{Guard, Sandbox, SandboxedCommand};
+pub use self::setup::Setup;

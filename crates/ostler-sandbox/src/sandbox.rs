@@ -12,20 +12,9 @@ use crate::error::SandboxError;
 use crate::helper;
 use crate::id_map;
 use crate::mask::{self, Mask};
+use crate::setup::Setup;
 use crate::spec::COMPLAINT;
 use crate::sys;
-
-/// How to build a sandbox, besides its boundary.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Setup {
-    /// Where bubblewrap is, if not where packages install it.
-    pub bubblewrap: Option<PathBuf>,
-    /// Whether to accept a weaker sandbox: without the kernel's rules about files, and as root if root starts it and the
-    /// file system cannot show files to another user.
-    pub accept_weaker: bool,
-    /// Whether programs inside may create user namespaces, which lets them reach more of the kernel.
-    pub user_namespaces: bool,
-}
 
 /// A boundary that this machine can enforce.
 #[derive(Clone, Debug)]

@@ -115,6 +115,7 @@ async fn a_sandbox_that_cannot_be_had_refuses_to_start_and_names_the_way_out() {
         (json!({"enabled": true, "network": {"tlsTerminate": {}}}), "network.tlsTerminate"),
         (json!({"enabled": true, "network": {"allowedDomains": ["bad host"]}}), "allowedDomains"),
         (json!({"enabled": true, "filesystem": {"denyRead": ["**/*.pem"]}}), "wildcard"),
+        (json!({"enabled": true, "filesystem": {"disabled": true}}), "filesystem.disabled"),
         (json!({"enabled": true, "required": ["fs", "moon"]}), "moon"),
         (json!({"enabled": true, "limits": {"procesess": 4}}), "sandbox.limits"),
     ];

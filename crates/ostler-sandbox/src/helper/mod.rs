@@ -16,7 +16,9 @@ mod syscalls;
 use std::ffi::OsString;
 #[cfg(target_os = "linux")]
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -27,6 +29,7 @@ use crate::spec::{BRIDGE, COMPLAINT, FAILED, INNER, NAMESPACE, OUTER};
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
 /// The helper, if this program is one or another one was named.
+#[cfg(target_os = "linux")]
 pub(crate) fn program() -> Option<&'static Path> {
     PROGRAM.get().map(PathBuf::as_path)
 }

@@ -24,10 +24,7 @@ pub(super) fn of(
     folders: &PrivateFolders,
 ) -> Boundary {
     let mut boundary = Boundary::default();
-    boundary.writable = match request.all_files {
-        true => vec![PathBuf::from("/")],
-        false => parts.directories.iter().chain(&request.writable).cloned().collect(),
-    };
+    boundary.writable = parts.directories.iter().chain(&request.writable).cloned().collect();
     let roots = boundary.writable.clone();
     boundary.protected = roots.iter().flat_map(|root| usual::protected(root)).collect();
     for path in request.protected.iter().chain(&parts.denied.write) {
@@ -35,11 +32,9 @@ pub(super) fn of(
         let kind = if is_folder { Kind::Folder } else { Kind::File };
         boundary.protected.push(Protected { path: path.clone(), kind });
     }
-    if !request.all_files {
-        hide_homes(&mut boundary, home, folders);
-        let target = PathBuf::from("/tmp");
-        boundary.mapped.push(Mapped { source: folders.temporary.clone(), target });
-    }
+    hide_homes(&mut boundary, home, folders);
+    let target = PathBuf::from("/tmp");
+    boundary.mapped.push(Mapped { source: folders.temporary.clone(), target });
     boundary.readable.extend_from_slice(&request.readable);
     boundary.hidden.extend(request.hidden.iter().chain(&parts.denied.read).cloned());
     boundary.network = match &folders.proxy {

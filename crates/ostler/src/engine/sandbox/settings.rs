@@ -15,8 +15,6 @@ pub(super) struct SandboxRequest {
     pub(super) protected: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     pub(super) readable: Vec<PathBuf>,
-    /// Whether the file system is left as it is.
-    pub(super) all_files: bool,
     /// The hosts that commands may reach; `None` if they have no network.
     pub(super) hosts: Option<HostRules>,
     pub(super) unix_sockets: UnixSockets,
@@ -40,8 +38,7 @@ impl SandboxRequest {
     ) -> Result<Self, String> {
         refuse_unsupported(settings)?;
         let files = settings.filesystem.clone().unwrap_or_default();
-        let SandboxFilesystem { allow_write, deny_write, deny_read, allow_read, disabled, .. } =
-            files;
+        let SandboxFilesystem { allow_write, deny_write, deny_read, allow_read, .. } = files;
         let paths = |list: Option<Vec<String>>| {
             let list = list.unwrap_or_default();
             list.iter().map(|path| absolute(path, cwd, home)).collect::<Result<Vec<_>, _>>()
@@ -57,7 +54,6 @@ impl SandboxRequest {
             protected: paths(deny_write)?,
             hidden,
             readable: paths(allow_read)?,
-            all_files: disabled == Some(true),
             hosts: hosts(settings.network.as_ref())?,
             unix_sockets: unix_sockets(settings, cwd, home)?,
             removed_variables: variables.into_iter().map(|variable| variable.name).collect(),
@@ -151,7 +147,13 @@ fn refuse_unsupported(settings: &SandboxSettings) -> Result<(), String> {
     let masks = |mode: &str| mode == "mask";
     let is_masked = credentials.files.iter().flatten().any(|file| masks(&file.mode))
         || credentials.env_vars.iter().flatten().any(|variable| masks(&variable.mode));
+    let files = settings.filesystem.clone().unwrap_or_default();
     let unsupported = [
+        (
+            files.disabled == Some(true),
+            "filesystem.disabled",
+            "name the folders to write in filesystem.allowWrite",
+        ),
         (network.tls_terminate.is_some(), "network.tlsTerminate", "remove it"),
         (network.http_proxy_port.is_some(), "network.httpProxyPort", "remove it"),
         (network.socks_proxy_port.is_some(), "network.socksProxyPort", "remove it"),
