@@ -87,4 +87,33 @@ mod tests {
         }
         assert!(read("inner").is_err(), "a folder is not a file");
     }
+
+    // Mutant: `open_beneath` opens the checked path by `File::open`.
+    #[test]
+    fn a_file_that_is_swapped_for_a_link_meanwhile_is_not_opened() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+
+        let (_house, skills) = house();
+        let is_over = AtomicBool::new(false);
+        let (mut n_own, mut n_escapes) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (one, other) = (skills.join("inner/file"), skills.join("absolute"));
+                while !is_over.load(Ordering::Relaxed) {
+                    renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            for _ in 0..4_000 {
+                let mut text = String::new();
+                let read = open_beneath(&skills, Path::new("inner/file"))
+                    .and_then(|mut file| file.read_to_string(&mut text));
+                n_own += usize::from(read.is_ok() && text == "own");
+                n_escapes += usize::from(text == "secret");
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(n_escapes, 0, "of 4,000 tries, {n_own} of which opened the file");
+        assert!(n_own > 0);
+    }
 }

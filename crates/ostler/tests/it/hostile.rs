@@ -116,3 +116,31 @@ async fn a_hostile_project_shows_and_starts_nothing() {
         absent(&canary, prompt);
     }
 }
+
+// Mutant: `ask_until_settled` binds the call to the decision after the answer, and `openat2` gets no flags.
+#[tokio::test]
+async fn a_file_that_becomes_a_link_while_the_host_is_asked_is_not_written_through() {
+    let stage = Stage::new("true").await;
+    let project = stage.project.path().canonicalize().unwrap();
+    std::fs::create_dir(project.join("sub")).unwrap();
+    let write = json!({"file_path": "sub/new", "content": "new"});
+    let script = Script::new()
+        .rule(when().has_tool_result(true), reply().text("done"))
+        .rule(when(), reply().tool_use("Write", write));
+    let api = ScriptedApi::start(script).await;
+    let (sub, outside) = (project.join("sub"), stage.outside.path().to_owned());
+    let options = stage.options().env("ANTHROPIC_BASE_URL", api.base_url());
+    let options = options.on_permission(move |_| {
+        // The host takes its time, and a command in the background does not.
+        std::fs::remove_dir(&sub).unwrap();
+        std::os::unix::fs::symlink(&outside, &sub).unwrap();
+        async { Decision::allow() }
+    });
+    run("go", options).await;
+    let requests = api.requests();
+    let results = requests.last().unwrap().tool_results();
+    let result = results.last().unwrap();
+    assert!(result.is_error, "{result:?}");
+    assert!(format!("{result:?}").contains("changed into a symbolic link"), "{result:?}");
+    assert!(!stage.outside.path().join("new").exists());
+}
