@@ -53,8 +53,8 @@ impl Sandbox {
     pub fn new(mut boundary: Boundary, setup: Setup) -> Result<Self, SandboxError> {
         let helper = helper::program().ok_or_else(|| {
             SandboxError::Unavailable(
-                "this program cannot start a sandbox: call ostler_sandbox::run_if_called() first in its main function, \
-                 or name another program that does with ostler_sandbox::use_helper()"
+                "this program cannot start a sandbox: call ostler::engine::sandbox::run_if_called() first in its main \
+                 function, or name another program that does with ostler::engine::sandbox::use_helper()"
                     .to_owned(),
             )
         })?;

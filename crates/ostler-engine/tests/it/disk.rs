@@ -190,16 +190,42 @@ fn mode(mode: &str) -> AskEngine {
     serde_json::from_value(json!({"subtype": "set_permission_mode", "mode": mode})).unwrap()
 }
 
+/// Would write a file, whose links a decision has to follow.
+struct Save;
+
+#[derive(Deserialize, JsonSchema)]
+struct SaveArgs {
+    #[expect(dead_code, reason = "the script of the model sends it")]
+    word: String,
+}
+
+impl Tool for Save {
+    const NAME: &'static str = "Save";
+    const DESCRIPTION: &'static str = "For tests.";
+    type Args = SaveArgs;
+
+    fn effect(&self, _: &ToolCx, _: &SaveArgs) -> Effect {
+        Effect::Write("/no/such/folder/file".into())
+    }
+
+    async fn run(&self, _: &ToolCx, _: SaveArgs) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::new("saved", json!(null)))
+    }
+}
+
 // Mutant: `policy.decide` called directly in `permit.rs`: the question comes while the disk is stuck.
 #[test]
-fn permissions_and_conditions_of_hooks_are_decided_off_the_runtime() {
+fn permissions_and_conditions_of_hooks_that_need_the_disk_are_decided_off_the_runtime() {
     let hook = json!({"PreToolUse": [{"hooks": [
         {"type": "command", "if": "Change(never)", "command": "exit 2"},
     ]}]});
     for hooks in [vec![], vec![hook]] {
         on_one_thread(async {
-            let mut host =
-                TestHost::with(calls("Change"), |options| options.hooks = hooks.clone()).await;
+            let mut host = TestHost::with(calls("Save"), |options| {
+                options.hooks = hooks.clone();
+                options.tools.push(erase(Save));
+            })
+            .await;
             let stuck = Stuck::new();
             host.prompt("go").await;
             host.until("assistant").await;

@@ -103,7 +103,8 @@ impl Tool for Crowd {
     async fn run(&self, _: &ToolCx, _: NoArgs) -> Result<ToolOutput, ToolError> {
         let (now, most) = &*self.0;
         most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-        for _ in 0..50 {
+        // Long enough that the last one starts before the first one ends.
+        for _ in 0..1_000 {
             tokio::task::yield_now().await;
         }
         now.fetch_sub(1, Ordering::SeqCst);

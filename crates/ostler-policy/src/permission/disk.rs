@@ -130,7 +130,9 @@ mod tests {
                 ".exists()",
                 ".read_dir()",
                 ".read_link()",
-                "ostler_files::",
+                "ostler_files::read",
+                "ostler_files::open",
+                "RealPath::resolve",
                 "fs::read",
             ] {
                 let lines = code.lines().filter(|line| line.contains(call));
