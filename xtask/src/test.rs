@@ -14,8 +14,11 @@ use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup,
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
 
-/// How many commands the fuzzer of permission decisions tries, always the same ones: about twenty seconds.
-const JUDGED_COMMANDS: &str = "20000";
+/// How many commands the fuzzer of permission decisions tries, always the same ones; and how many with `--full`.
+const JUDGED_COMMANDS: [&str; 2] = ["8000", "20000"];
+
+/// The matrix tries one of so many options of every program; and with `--full`.
+const MATRIX_EVERY: [&str; 2] = ["6", "1"];
 
 pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let plan = Plan::parse(args)?;
@@ -108,10 +111,14 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         tally.fail(format!("web: {error:#}"));
     }
     // Again one waits for the network and the other for the processor.
-    let (peers, build) = concurrently(
-        || plan.peers.then(|| step("the vendor's programs", || install(plan))),
+    let ((peers, page), build) = concurrently(
+        || {
+            let peers = plan.peers.then(|| step("the vendor's programs", || install(plan)));
+            (peers, has_page.then(page_tests))
+        },
         || step("building and linting the tests", build_tests),
     );
+    page.into_iter().for_each(|page| tally.add(page));
     let peers = match peers.transpose() {
         Ok(peers) => peers,
         Err(error) => {
@@ -119,9 +126,6 @@ fn perform(plan: &Plan, tally: &mut Tally) {
             None
         }
     };
-    if has_page && let Err(error) = step("the web page", || page_tests(tally)) {
-        tally.fail(format!("web: {error:#}"));
-    }
     match build {
         Ok(build) => {
             if let Err(error) = step("cargo test", || cargo_test(plan, build, peers, tally)) {
@@ -132,7 +136,8 @@ fn perform(plan: &Plan, tally: &mut Tally) {
     }
     if plan.is_whole() {
         // Browsers and SDKs mostly wait; fuzzing does not.
-        let (outside, inputs) = concurrently(|| from_outside(has_page), hostile_inputs);
+        let (outside, inputs) =
+            concurrently(|| from_outside(has_page), || hostile_inputs(plan.full));
         tally.add(outside);
         tally.add(inputs);
         count_step(
@@ -179,11 +184,12 @@ fn browser_tests(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-fn hostile_inputs() -> Tally {
+fn hostile_inputs(full: bool) -> Tally {
     let mut tally = Tally::default();
     fuzz("fuzz", &["--seconds", FUZZ_SECONDS], &mut tally);
-    fuzz("fuzz judge", &["judge", "--count", JUDGED_COMMANDS, "--seed", "1"], &mut tally);
-    fuzz("fuzz judge --matrix", &["judge", "--matrix"], &mut tally);
+    let (count, every) = (JUDGED_COMMANDS[usize::from(full)], MATRIX_EVERY[usize::from(full)]);
+    fuzz("fuzz judge", &["judge", "--count", count, "--seed", "1"], &mut tally);
+    fuzz("fuzz judge --matrix", &["judge", "--matrix", "--every", every], &mut tally);
     tally
 }
 
@@ -210,8 +216,13 @@ fn install(plan: &Plan) -> Result<Peers> {
     conformance::peers()
 }
 
-fn page_tests(tally: &mut Tally) -> Result<()> {
-    count_tests(&mut web::unit_tests(), tally)
+/// The tests of the page without a browser.
+fn page_tests() -> Tally {
+    let mut tally = Tally::default();
+    if let Err(error) = step("the web page", || count_tests(&mut web::unit_tests(), &mut tally)) {
+        tally.fail(format!("web: {error:#}"));
+    }
+    tally
 }
 
 fn build_tests() -> Result<programs::Build> {
@@ -245,21 +256,37 @@ fn cargo_test(
             command.envs(NIGHTLY);
         }
     };
-    let repeats = programs::run(build.programs, &args, &prepare, tally);
+    // Tests mostly wait, and rustdoc does not.
+    let (documented, repeats) = concurrently(
+        || documentation(plan),
+        || programs::run(build.programs, &args, &prepare, tally),
+    );
     if plan.is_whole() {
         repeats.failed.iter().for_each(|test| test.run_again(prepare, tally));
         if !plan.nightly {
             repeats.slow.iter().for_each(|test| test.time_alone(prepare, tally));
         }
     }
-    let mut documentation =
-        cargo::linting(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"]);
-    if plan.is_whole() {
-        rustdoc::stand_in_for(&mut documentation)?;
+    tally.add(documented);
+    Ok(())
+}
+
+/// Runs the examples in the documentation, and checks its links.
+fn documentation(plan: &Plan) -> Tally {
+    let mut tally = Tally::default();
+    let heading = "the documentation and its examples";
+    let run = |tally: &mut Tally| {
+        let mut cargo =
+            cargo::linting(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"]);
+        if plan.is_whole() {
+            rustdoc::stand_in_for(&mut cargo)?;
+        }
+        count_tests(cargo.args(&plan.filter), tally)
+    };
+    if let Err(error) = step(heading, || run(&mut tally)) {
+        tally.fail(format!("{heading}: {error:#}"));
     }
-    step("the documentation and its examples", || {
-        count_tests(documentation.args(&plan.filter), tally)
-    })
+    tally
 }
 
 /// Every scenario with every SDK counts as one test.

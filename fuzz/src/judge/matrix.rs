@@ -105,13 +105,13 @@ const READERS: &[&str] = &[
     "jq",
 ];
 
-/// Tries every combination, and says what went wrong.
-pub(super) fn matrix() -> Result<bool> {
+/// Tries every combination, or those with one of `every` options of each program, and says what went wrong.
+pub(super) fn matrix(every: usize) -> Result<bool> {
     let n_threads = thread::available_parallelism().map_or(1, usize::from);
     let mut total = Tally::default();
     thread::scope(|scope| {
         let threads: Vec<_> = (0..n_threads)
-            .map(|index| scope.spawn(move || Matrix::new(index)?.programs(index, n_threads)))
+            .map(|index| scope.spawn(move || Matrix::new(index, every)?.programs(index, n_threads)))
             .collect();
         for thread in threads {
             let tally = thread.join().expect("a worker does not panic")?;
@@ -125,7 +125,7 @@ pub(super) fn matrix() -> Result<bool> {
         println!("{wrong}");
     }
     println!(
-        "matrix: {} programs, {} commands judged, {} allowed and run, {} wrong",
+        "matrix: {} programs with one of {every} options, {} commands judged, {} allowed and run, {} wrong",
         PROGRAMS.len(),
         total.n_judged,
         total.run.len(),
@@ -143,12 +143,14 @@ struct Tally {
 
 struct Matrix {
     worker: Worker,
+    /// One of so many options is tried.
+    every: usize,
     tally: Tally,
 }
 
 impl Matrix {
-    fn new(index: usize) -> Result<Self> {
-        Ok(Self { worker: Worker::new(index)?, tally: Tally::default() })
+    fn new(index: usize, every: usize) -> Result<Self> {
+        Ok(Self { worker: Worker::new(index)?, every, tally: Tally::default() })
     }
 
     /// Every so many of the programs.
@@ -167,13 +169,8 @@ impl Matrix {
         if READERS.contains(&program) && !is_known {
             self.tally.wrong.insert(format!("asked: {}", command(program, "", "README.md")));
         }
-        let mut forms: BTreeSet<String> =
-            options.iter().map(|option| (*option).to_owned()).collect();
-        forms.extend(('a'..='z').chain('A'..='Z').map(|character| format!("-{character}")));
-        // The program finds out what a shortened long option means.
-        let long = options.iter().filter(|option| option.starts_with("--") && option.len() > 4);
-        forms.extend(long.map(|option| option[..option.len() - 1].to_owned()));
-        for option in &forms {
+        let forms = forms(options);
+        for option in forms.iter().skip(offset(program, self.every)).step_by(self.every) {
             self.operands(program, option)?;
             // What is refused with a plain file is hardly allowed with a value that is one.
             let values = if is_known { VALUES } else { &[] };
@@ -258,6 +255,22 @@ impl Matrix {
         }
         Ok(())
     }
+}
+
+/// All forms of a program's options.
+fn forms(options: &[&str]) -> BTreeSet<String> {
+    let mut forms: BTreeSet<String> = options.iter().map(|option| (*option).to_owned()).collect();
+    forms.extend(('a'..='z').chain('A'..='Z').map(|character| format!("-{character}")));
+    // The program finds out what a shortened long option means.
+    let long = options.iter().filter(|option| option.starts_with("--") && option.len() > 4);
+    forms.extend(long.map(|option| option[..option.len() - 1].to_owned()));
+    forms
+}
+
+/// Where a program's sample begins: elsewhere for another program, so that every option is tried with some of them, and
+/// always at the same place, so that a finding is found again.
+fn offset(program: &str, every: usize) -> usize {
+    program.bytes().map(usize::from).sum::<usize>() % every
 }
 
 /// Whether a git command prints what is in files.
@@ -356,3 +369,26 @@ const BUILTINS: &[&str] = &[
     "unset",
     "wait",
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{PROGRAMS, forms, offset};
+
+    // Mutant: `offset` that is always 0.
+    #[test]
+    fn a_sample_tries_every_short_option_with_many_programs() {
+        const EVERY: usize = 6;
+        let sample = |(program, options): &(&str, Vec<&str>)| {
+            let forms = forms(options).into_iter();
+            forms.skip(offset(program, EVERY)).step_by(EVERY).collect::<BTreeSet<_>>()
+        };
+        let samples: Vec<_> = PROGRAMS.iter().map(sample).collect();
+        for character in ('a'..='z').chain('A'..='Z') {
+            let option = format!("-{character}");
+            let n_tried = samples.iter().filter(|sample| sample.contains(&option)).count();
+            assert!(n_tried > PROGRAMS.len() / EVERY / 2, "{option} with {n_tried} programs");
+        }
+    }
+}

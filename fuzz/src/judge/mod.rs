@@ -62,7 +62,7 @@ fn start(options: &Options, args: &[OsString]) -> Result<bool> {
     }
     check::notices_harm()?;
     match options {
-        Options { matrix: true, .. } => matrix::matrix(),
+        Options { matrix: true, every, .. } => matrix::matrix(*every),
         Options { commands, .. } if !commands.is_empty() => check::check(commands),
         _ => fuzz(options),
     }

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 pub(super) const USAGE: &str = "\
 usage: ostler-fuzz judge [--count N] [--seed S] [--show N] [--stop]    make N commands and run the harmless ones
        ostler-fuzz judge COMMAND…                                     the same with these commands
-       ostler-fuzz judge --matrix                                     every program with every option and form of a path";
+       ostler-fuzz judge --matrix [--every N]                         every program with every option and form of a path; or
+                                                                      with every Nth of its options";
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Options {
@@ -18,6 +19,8 @@ pub(super) struct Options {
     pub(super) stop: bool,
     /// Whether the matrix is tried instead.
     pub(super) matrix: bool,
+    /// The matrix tries one of so many options of each program. 1 means all of them.
+    pub(super) every: usize,
     /// Commands to judge and run instead of making some.
     pub(super) commands: Vec<String>,
 }
@@ -30,6 +33,7 @@ impl Options {
             show: 20,
             stop: false,
             matrix: false,
+            every: 1,
             commands: Vec::new(),
         };
         let mut args = args.iter();
@@ -46,6 +50,7 @@ impl Options {
                 "--show" => options.show = number()? as usize,
                 "--stop" => options.stop = true,
                 "--matrix" => options.matrix = true,
+                "--every" => options.every = number()?.max(1) as usize,
                 _ if arg.starts_with("--") => return Err(format!("judge has no option {arg}")),
                 _ => options.commands.push(arg.to_owned()),
             }
@@ -69,6 +74,14 @@ mod tests {
         let options = parse("--count 3 --seed 9 --stop ls").unwrap();
         assert_eq!((options.count, options.seed, options.stop), (3, 9, true));
         assert_eq!(options.commands, ["ls"]);
+    }
+
+    #[test]
+    fn the_matrix_tries_every_option_unless_told_otherwise() {
+        let every = |line| parse(line).map(|options| (options.matrix, options.every));
+        assert_eq!(every("--matrix"), Ok((true, 1)));
+        assert_eq!(every("--matrix --every 6"), Ok((true, 6)));
+        assert_eq!(every("--matrix --every 0"), Ok((true, 1)));
     }
 
     #[test]
