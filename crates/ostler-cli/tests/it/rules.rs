@@ -30,16 +30,17 @@ fn a_project_can_forbid_and_only_a_trusted_one_can_allow() {
 // Mutant: the sandbox is a caution; a search is judged by its arguments.
 #[test]
 fn a_requested_sandbox_and_the_effect_of_a_search_are_not_ignored() {
-    let sandbox = r#"{"sandbox": {"enabled": true}}"#;
-    let ran = Ostler::new().run(&["--settings", sandbox, "-p", "run `touch a.txt`"]);
+    let missing = r#"{"sandbox": {"enabled": true, "bwrapPath": "/no/such/bwrap"}}"#;
+    let ran = Ostler::new().run(&["--settings", missing, "-p", "run `touch a.txt`"]);
     assert_ne!(ran.code, Some(0));
     assert!(ran.stderr.contains("failIfUnavailable"), "{}", ran.stderr);
-    let ran = with_settings(sandbox).run(&["-p", "list the files"]);
-    assert!(ran.stderr.contains("failIfUnavailable"), "a project can ask for it: {}", ran.stderr);
-    let without = r#"{"sandbox": {"enabled": true, "failIfUnavailable": false}}"#;
+    let of_project = with_settings(r#"{"sandbox": {"enabled": true}}"#);
+    let ran = of_project.run(&["-p", "list the files", "--output-format", "json"]);
+    assert!(ran.stdout.contains("\"sandbox\":{\"backend\""), "a project can ask for it: {ran:?}");
+    let without = r#"{"sandbox": {"enabled": true, "failIfUnavailable": false, "bwrapPath": "/no/such/bwrap"}}"#;
     let ran = Ostler::new().run(&["--settings", without, "-p", "list the files"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stderr.contains("no sandbox"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("without the sandbox"), "{}", ran.stderr);
     let ran = Ostler::new().run(&["explain", "Glob", "/etc/*"]);
     assert!(ran.stdout.contains("/etc is outside"), "{}", ran.stdout);
 }
