@@ -83,7 +83,10 @@ async fn a_sandbox_that_is_not_there_is_not_passed_over() {
     }
     assert!(run_with(json!({"enabled": false, "failIfUnavailable": true})).await.is_ok());
     let messages = run_with(json!({"enabled": true, "failIfUnavailable": false})).await.unwrap();
-    assert!(notices(&messages).iter().any(|text| text.contains("without the sandbox")), "{messages:?}");
+    assert!(
+        notices(&messages).iter().any(|text| text.contains("without the sandbox")),
+        "{messages:?}"
+    );
     let settings = home.path().join(".claude/settings.json");
     std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
     std::fs::write(settings, r#"{"sandbox": {"enabled": true}}"#).unwrap();
