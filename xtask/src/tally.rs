@@ -17,6 +17,15 @@ const LISTED: usize = 10;
 /// Tests that may take longer, and why.
 const ALLOWED: &[(&str, &str)] = &[
     (
+        "as_user::all_of_this_holds_for_a_user_without_rights",
+        "tries all attacks on the sandbox a second time, as another user",
+    ),
+    ("escapes::no_attack_on_files_works", "35 attacks, each in two sandboxes"),
+    (
+        "sandbox::a_member_with_every_approval_cannot_read_what_belongs_to_the_owner",
+        "24 runs on a server, one after the other",
+    ),
+    (
         "backends::the_newer_vendor_program_matches_the_stories",
         "starts the vendor's program for every scenario that changed",
     ),
