@@ -65,7 +65,9 @@ pub(crate) fn edit_in(
         // First, so that no process can read it that could not read the old one.
         match (permissions, &before) {
             (Some(permissions), _) => file.set_permissions(permissions)?,
-            (None, Some(before)) => rustix::fs::fchmod(&*file, raw_mode(before.st_mode.into()))?,
+            (None, Some(before)) => {
+                rustix::fs::fchmod(&*file, Mode::from_raw_mode(before.st_mode & 0o7777))?
+            }
             (None, None) => {}
         }
         file.write_all(bytes)

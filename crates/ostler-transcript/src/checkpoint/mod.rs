@@ -90,7 +90,7 @@ impl Checkpoints {
         };
         let mut file = written_file(path, real);
         // The name stands for a file in another folder by now.
-        if known(&state.name(&file)).is_some_and(|backup| !is_of(backup)) {
+        if known(&state.name(file)).is_some_and(|backup| !is_of(backup)) {
             file = real.as_path();
         }
         let name = state.name(file);
