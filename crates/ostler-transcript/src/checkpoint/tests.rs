@@ -273,7 +273,9 @@ impl Swapper {
 impl Drop for Swapper {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-        self.1.take().map(|thread| thread.join().expect("the swapper does not panic"));
+        if let Some(thread) = self.1.take() {
+            thread.join().expect("the swapper does not panic");
+        }
     }
 }
 
