@@ -93,8 +93,7 @@ mod tests {
 
     #[test]
     fn the_reason_fits_what_the_command_printed() {
-        let mut boundary = Boundary::default();
-        boundary.writable = vec!["/w".into()];
+        let boundary = Boundary { writable: vec!["/w".into()], ..Boundary::default() };
         let expected = [
             (
                 "touch: cannot touch '/etc/x': Read-only file system",

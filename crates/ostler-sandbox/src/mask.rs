@@ -47,7 +47,7 @@ pub(crate) fn place(protected: &Protected) -> (PathBuf, Kind) {
 impl Mask {
     /// Makes or joins a placeholder. `None` if something else is there, which needs none.
     pub(crate) fn of(path: &Path, kind: Kind) -> Result<Option<Self>, SandboxError> {
-        if !path.to_str().is_some_and(|path| !path.contains('\n')) {
+        if path.to_str().is_none_or(|path| path.contains('\n')) {
             return Err(SandboxError::Path(path.to_owned()));
         }
         let found = || fs::symlink_metadata(path).ok();

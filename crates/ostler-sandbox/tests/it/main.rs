@@ -1,4 +1,5 @@
 //! Attacks that are really run in a sandbox, as the user that runs the tests and, if that is root, as another user too.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod as_user;
 mod escapes;

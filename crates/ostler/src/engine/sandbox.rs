@@ -80,6 +80,9 @@ pub fn availability() -> Result<String, String> {
     sandbox.map(|it| it.attestation().backend.clone()).map_err(|error| error.to_string())
 }
 
+/// A sandbox, or why a requested one is missing.
+pub(super) type StartedSandbox = (Option<Arc<dyn SessionSandbox>>, Option<String>);
+
 /// The sandbox that the settings request, and what changes in the policy with it. `None` if they request none, or if they
 /// accept that there is none; then the text says why.
 ///
@@ -89,7 +92,7 @@ pub(super) fn start(
     context: &StartContext,
     settings: &Settings,
     policy: &mut Policy,
-) -> Result<(Option<Arc<dyn SessionSandbox>>, Option<String>), StartError> {
+) -> Result<StartedSandbox, StartError> {
     let Some(wanted) = settings.sandbox.as_ref().filter(|it| it.enabled == Some(true)) else {
         return Ok((None, None));
     };
