@@ -1,5 +1,5 @@
 //! Calls to the session's own task from everything that runs next to it: questions to the host, changes of background
-//! tasks, questions of MCP servers. Only the session's task sends them on the wire.
+//! tasks, reports of hooks in the background, questions of MCP servers. Only the session's task sends them on the wire.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,7 @@ use ostler_proto::control::{Ask, AskHost, Elicitation, ElicitationReply, Success
 use ostler_proto::peer::CallError;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::hook_report::HookReport;
 use crate::tasks::{TaskChange, TaskReporter};
 
 /// What the session's task does for others.
@@ -20,6 +21,8 @@ pub(crate) enum HostCall {
     Withdraw(u64),
     /// Notifies the host that a background task has begun, ended or changed.
     Task(TaskChange),
+    /// Notifies the host of a hook that runs in the background.
+    Hook(HookReport),
     /// Starts a turn with the text of a background hook.
     Wake(String),
     /// Gets the answer to a question that an MCP server has for the user.
@@ -42,6 +45,11 @@ impl Calls {
     /// Returns whether the session still exists.
     pub(crate) async fn send(&self, call: HostCall) -> bool {
         self.sender.send(call).await.is_ok()
+    }
+
+    /// Sends a call that is not important enough to wait for room in the channel.
+    pub(crate) fn try_send(&self, call: HostCall) {
+        let _ = self.sender.try_send(call);
     }
 
     /// Asks the host. Dropping the future withdraws the question.
@@ -96,7 +104,7 @@ impl Drop for PendingQuestion<'_> {
     fn drop(&mut self) {
         if !self.answered {
             // If the channel is full, the host keeps the question; its answer will be ignored.
-            let _ = self.calls.sender.try_send(HostCall::Withdraw(self.token));
+            self.calls.try_send(HostCall::Withdraw(self.token));
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod context;
 mod disk;
 mod drive;
 mod file_stamp;
+mod hook_report;
 mod hooks;
 mod host_calls;
 pub mod interpolate;

@@ -9,6 +9,7 @@ mod call;
 mod clear;
 mod control;
 mod disk_requests;
+mod hook_reports;
 mod lifecycle;
 mod options;
 pub(crate) mod prompt;
@@ -170,7 +171,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     let TurnContext { hooks, servers, model, cx, aliases, .. } = &setup.base;
     let judge = HookModel { model: Arc::clone(model), name: judge, aliases: Arc::clone(aliases) };
     hooks.equip(HookServices { judge, servers: servers.clone(), scratch: cx.scratch.clone() });
-    let watcher = tokio::spawn(triggers::keep_watch(hooks.clone()));
+    let watcher = tokio::spawn(triggers::keep_watch(hooks.in_background()));
     let session = Session {
         watcher: AbortOnDropHandle::new(watcher),
         switches: JoinSet::new(),
@@ -297,15 +298,17 @@ struct Session {
 }
 
 impl Session {
-    async fn run(mut self, mut inbox: mpsc::Receiver<ToEngine>, called: mpsc::Receiver<HostCall>) {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<ToEngine>,
+        mut called: mpsc::Receiver<HostCall>,
+    ) {
         self.prepare().await;
         let reason = match self.context.launch.only_setup {
             true => ExitReason::Other,
-            false => self.serve(&mut inbox, called).await,
+            false => self.serve(&mut inbox, &mut called).await,
         };
-        self.watcher.abort();
-        // The host may wait for the end of the frames, which must come after the last hooks.
-        self.context.hooks.finish(&reason).await;
+        self.end_hooks(&reason, called).await;
     }
 
     /// Runs the hooks that come before everything else, if the launch asks for them. The host has registered no
@@ -327,7 +330,7 @@ impl Session {
     async fn serve(
         &mut self,
         inbox: &mut mpsc::Receiver<ToEngine>,
-        mut called: mpsc::Receiver<HostCall>,
+        called: &mut mpsc::Receiver<HostCall>,
     ) -> ExitReason {
         let mut open = true;
         let mut reason = ExitReason::Other;
@@ -368,6 +371,9 @@ impl Session {
                     HostCall::Ask(question) => self.ask(*question).await,
                     HostCall::Withdraw(token) => self.withdraw(token).await,
                     HostCall::Task(change) => self.task_changed(change).await,
+                    HostCall::Hook(report) => {
+                        hook_reports::send(&self.context.outbox, report).await;
+                    }
                     HostCall::Wake(words) => self.queue.push(self.synthetic(words), false),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
                 },

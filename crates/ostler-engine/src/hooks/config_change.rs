@@ -34,8 +34,7 @@ impl Hooks {
                 (Some(source), Some(reason)) if source != Source::Managed => {
                     let path = path.display();
                     let text = format!("{path} changed; a hook keeps the old settings: {reason}");
-                    let outbox = &self.scope.outbox;
-                    outbox.inform(text, "notice", Some("config_change_blocked")).await;
+                    self.inform(text, "notice", Some("config_change_blocked")).await;
                 }
                 (Some(source), _) => self.apply_settings(watcher, source).await,
             }
@@ -55,7 +54,7 @@ impl Hooks {
         on_disk(move || hooks.note_watched()).await;
         if let Err(reason) = applied {
             let text = format!("Changed settings are not used, the old ones hold: {reason}");
-            self.scope.outbox.inform(text, "warning", Some("config_change_failed")).await;
+            self.inform(text, "warning", Some("config_change_failed")).await;
         }
     }
 

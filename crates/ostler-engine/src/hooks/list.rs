@@ -47,7 +47,7 @@ impl Hooks {
             shows_hooks,
             ..Shared::default()
         };
-        Self { list: HookList::default(), shared, scope: Arc::new(scope) }
+        Self { list: HookList::default(), shared, scope: Arc::new(scope), in_background: false }
     }
 
     /// The same hooks for another conversation of the session.

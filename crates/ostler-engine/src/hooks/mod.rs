@@ -48,6 +48,7 @@ use self::run::HookCall;
 use self::verdict::Verdict;
 use self::watch::Watch;
 use crate::disk::on_disk;
+use crate::hook_report::HookReport;
 use crate::mcp::Servers;
 use crate::model::ledger::Ledger;
 use crate::outbox::Outbox;
@@ -62,6 +63,8 @@ pub(crate) struct Hooks {
     list: HookList,
     shared: Shared,
     scope: Arc<HookScope>,
+    /// No turn waits for them: the session's task sends their frames.
+    in_background: bool,
 }
 
 /// The conversation that hooks run for.
@@ -175,9 +178,25 @@ impl Hooks {
         if hooks.is_empty() {
             return;
         }
-        let hook_call = self.hook_call(event);
+        let hook_call = self.in_background().hook_call(event);
         for hook in hooks {
             self.shared.background.spawn(run::run_apart(hook, hook_call.clone()));
+        }
+    }
+
+    /// The same hooks for a task that no turn waits for.
+    pub(crate) fn in_background(&self) -> Self {
+        Self { in_background: true, ..self.clone() }
+    }
+
+    /// Sends the user a message about a hook.
+    async fn inform(&self, content: String, level: &'static str, tag: Option<&'static str>) {
+        let outbox = &self.scope.outbox;
+        if self.in_background {
+            let session_id = outbox.session_id.clone();
+            outbox.report(HookReport::Message { session_id, content, level, tag }).await;
+        } else {
+            outbox.inform(content, level, tag).await;
         }
     }
 
@@ -213,7 +232,7 @@ impl Hooks {
     async fn run_all(&self, hooks: Vec<Hook>, hook_call: &HookCall) -> Verdict {
         let (apart, hooks): (Vec<_>, Vec<_>) = hooks.into_iter().partition(|hook| hook.is_async);
         for hook in apart {
-            self.shared.background.spawn(run::run_apart(hook, hook_call.clone()));
+            self.shared.background.spawn(run::run_apart(hook, hook_call.in_background()));
         }
         let deadline = self.scope.deadline;
         let outcomes = hooks.iter().map(|hook| run::run(hook, hook_call, deadline));
@@ -227,7 +246,7 @@ impl Hooks {
         }
         self.shared.shorten(&mut verdict).await;
         for warning in &verdict.warnings {
-            self.scope.outbox.inform(warning.clone(), "warning", None).await;
+            self.inform(warning.clone(), "warning", None).await;
         }
         if let Some(paths) = &verdict.watch_paths {
             let (watch, paths) = (Arc::clone(&self.shared.watch), paths.clone());
@@ -283,5 +302,5 @@ async fn failed(verdict: &mut Verdict, hook: &Hook, hook_call: &HookCall, why: &
     }
     let is_callback = matches!(hook.kind, Kind::Callback(_));
     let tag = if is_callback { "hook_callback_failed" } else { "hook_failed" };
-    hook_call.outbox().inform(text, "warning", Some(tag)).await;
+    hook_call.hooks.inform(text, "warning", Some(tag)).await;
 }

@@ -44,6 +44,11 @@ impl HookCall {
     pub(super) fn outbox(&self) -> &Outbox {
         &self.hooks.scope.outbox
     }
+
+    /// The same call of a hook that the turn does not wait for.
+    pub(super) fn in_background(&self) -> Self {
+        Self { hooks: self.hooks.in_background(), ..self.clone() }
+    }
 }
 
 /// Runs a hook within its timeout and before a deadline. An error says why there is no answer.
@@ -141,7 +146,9 @@ async fn callback(id: &str, hook_call: &HookCall) -> Result<HookOutput, String> 
 async fn show(hook_call: &HookCall) -> HookRunFrames {
     let HookCall { hooks, event, subject, .. } = hook_call;
     let is_shown = hooks.shared.shows_hooks;
-    HookRunFrames::start(hook_call.outbox(), event, subject.as_deref(), is_shown).await
+    let in_background = hooks.in_background;
+    HookRunFrames::start(hook_call.outbox(), event, subject.as_deref(), is_shown, in_background)
+        .await
 }
 
 /// Sends the frames of a hook that answers in one piece.
@@ -214,7 +221,8 @@ async fn run_command(
         match step {
             CommandProgress::Output => {
                 let Some(limit) = running.detaches() else { continue };
-                let apart = continue_in_background(running, shown, limit, hook_call.clone());
+                let (shown, hook_call) = (shown.in_background(), hook_call.in_background());
+                let apart = continue_in_background(running, shown, limit, hook_call);
                 hooks.shared.background.spawn(apart);
                 return Ok(HookOutput::none());
             }
@@ -245,7 +253,7 @@ async fn ended(
         }
         CommandReply::Complaint(complaint) => {
             let text = format!("{} hook failed: {complaint}", hook_call.event);
-            hook_call.outbox().inform(text, "warning", Some("hook_failed")).await;
+            hook_call.hooks.inform(text, "warning", Some("hook_failed")).await;
             Ok(HookOutput::none())
         }
     }
@@ -295,6 +303,6 @@ async fn report(hook_call: &HookCall, outcome: Result<HookOutput, String>) {
     let objection = verdict.block.filter(|reason| !reason.is_empty());
     hook_call.hooks.shared.background.say(verdict.context.into_iter().chain(objection).collect());
     for warning in verdict.warnings {
-        hook_call.outbox().inform(warning, "warning", None).await;
+        hook_call.hooks.inform(warning, "warning", None).await;
     }
 }

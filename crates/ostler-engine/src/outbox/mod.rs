@@ -1,6 +1,6 @@
 //! What the host receives: builds frames, writes them to the session's file, then sends them.
 //!
-//! Background tasks do not use it: they report to the session's task (`host_calls.rs`). `assistant.rs`, `user.rs` and
+//! Background tasks and hooks in the background only report to the session's task (`host_calls.rs`). `assistant.rs`, `user.rs` and
 //! `status.rs` build the frames by type; `subagent.rs` decides what the host sees of a subagent.
 
 mod assistant;
@@ -19,7 +19,8 @@ use ostler_proto::{AgentId, SessionId, ToolUseId};
 use tokio::sync::mpsc;
 
 pub(crate) use self::subagent::SubagentIdentity;
-use crate::host_calls::Calls;
+use crate::hook_report::HookReport;
+use crate::host_calls::{Calls, HostCall};
 use crate::ids::fresh_uuid;
 use crate::store::{SharedTranscript, StoreError, TranscriptWriter};
 
@@ -82,6 +83,13 @@ impl Outbox {
         };
         if let Some(frame) = frame {
             let _ = self.frames.send(frame).await;
+        }
+    }
+
+    /// Has the session's task send the report of a hook in the background. If the session is over, nothing happens.
+    pub(crate) async fn report(&self, report: HookReport) {
+        if self.subagent.as_ref().is_none_or(|subagent| !subagent.is_silent()) {
+            self.calls.send(HostCall::Hook(report)).await;
         }
     }
 

@@ -77,6 +77,11 @@ impl SubagentIdentity {
         self.is_silent.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the host receives no more frames of it.
+    pub(super) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
+    }
+
     /// Counts a response.
     pub(crate) fn count(&self, usage: &Usage) {
         count_tokens(&self.tokens, usage);
@@ -112,7 +117,7 @@ impl SubagentIdentity {
             }
             _ => {}
         }
-        (!self.is_silent.load(Ordering::Relaxed)).then_some(frame)
+        (!self.is_silent()).then_some(frame)
     }
 
     /// Appends its text to the task's output file. A full disk does not stop it.

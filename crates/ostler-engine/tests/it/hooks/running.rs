@@ -403,6 +403,48 @@ async fn hook_response_of_a_hook_that_was_stopped_says_cancelled() {
     assert_eq!(shown(&host)[1], r#"response PostToolUse:Look cancelled None "" """#);
 }
 
+// Mutant: `end_hooks` leaves the reports in the channel.
+#[tokio::test]
+async fn the_host_sees_how_hooks_in_the_background_ended_before_the_frames_end() {
+    let ledger = HookLog::new();
+    let (first, second) = (ledger.pipe("first"), ledger.pipe("second"));
+    let hook = |pipe: &Path, is_async: bool| {
+        let announce = if is_async { "" } else { "echo '{\"async\":true}'; " };
+        let command = format!("{announce}{}", Tether::command(pipe));
+        json!({"type": "command", "command": command, "async": is_async})
+    };
+    // One is in the background from the beginning, the other continues there.
+    let hooks = json!({"Stop": [{"hooks": [hook(&first, true), hook(&second, false)]}]});
+    let mut host = watched(hooks, done()).await;
+    result(&mut host).await;
+    let tethers = [Tether::begun(first).await, Tether::begun(second).await];
+    host.close();
+    while host.next().await.is_some() {}
+    let mut shown = shown(&host);
+    let ends = shown.split_off(2);
+    assert_eq!(shown, ["started Stop Stop"; 2]);
+    assert_eq!(ends.len(), 2, "{ends:?}");
+    assert!(ends.iter().all(|end| end.starts_with("response Stop cancelled None")), "{ends:?}");
+    for tether in tethers {
+        tether.gone().await;
+    }
+}
+
+// Mutant: the session's task ignores messages of hooks.
+#[tokio::test]
+async fn a_hook_in_the_background_that_fails_is_reported_to_the_user() {
+    let hook = json!({"type": "command", "command": "echo broken >&2; exit 3", "async": true});
+    let mut host = watched(one("Stop", hook), done()).await;
+    result(&mut host).await;
+    let ToHost::System(System::Informational(warning)) = host.until("system informational").await
+    else {
+        panic!("{:?}", host.story());
+    };
+    assert!(warning.content.contains("Stop hook failed"), "{warning:?}");
+    let ended = shown(&host).into_iter().filter(|line| line.starts_with("response"));
+    assert_eq!(ended.collect::<Vec<_>>(), [r#"response Stop error Some(3) "" "broken\n""#]);
+}
+
 #[tokio::test]
 async fn suppress_output_keeps_the_output_out_of_hook_response() {
     let hook = json!({"type": "command", "command": says(&json!({"suppressOutput": true}))});
