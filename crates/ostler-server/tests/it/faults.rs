@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -18,10 +19,10 @@ use crate::desk::{Client, Desk, within};
 const LEASE: Duration = Duration::from_secs(3);
 /// How long a fault lasts, in seconds. Longer than the lease unless set.
 const FAULT_SECONDS: &str = "OSTLER_FAULT_SECONDS";
-/// The folder of the real small disk, in the process that has one.
+/// The folder of the real small disk, in a process that has one.
 const SMALL_DISK: &str = "OSTLER_SMALL_DISK";
-/// Set in the process whose files are limited.
-const LIMITED_FILES: &str = "OSTLER_LIMITED_FILES";
+/// The stage to check, in a process of its own.
+const STAGE: &str = "OSTLER_FAULT_STAGE";
 
 fn fault_time() -> Duration {
     let seconds = std::env::var(FAULT_SECONDS).ok().map(|text| text.parse().unwrap());
@@ -342,70 +343,72 @@ async fn a_lost_lease_loses_no_run_and_no_answer() {
     check_all(Fault::LostLease).await;
 }
 
-/// Runs a test of this binary in a process with its own small file system for temporary files.
-fn on_small_disk(test: &str) {
-    let disk = tempfile::tempdir().unwrap();
-    let mount = r#"mount -t tmpfs -o size=24m small "$OSTLER_SMALL_DISK" && exec "$@""#;
-    // For users other than root, a user namespace gives the right to mount.
-    let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
+/// Runs a test of this binary once for every stage, each in a process of its own that `start` makes. All at once: they
+/// mostly wait.
+fn in_processes(test: &str, start: impl Fn() -> Command) {
     let program = std::env::current_exe().unwrap();
-    let ended = std::process::Command::new("unshare")
-        .args([flags, "sh", "-c", mount, "sh"])
-        .arg(program)
-        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
-        .env(SMALL_DISK, disk.path())
-        .env("TMPDIR", disk.path())
-        .output()
-        .unwrap();
-    let (said, errors) =
-        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-    println!("on a tmpfs of 24 MB, by unshare {flags}:\n{said}");
-    assert!(ended.status.success(), "{said}\n{errors}");
-    assert!(said.contains("1 passed"), "{said}\n{errors}");
+    let started = STAGES.map(|stage| {
+        let mut command = start();
+        command.arg(&program).args(["--exact", test, "--nocapture", "--test-threads", "1"]);
+        command.env(STAGE, format!("{stage:?}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+        (stage, command.spawn().unwrap())
+    });
+    for (stage, process) in started {
+        let ended = process.wait_with_output().unwrap();
+        let (said, errors) =
+            (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        println!("{said}");
+        assert!(ended.status.success(), "{said}\n{errors}");
+        let is_checked = said.contains("1 passed") && said.contains(&format!("{stage:?} × "));
+        assert!(is_checked, "{stage:?}: {said}\n{errors}");
+    }
+}
+
+/// The stage that this process is about, if it is one of [`in_processes`].
+fn own_stage() -> Option<Stage> {
+    let name = std::env::var(STAGE).ok()?;
+    STAGES.into_iter().find(|stage| format!("{stage:?}") == name)
 }
 
 #[test]
 fn a_real_full_disk_loses_no_run_and_no_answer() {
-    on_small_disk("faults::on_the_small_disk");
+    let disk = tempfile::tempdir().unwrap();
+    // For users other than root, a user namespace gives the right to mount.
+    let flags = if rustix::process::geteuid().is_root() { "-m" } else { "-rm" };
+    println!("on a tmpfs of 24 MB each, by unshare {flags}:");
+    in_processes("faults::on_the_small_disk", || {
+        let mount = r#"mount -t tmpfs -o size=24m small "$OSTLER_SMALL_DISK" && exec "$@""#;
+        let mut unshare = Command::new("unshare");
+        unshare.args([flags, "sh", "-c", mount, "sh"]);
+        unshare.env(SMALL_DISK, disk.path()).env("TMPDIR", disk.path());
+        unshare
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_the_small_disk() {
-    // Run by `a_real_full_disk_loses_no_run_and_no_answer`, in its own mount namespace.
+    // Run by `a_real_full_disk_loses_no_run_and_no_answer`, in a mount namespace of its own.
     let Some(disk) = std::env::var_os(SMALL_DISK).map(PathBuf::from) else { return };
-    for stage in STAGES {
-        let case = within(Case::open(stage, Fault::FullDisk(disk.join("filler")))).await;
-        case.check().await;
-    }
+    let stage = own_stage().expect("a process with a small disk has a stage");
+    within(Case::open(stage, Fault::FullDisk(disk.join("filler")))).await.check().await;
 }
 
 // The limit applies to a whole process, so the test runs in its own. It starts with the signal of a refused write
 // ignored, which a program inherits.
 #[test]
 fn a_file_size_limit_loses_no_run_and_no_answer() {
-    let ended = std::process::Command::new("sh")
-        .args(["-c", r#"trap "" XFSZ; exec "$@""#, "sh"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "faults::with_limited_files", "--nocapture", "--test-threads", "1"])
-        .env(LIMITED_FILES, "1")
-        .output()
-        .unwrap();
-    let (said, errors) =
-        (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-    println!("{said}");
-    assert!(ended.status.success(), "{said}\n{errors}");
-    assert!(said.contains("1 passed") && said.contains("Cancelling × Files"), "{said}\n{errors}");
+    in_processes("faults::with_limited_files", || {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", r#"trap "" XFSZ; exec "$@""#, "sh"]);
+        shell
+    });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_limited_files() {
     // Run by `a_file_size_limit_loses_no_run_and_no_answer`.
-    if std::env::var_os(LIMITED_FILES).is_none() {
-        return;
-    }
-    for stage in STAGES {
-        within(Case::open(stage, Fault::Files)).await.check().await;
-    }
+    let Some(stage) = own_stage() else { return };
+    within(Case::open(stage, Fault::Files)).await.check().await;
 }
 
 // Mutant: `cancel` that returns a run that was interrupted as it is.
