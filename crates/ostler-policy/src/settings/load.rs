@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use ostler_proto::launch::ModelPrice;
 use ostler_proto::permission::PermissionMode;
-use ostler_proto::sandbox::SandboxSettings;
 use serde_json::{Map, Value};
 
 use super::file::{self, FilePrice, FileSettings};
-use super::{Folders, Problem, Settings, SettingsError};
+use super::{Folders, Problem, Settings, SettingsError, sandbox};
 use crate::permission::{Behavior, Rule, Source};
 use crate::project_file::{Boundary, Refusal};
 
@@ -38,7 +37,7 @@ pub struct Sources {
 /// When a file cannot be read or is malformed, or has an invalid deny or ask rule: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
     let mut joined =
-        MergedSettings { settings: Settings::default(), problems: Vec::new(), sources };
+        MergedSettings { settings: Settings::default(), problems: Vec::new(), sandboxes: Vec::new(), sources };
     let wanted = [
         (Source::User, sources.user),
         (Source::Project, sources.project),
@@ -61,6 +60,7 @@ pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsEr
         joined.file(&path, Source::Managed, &Boundary::default(), true);
     }
     joined.disable_hooks();
+    joined.settings.sandbox = sandbox::join(joined.sandboxes);
     match joined.problems.is_empty() {
         true => Ok(joined.settings),
         false => Err(SettingsError { problems: joined.problems }),
@@ -81,6 +81,7 @@ pub(super) fn boundary(folders: &Folders, source: Source, trusts_project: bool) 
 struct MergedSettings<'s> {
     settings: Settings,
     problems: Vec<Problem>,
+    sandboxes: Vec<sandbox::OfFile>,
     sources: &'s Sources,
 }
 
@@ -114,8 +115,10 @@ impl MergedSettings<'_> {
         self.refuse_unenforced(path, &file.extra);
         // Any value can only be meant to disable it, also an unknown one.
         self.settings.bypass_disabled |= permissions.disable_bypass_permissions_mode.is_some();
+        let is_trusted = !only_narrows;
+        let of_file = file.sandbox;
+        self.sandboxes.extend(of_file.map(|settings| sandbox::OfFile { source, settings, is_trusted }));
         if only_narrows {
-            self.narrow_sandbox(file.sandbox);
             self.warn(path, "", "the project is not trusted: only its restrictions take effect");
             return;
         }
@@ -137,7 +140,6 @@ impl MergedSettings<'_> {
         let settings = &mut self.settings;
         settings.model = file.model.or(settings.model.take());
         settings.api_key_helper = file.api_key_helper.or(settings.api_key_helper.take());
-        settings.sandbox = join_sandbox(settings.sandbox.take(), file.sandbox);
         settings.output_style = file.output_style.or(settings.output_style.take());
         settings.extra.extend(file.extra);
     }
@@ -164,18 +166,6 @@ impl MergedSettings<'_> {
         for name in UNENFORCED.iter().filter(is_meant) {
             let reason = "this version cannot enforce this restriction, so it does not start; remove it to run without it";
             self.problems.extend(SettingsError::one(path, name, reason).problems);
-        }
-    }
-
-    /// Takes over from an untrusted project that commands must run in a sandbox, and nothing that loosens one.
-    fn narrow_sandbox(&mut self, sandbox: Option<SandboxSettings>) {
-        let Some(of_file) = sandbox else { return };
-        let sandbox = &mut self.settings.sandbox;
-        if of_file.enabled == Some(true) {
-            sandbox.get_or_insert_default().enabled = Some(true);
-        }
-        if of_file.allow_unsandboxed_commands == Some(false) {
-            sandbox.get_or_insert_default().allow_unsandboxed_commands = Some(false);
         }
     }
 
@@ -236,23 +226,6 @@ const UNENFORCED: &[&str] = &[
     "blockedMarketplaces",
     "strictKnownMarketplaces",
 ];
-
-/// Joins sandbox settings: the most private value of each field wins, except that any file can require commands to stay
-/// inside the sandbox.
-fn join_sandbox(
-    before: Option<SandboxSettings>,
-    of_file: Option<SandboxSettings>,
-) -> Option<SandboxSettings> {
-    let (Some(before), Some(mut joined)) = (before.clone(), of_file.clone()) else {
-        return of_file.or(before);
-    };
-    joined.enabled = joined.enabled.or(before.enabled);
-    joined.fail_if_unavailable = joined.fail_if_unavailable.or(before.fail_if_unavailable);
-    if before.allow_unsandboxed_commands == Some(false) {
-        joined.allow_unsandboxed_commands = Some(false);
-    }
-    Some(joined)
-}
 
 /// Whether a variable affects where keys are sent or which programs run: a project must not set it.
 fn is_ours_to_choose(name: &str) -> bool {

@@ -7,6 +7,7 @@ mod file;
 mod invalid;
 mod keep;
 mod load;
+mod sandbox;
 mod servers;
 #[cfg(test)]
 mod tests;

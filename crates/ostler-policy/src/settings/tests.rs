@@ -436,6 +436,59 @@ fn the_sandbox_settings_of_several_files_are_joined() {
     }
 }
 
+// Mutants: a later file's `network` or `filesystem` replaces the earlier one; a lock does not reach projects; a project
+// chooses the program that builds the sandbox.
+#[test]
+fn no_file_removes_what_another_one_denies_in_the_sandbox() {
+    let user = json!({"sandbox": {"enabled": true,
+        "network": {"allowedDomains": ["a.org"], "deniedDomains": ["bad.a.org"]},
+        "filesystem": {"denyRead": ["~/secret"], "denyWrite": ["/w"]},
+        "credentials": {"files": [{"path": "~/key", "mode": "deny"}]}, "required": ["fs"]}});
+    let project = json!({"sandbox": {"enabled": false, "failIfUnavailable": false, "bwrapPath": "/tmp/bwrap",
+        "excludedCommands": ["docker"], "required": ["net"],
+        "network": {"allowedDomains": ["b.org"], "deniedDomains": ["c.org"], "strictAllowlist": true},
+        "filesystem": {"denyRead": ["~/more"], "allowWrite": ["/etc"]}}});
+    let join = |others: Vec<(Source, Value)>, trusts_project| {
+        let files = [(Source::User, user.clone()), (Source::Project, project.clone())];
+        let home = home(&files.into_iter().chain(others).collect::<Vec<_>>());
+        let settings = load(&home.folders, &Sources { trusts_project, ..all() }).unwrap();
+        serde_json::to_value(settings.sandbox.unwrap()).unwrap()
+    };
+    let always = |joined: &Value| {
+        assert_eq!(joined["network"]["deniedDomains"], json!(["bad.a.org", "c.org"]));
+        assert_eq!(joined["filesystem"]["denyRead"], json!(["~/secret", "~/more"]));
+        assert_eq!(joined["filesystem"]["denyWrite"], json!(["/w"]));
+        assert_eq!(joined["credentials"]["files"][0]["path"], "~/key");
+        assert_eq!(joined.get("bwrapPath"), None);
+        assert_eq!(joined["network"].get("strictAllowlist"), None);
+    };
+    let trusted = join(Vec::new(), true);
+    always(&trusted);
+    assert_eq!(trusted["enabled"], false);
+    assert_eq!(trusted["network"]["allowedDomains"], json!(["a.org", "b.org"]));
+    assert_eq!(trusted["required"], json!(["fs", "net"]));
+    let lock = json!({"sandbox": {"allowUnsandboxedCommands": false}});
+    for narrowed in [join(Vec::new(), false), join(vec![(Source::Managed, lock)], true)] {
+        always(&narrowed);
+        assert_eq!(narrowed["enabled"], true);
+        assert_eq!(narrowed.get("failIfUnavailable"), None);
+        assert_eq!(narrowed.get("excludedCommands"), None);
+        assert_eq!(narrowed["network"]["allowedDomains"], json!(["a.org"]));
+        assert_eq!(narrowed["filesystem"].get("allowWrite"), None);
+    }
+    let only = |domains: Value| {
+        let network = json!({"allowManagedDomainsOnly": true, "allowedDomains": domains});
+        join(vec![(Source::Managed, json!({"sandbox": {"network": network}}))], true)
+    };
+    always(&only(json!(["m.org"])));
+    assert_eq!(only(json!(["m.org"]))["network"]["allowedDomains"], json!(["m.org"]));
+    assert_eq!(only(Value::Null)["network"]["allowedDomains"], json!([]));
+    // Others cannot claim to be the administrator.
+    let claimed = json!({"sandbox": {"network": {"allowManagedDomainsOnly": true, "allowedDomains": ["x.org"]}}});
+    let joined = join(vec![(Source::Local, claimed)], true);
+    assert_eq!(joined["network"]["allowedDomains"], json!(["a.org", "b.org", "x.org"]));
+}
+
 // Mutant: restrictions that are not known are kept and ignored.
 #[test]
 fn an_unsupported_restriction_is_an_error_that_names_it() {
