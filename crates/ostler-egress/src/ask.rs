@@ -42,6 +42,8 @@ pub enum HostAnswer {
     /// No connection.
     #[default]
     Deny,
+    /// No connection, because there is no one to ask at this moment.
+    NoOneToAsk,
 }
 
 /// An error is a no.
@@ -105,6 +107,7 @@ impl Questions {
         match answer.await {
             HostAnswer::AllowOnce | HostAnswer::AllowSession => Answered::Yes,
             HostAnswer::Deny => Answered::No,
+            HostAnswer::NoOneToAsk => Answered::NoOneToAsk,
         }
     }
 

@@ -4,10 +4,25 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-use ostler_process::Confine;
+use futures::future::BoxFuture;
+use ostler_process::{Confine, Guard};
 use serde_json::Value;
 
 use crate::permission::Policy;
+
+/// Answers whether a command may reach a host that no setting names.
+pub type HostAsker = Arc<dyn Fn(String) -> BoxFuture<'static, HostAnswer> + Send + Sync>;
+
+/// The answer to a question about a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostAnswer {
+    /// The command may connect to it.
+    Allow,
+    /// It may not: the user said no.
+    Deny,
+    /// It may not: there was no one to ask.
+    NoOneToAsk,
+}
 
 /// The sandbox in which a session starts its commands, hooks and MCP servers.
 pub trait SessionSandbox: Debug + Send + Sync {
@@ -17,8 +32,15 @@ pub trait SessionSandbox: Debug + Send + Sync {
     /// When it cannot be enforced. Then nothing may be started.
     fn boundary(&self, policy: &Policy) -> Result<Arc<dyn Confine>, String>;
 
-    /// What is enforced, for hosts.
-    fn attestation(&self) -> Value;
+    /// What is enforced under a policy, for hosts.
+    fn attestation(&self, policy: &Policy) -> Value;
+
+    /// Asks about hosts that commands want to reach and no setting names, as long as the guard lives. Without anyone to
+    /// ask, such connections are refused.
+    fn ask_about_hosts(&self, asker: HostAsker) -> Option<Box<dyn Guard>> {
+        let _ = asker;
+        None
+    }
 
     /// The folder that programs inside see as `/tmp`.
     fn temporary(&self) -> &Path;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::watchdog;
 
-/// Has the watchdog remove an empty file or folder that only its owner can read (mode 444 or 555, or less) when this
-/// process is gone, unless another process holds a lock on it. Call it before the file is made.
+/// Has the watchdog remove an empty file or folder with the sticky bit (mode 1644 or 1755, or less) when this process is
+/// gone, unless another process holds a lock on it. Call it before the file is made.
 ///
 /// # Errors
 /// If the path is not text on one line, or no watchdog can be started.

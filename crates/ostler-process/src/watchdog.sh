@@ -87,9 +87,9 @@ remove_placeholders() {
   set -f
   for path in $placeholders; do
     mode=$(stat -c %a -- "$path") || continue
-    if [ -f "$path" ] && [ ! -s "$path" ] && [ "$mode" -le 444 ]; then
+    if [ -f "$path" ] && [ ! -s "$path" ] && [ "$mode" -ge 1000 ] && [ "$mode" -le 1644 ]; then
       flock -n "$path" rm -f -- "$path"
-    elif [ -d "$path" ] && [ "$mode" -le 555 ]; then
+    elif [ -d "$path" ] && [ "$mode" -ge 1000 ] && [ "$mode" -le 1755 ]; then
       flock -n "$path" rmdir -- "$path"
     fi
   done

@@ -17,9 +17,11 @@ use crate::error::SandboxError;
 
 /// How often to try again when another process removes the same placeholder at the same time.
 const TRIES: usize = 100;
-/// The permissions of placeholders: their owner needs none to remove them, and other files rarely have these.
-const FILE_MODE: u32 = 0o444;
-const FOLDER_MODE: u32 = 0o555;
+/// The permissions of placeholders. The user can write them, so that tools outside the sandbox can put something in their
+/// place; then they are placeholders no longer. The sticky bit, which means nothing here, tells them from other empty files.
+const FILE_MODE: u32 = STICKY | 0o644;
+const FOLDER_MODE: u32 = STICKY | 0o755;
+const STICKY: u32 = 0o1000;
 
 /// A placeholder, which stays while this value does.
 #[derive(Debug)]
@@ -120,11 +122,11 @@ fn make(path: &Path, kind: Kind) -> io::Result<()> {
     }
 }
 
-/// Whether a file or folder, whose metadata is known, looks like a placeholder: empty, and no user may write it.
+/// Whether a file or folder, whose metadata is known, looks like a placeholder: empty, and with the permissions of one.
 fn is_placeholder(path: &Path, about: &Metadata) -> bool {
     // The mask of new files may have removed more.
     let mode = about.mode() & 0o7777;
-    let is_within = |most: u32| mode & !most == 0;
+    let is_within = |most: u32| mode & STICKY != 0 && mode & !most == 0;
     let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     (about.is_file() && about.len() == 0 && is_within(FILE_MODE))
         || (about.is_dir() && is_within(FOLDER_MODE) && is_empty())
@@ -166,6 +168,25 @@ mod tests {
         fs::write(&path, "mine").unwrap();
         drop(mask);
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    // Mutant: placeholders that no user may write.
+    #[test]
+    fn what_a_tool_puts_in_the_place_of_a_placeholder_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, inner) = (folder.path().join("file"), folder.path().join("folder/inner"));
+        let masks = [(file.as_path(), Kind::File), (inner.parent().unwrap(), Kind::Folder)]
+            .map(|(path, kind)| Mask::of(path, kind).unwrap().unwrap());
+        for path in [&file, inner.parent().unwrap()] {
+            let mode = fs::symlink_metadata(path).unwrap().mode();
+            assert_ne!(mode & 0o200, 0, "{path:?} can be written by its owner");
+        }
+        fs::write(&file, "mine").unwrap();
+        fs::write(&inner, "mine").unwrap();
+        drop(masks);
+        for path in [file, inner] {
+            assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod requests;
 mod rules;
 mod run;
 mod sandbox;
+mod sandbox_hosts;
 mod serve_options;
 mod sessions;
 mod signals;

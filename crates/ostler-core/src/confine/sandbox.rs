@@ -61,6 +61,8 @@ pub(crate) fn put_around(options: &mut Options, config: &Config) {
     network.allow_all_unix_sockets = None;
     network.allow_unix_sockets = None;
     network.allowed_domains = Some(config.sandbox_domains.clone());
+    // Which hosts a member reaches is the operator's decision: no answer of the member adds one.
+    network.strict_allowlist = Some(true);
     options.context.sandbox = Some(sandbox);
 }
 

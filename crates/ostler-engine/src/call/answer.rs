@@ -52,7 +52,7 @@ const MOST_CHANGES: usize = 3;
 
 /// Who gave an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum AnsweredBy {
+pub(super) enum AnsweredBy {
     Host,
     Hook,
 }
@@ -187,7 +187,7 @@ async fn refuse_answer(
 
 /// Asks the host or the permission prompt tool, and at the same time the hooks that answer in their place. The first
 /// answer wins.
-async fn ask(
+pub(super) async fn ask(
     at: &CallContext<'_>,
     request: &CanUseTool,
     effect: &Effect,
@@ -321,7 +321,7 @@ fn unanswered(why: &str) -> Refusal {
 
 /// Applies the permission updates of a yes. An update that cannot be applied is reported and left out; the user is then
 /// asked again.
-async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
+pub(super) async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
     let TurnContext { outbox, permissions, .. } = context;
     for update in updates {
         match context.change_permissions(update).await {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod decision_source;
+mod host_question;
 mod permit;
 mod progress;
 mod prompt_tool;
@@ -112,6 +113,7 @@ async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
     let permitted =
         PermittedCall { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
     let run = prepared.run;
+    let _questions = host_question::answer_while_running(context, &effect);
     let running = recorded::run(records.recording.as_ref(), permitted, || run(cx.clone()));
     let running = AssertUnwindSafe(running).catch_unwind();
     let outcome = tokio::select! {

@@ -54,7 +54,7 @@ pub(crate) fn init(context: &TurnContext) -> ToHost {
 /// Adds what is enforced for commands, under the name `sandbox`; nothing without a sandbox.
 fn attest(context: &TurnContext, extra: &mut Extra) {
     if let Some(sandbox) = &context.sandbox {
-        extra.insert("sandbox", sandbox.attestation());
+        extra.insert("sandbox", sandbox.attestation(&context.permissions.policy()));
     }
 }
 

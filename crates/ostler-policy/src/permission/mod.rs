@@ -40,6 +40,6 @@ pub use self::narrow::Narrowing;
 pub use self::policy::{ActiveRule, Policy};
 pub use self::read_guard::ReadGuard;
 pub use self::rule::{Behavior, Rule, RuleError, Source};
-pub use self::sandbox::{DeniedPaths, SandboxPolicy};
+pub use self::sandbox::{DeniedPaths, RuleDomains, SandboxPolicy};
 pub use self::update::UpdateError;
 pub(crate) use self::update::source_of;

@@ -2,10 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use ostler_proto::control::DecisionReasonType as Kind;
+use ostler_proto::permission::PermissionMode;
+use serde_json::json;
+
 use super::command;
+use super::decision::{CallFacts, Decision, Outcome, Trail};
+use super::effect::Effect;
+use super::matching::{Match, ResolvedCall, matches};
 use super::policy::{ActiveRule, Policy};
-use super::rule::{Behavior, Rule};
+use super::rule::{Behavior, Rule, Source};
 use super::shell::Shell;
+use super::suggest;
 
 /// How commands run in a sandbox.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +32,18 @@ pub struct DeniedPaths {
     /// Must not be changed.
     pub write: Vec<PathBuf>,
 }
+
+/// Domains that rules about `WebFetch` name. They hold for commands in the sandbox too, each with its subdomains.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RuleDomains {
+    /// Those that an allow rule names.
+    pub allowed: Vec<String>,
+    /// Those that a deny rule names.
+    pub denied: Vec<String>,
+}
+
+/// The tool whose rules name domains.
+const FETCH: &str = "WebFetch";
 
 impl SandboxPolicy {
     /// A rule for an entry of `excludedCommands`: `docker` stands for every command that begins with this word.
@@ -54,6 +74,63 @@ impl Policy {
         denied
     }
 
+    /// The domains that rules about `WebFetch` name. `is_strict`: without those that the project's settings or answers of
+    /// this session allow.
+    pub fn rule_domains(&self, is_strict: bool) -> RuleDomains {
+        let is_added = |kept: &ActiveRule| {
+            matches!(kept.source, Source::Project | Source::Local | Source::Session)
+        };
+        let domain = |kept| domain_of(kept).map(str::to_owned);
+        let allowing = self.rules_of(Behavior::Allow);
+        RuleDomains {
+            allowed: allowing
+                .filter(|kept| !is_strict || !is_added(kept))
+                .filter_map(domain)
+                .collect(),
+            denied: self.rules_of(Behavior::Deny).filter_map(domain).collect(),
+        }
+    }
+
+    /// Decides whether a command in the sandbox may connect to a host that the settings do not name. No mode allows it:
+    /// one that asks nothing denies it.
+    pub fn decide_host(&self, host: &str) -> Decision {
+        let is_ipv6 = host.contains(':');
+        let url = if is_ipv6 { format!("https://[{host}]/") } else { format!("https://{host}/") };
+        let (input, effect) = (json!({"url": url}), Effect::Fetch(url));
+        let seen =
+            ResolvedCall::new(self, CallFacts { tool: FETCH, input: &input, effect: &effect });
+        let mut trail = Trail::default();
+        for (behavior, outcome, verb) in [
+            (Behavior::Deny, Outcome::Deny, "forbids it"),
+            (Behavior::Ask, Outcome::Ask, "requires approval"),
+            (Behavior::Allow, Outcome::Allow, "allows it"),
+        ] {
+            for kept in self.rules_of(behavior).filter(|kept| domain_of(kept).is_some()) {
+                if matches(self, &kept.rule, behavior, kept.source, &seen) == Match::Yes {
+                    trail.note(kept.title(), "matches");
+                    let reason = format!("{} {verb}", kept.title());
+                    return trail.end(outcome, Kind::Rule, reason);
+                }
+                trail.note(kept.title(), "does not match");
+            }
+        }
+        let mode = self.effective_mode();
+        trail.note("mode", mode.to_string());
+        match mode {
+            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan => {
+                let reason = format!("no setting and no rule names {host}");
+                let decision = trail.end(Outcome::Ask, Kind::Unspecified, reason);
+                let suggestions = suggest::suggestions(self, &seen, &decision);
+                Decision { suggestions, ..decision }
+            }
+            mode => {
+                let reason =
+                    format!("no setting and no rule names {host}, and mode {mode} does not ask");
+                trail.end(Outcome::Deny, Kind::Mode, reason)
+            }
+        }
+    }
+
     /// Whether a sandbox enforces a rule, so that no command inside needs to be understood for it.
     pub(crate) fn is_enforced_by_sandbox(&self, kept: &ActiveRule) -> bool {
         self.sandbox.is_some() && self.literal_path(kept).is_some()
@@ -81,4 +158,10 @@ impl Policy {
         // Without a slash before it a name holds at any depth.
         Some(self.cwd.join(content.strip_prefix("./")?))
     }
+}
+
+/// The domain that a rule about `WebFetch` names.
+fn domain_of(kept: &ActiveRule) -> Option<&str> {
+    let is_fetch = kept.rule.tool == FETCH;
+    is_fetch.then_some(kept.rule.content.as_deref()?)?.strip_prefix("domain:")
 }

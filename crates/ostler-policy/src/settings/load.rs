@@ -36,8 +36,12 @@ pub struct Sources {
 /// # Errors
 /// When a file cannot be read or is malformed, or has an invalid deny or ask rule: all such problems at once.
 pub fn load(folders: &Folders, sources: &Sources) -> Result<Settings, SettingsError> {
-    let mut joined =
-        MergedSettings { settings: Settings::default(), problems: Vec::new(), sandboxes: Vec::new(), sources };
+    let mut joined = MergedSettings {
+        settings: Settings::default(),
+        problems: Vec::new(),
+        sandboxes: Vec::new(),
+        sources,
+    };
     let wanted = [
         (Source::User, sources.user),
         (Source::Project, sources.project),
@@ -117,7 +121,11 @@ impl MergedSettings<'_> {
         self.settings.bypass_disabled |= permissions.disable_bypass_permissions_mode.is_some();
         let is_trusted = !only_narrows;
         let of_file = file.sandbox;
-        self.sandboxes.extend(of_file.map(|settings| sandbox::OfFile { source, settings, is_trusted }));
+        self.sandboxes.extend(of_file.map(|settings| sandbox::OfFile {
+            source,
+            settings,
+            is_trusted,
+        }));
         if only_narrows {
             self.warn(path, "", "the project is not trusted: only its restrictions take effect");
             return;

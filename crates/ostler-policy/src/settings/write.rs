@@ -76,14 +76,16 @@ pub fn join(into: &mut Map<String, Value>, from: &Map<String, Value>) {
 }
 
 /// Keeps other sessions from changing the file between reading and writing it: two rules that are granted at the same
-/// time are both written. The folder is locked, because the file itself is replaced. Dropping the file unlocks it.
+/// time are both written. The folder above the file's own is locked: the file itself is replaced, and a sandbox that keeps
+/// the place of a missing folder locks that folder while a command runs. Dropping the file unlocks it.
 fn lock(file: &RealPath) -> Result<File, SettingsError> {
     let locked = || {
         let folder = file.parent()?;
         folder.create_folders(0o777)?;
-        let folder = folder.open_folder()?;
-        folder.lock()?;
-        Ok(folder)
+        let above = folder.parent().unwrap_or(folder);
+        let above = above.open_folder()?;
+        above.lock()?;
+        Ok(above)
     };
     locked().map_err(|error: io::Error| {
         let reason = format!("it cannot be locked, so it is not changed: {error}");

@@ -1,6 +1,7 @@
 //! The sandbox of a session: what the settings request, what the policy adds, and what this machine enforces.
 
 mod boundary;
+mod hosts;
 mod settings;
 
 use std::fmt;
@@ -8,17 +9,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ostler_egress::rules::HostRules;
-use ostler_egress::{EventReader, HostOutcome, Proxy};
-use ostler_engine::permission::{DeniedPaths, Policy, SandboxPolicy};
-use ostler_engine::sandbox::SessionSandbox;
+use ostler_engine::permission::{DeniedPaths, Policy, RuleDomains, SandboxPolicy};
+use ostler_engine::sandbox::{HostAsker, SessionSandbox};
 use ostler_engine::scratch::Scratch;
 use ostler_engine::settings::Settings;
-use ostler_process::Confine;
+use ostler_process::{Confine, Guard};
+use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
 use ostler_sandbox::{Boundary, Sandbox, Setup};
 use serde_json::Value;
 
+use self::hosts::{HostProxy, HostSettings};
 use self::settings::SandboxRequest;
 use super::{StartContext, StartError};
 
@@ -35,16 +36,11 @@ struct OwnSandbox {
     folders: PrivateFolders,
     /// The last boundary, and what of the policy it was made of.
     last: Mutex<Option<(PolicyParts, Arc<Sandbox>)>>,
-    /// What the proxy did since the last command.
-    events: Mutex<Option<EventReader>>,
 }
-
-/// How many refused hosts a result names.
-const MOST_REFUSED: usize = 5;
 
 struct PrivateFolders {
     // Before the folder that its socket is in.
-    proxy: Option<Proxy>,
+    proxy: HostProxy,
     temporary: PathBuf,
     home: PathBuf,
     _scratch: Scratch,
@@ -61,13 +57,22 @@ impl fmt::Debug for PrivateFolders {
 struct PolicyParts {
     directories: Vec<PathBuf>,
     denied: DeniedPaths,
+    domains: RuleDomains,
+    /// Whether commands can reach any host.
+    reaches_hosts: bool,
 }
 
 impl PolicyParts {
-    fn of(policy: &Policy) -> Self {
+    fn of(policy: &Policy, hosts: &HostSettings) -> Self {
         let canonical = |path: &Path| path.canonicalize().ok();
         let directories = policy.working_directories().filter_map(canonical).collect();
-        Self { directories, denied: policy.denied_paths() }
+        let domains = policy.rule_domains(hosts.strict);
+        let asks = matches!(
+            policy.effective_mode(),
+            PermissionMode::Default | PermissionMode::AcceptEdits | PermissionMode::Plan
+        );
+        let reaches_hosts = hosts.reach_any(&domains, asks);
+        Self { directories, denied: policy.denied_paths(), domains, reaches_hosts }
     }
 }
 
@@ -114,8 +119,8 @@ fn build(
     let home = context.var("HOME").map(PathBuf::from);
     let home = home.and_then(|home| home.canonicalize().ok());
     let request = SandboxRequest::of(wanted, &context.cwd, home.as_deref())?;
-    let folders = PrivateFolders::new(request.hosts.clone())?;
-    let parts = PolicyParts::of(policy);
+    let parts = PolicyParts::of(policy, &request.hosts);
+    let folders = PrivateFolders::new(&request.hosts, &parts.domains)?;
     let boundary = boundary::of(&request, &parts, home.as_deref(), &folders);
     let base = Sandbox::new(boundary, request.setup.clone()).map_err(|error| error.to_string())?;
     for protection in &request.required {
@@ -135,13 +140,12 @@ fn build(
         allows_commands: wanted.auto_allow_bash_if_sandboxed != Some(false),
         excluded: request.excluded.clone(),
     });
-    let events = Mutex::new(folders.proxy.as_ref().map(Proxy::events));
-    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default(), events })
+    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default() })
 }
 
 impl PrivateFolders {
-    /// Makes them, and starts the proxy if some hosts can be reached.
-    fn new(hosts: Option<HostRules>) -> Result<Self, String> {
+    /// Makes them, and starts the proxy.
+    fn new(hosts: &HostSettings, domains: &RuleDomains) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("no temporary folder: {error}");
         let scratch = Scratch::default();
         let folder = scratch.folder().and_then(Path::canonicalize).map_err(failed)?;
@@ -149,21 +153,19 @@ impl PrivateFolders {
         for folder in [&temporary, &home] {
             fs::create_dir(folder).map_err(failed)?;
         }
-        let start = |rules| Proxy::builder(rules).start(&folder.join("proxy/socket"));
-        let proxy = hosts.map(start).transpose();
-        let proxy =
-            proxy.map_err(|error| format!("the proxy for hosts does not start: {error}"))?;
+        let proxy = HostProxy::start(hosts.rules(domains), &folder.join("proxy/socket"))?;
         Ok(Self { proxy, temporary, home, _scratch: scratch })
     }
 }
 
 impl OwnSandbox {
     fn current(&self, policy: &Policy) -> Arc<Sandbox> {
-        let parts = PolicyParts::of(policy);
+        let parts = PolicyParts::of(policy, &self.request.hosts);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
             Some((of, sandbox)) if *of == parts => Arc::clone(sandbox),
             _ => {
+                self.folders.proxy.set_rules(self.request.hosts.rules(&parts.domains));
                 let boundary: Boundary =
                     boundary::of(&self.request, &parts, self.home.as_deref(), &self.folders);
                 let sandbox = Arc::new(self.base.with(boundary));
@@ -174,28 +176,17 @@ impl OwnSandbox {
     }
 }
 
-impl OwnSandbox {
-    /// The hosts that the proxy refused since this was last asked, with reasons.
-    fn refused_hosts(&self) -> Vec<String> {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let (events, _) = events.as_mut().map(EventReader::take).unwrap_or_default();
-        let refused = events.into_iter().filter(|event| event.outcome == HostOutcome::Denied);
-        let mut texts: Vec<_> = refused
-            .map(|event| format!("{}:{} ({})", event.host, event.port, event.reason))
-            .collect();
-        texts.dedup();
-        texts.truncate(MOST_REFUSED);
-        texts
-    }
-}
-
 impl SessionSandbox for OwnSandbox {
     fn boundary(&self, policy: &Policy) -> Result<Arc<dyn Confine>, String> {
         Ok(self.current(policy))
     }
 
-    fn attestation(&self) -> Value {
-        serde_json::to_value(self.base.attestation()).unwrap_or_default()
+    fn attestation(&self, policy: &Policy) -> Value {
+        serde_json::to_value(self.current(policy).attestation()).unwrap_or_default()
+    }
+
+    fn ask_about_hosts(&self, asker: HostAsker) -> Option<Box<dyn Guard>> {
+        Some(Box::new(self.folders.proxy.ask(asker)))
     }
 
     fn temporary(&self) -> &Path {
@@ -203,7 +194,7 @@ impl SessionSandbox for OwnSandbox {
     }
 
     fn hint(&self, output: &str, code: Option<i32>) -> Option<String> {
-        let refused = self.refused_hosts();
+        let refused = self.folders.proxy.refused();
         let reason = match refused.is_empty() {
             true => self.base.reason_of_failure(output, code)?,
             false => format!("it could not reach {}", refused.join(", ")),

@@ -85,3 +85,46 @@ fn denied_paths_are_those_of_rules_without_wildcards() {
     assert_eq!(denied.read, paths(&["/w/a", "/b/c", "/h/user/d"]));
     assert_eq!(denied.write, paths(&["/w/e", "/w/f/"]));
 }
+
+// Mutants: `bypassPermissions` allows; rules without a domain count; the order of deny and allow.
+#[test]
+fn hosts_of_commands_are_decided_by_rules_with_a_domain_and_no_mode_allows_them() {
+    use PermissionMode::{AcceptEdits, Auto, BypassPermissions, Default, DontAsk, Plan};
+    let host = "api.example.com";
+    let cases: &[(PermissionMode, &[&str], &str)] = &[
+        (Default, &[], "ask"),
+        (AcceptEdits, &[], "ask"),
+        (Plan, &[], "ask"),
+        (BypassPermissions, &[], "deny"),
+        (DontAsk, &[], "deny"),
+        (Auto, &[], "deny"),
+        (BypassPermissions, &["allow WebFetch(domain:example.com)"], "allow"),
+        (Default, &["allow WebFetch(domain:*.example.com)"], "allow"),
+        (Default, &["allow WebFetch(domain:ample.com)"], "ask"),
+        (Default, &["allow WebFetch(domain:api.example.com.evil.org)"], "ask"),
+        // The whole tool is something else.
+        (Default, &["allow WebFetch"], "ask"),
+        (Default, &["deny WebFetch"], "ask"),
+        (BypassPermissions, &["allow WebFetch"], "deny"),
+        (
+            Default,
+            &["allow WebFetch(domain:example.com)", "deny WebFetch(domain:api.example.com)"],
+            "deny",
+        ),
+        (
+            Default,
+            &["allow WebFetch(domain:example.com)", "ask WebFetch(domain:api.example.com)"],
+            "ask",
+        ),
+    ];
+    for (mode, rules, expected) in cases {
+        let policy = sandboxed(Path::new("/w"), mode.clone(), rules);
+        let decision = policy.decide_host(host);
+        assert_eq!(decision.outcome.to_string(), *expected, "{mode} {rules:?}");
+    }
+    let decision = sandboxed(Path::new("/w"), Default, &[]).decide_host(host);
+    let suggested = serde_json::to_value(&decision.suggestions).unwrap();
+    let rule =
+        serde_json::json!([{"toolName": "WebFetch", "ruleContent": "domain:api.example.com"}]);
+    assert_eq!(suggested[0]["rules"], rule);
+}

@@ -37,9 +37,9 @@ pub(super) fn of(
     boundary.mapped.push(Mapped { source: folders.temporary.clone(), target });
     boundary.readable.extend_from_slice(&request.readable);
     boundary.hidden.extend(request.hidden.iter().chain(&parts.denied.read).cloned());
-    boundary.network = match &folders.proxy {
-        Some(proxy) => Network::Proxy(proxy.socket().to_owned()),
-        None => Network::None,
+    boundary.network = match parts.reaches_hosts {
+        true => Network::Proxy(folders.proxy.socket().to_owned()),
+        false => Network::None,
     };
     boundary.unix_sockets = request.unix_sockets.clone();
     boundary.limits = request.limits.clone();

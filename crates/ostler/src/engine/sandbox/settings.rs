@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use ostler_egress::rules::HostRules;
 use ostler_engine::permission::{Rule, SandboxPolicy};
-use ostler_proto::sandbox::{SandboxFilesystem, SandboxNetwork, SandboxSettings};
+use ostler_proto::sandbox::{SandboxFilesystem, SandboxSettings};
 use ostler_sandbox::{Limits, Setup, UnixSockets};
 use serde_json::Value;
+
+use super::hosts::HostSettings;
 
 /// What the settings request, in the terms of this machine.
 #[derive(Clone, Debug)]
@@ -15,8 +16,7 @@ pub(super) struct SandboxRequest {
     pub(super) protected: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     pub(super) readable: Vec<PathBuf>,
-    /// The hosts that commands may reach; `None` if they have no network.
-    pub(super) hosts: Option<HostRules>,
+    pub(super) hosts: HostSettings,
     pub(super) unix_sockets: UnixSockets,
     pub(super) removed_variables: Vec<String>,
     pub(super) limits: Limits,
@@ -54,7 +54,7 @@ impl SandboxRequest {
             protected: paths(deny_write)?,
             hidden,
             readable: paths(allow_read)?,
-            hosts: hosts(settings.network.as_ref())?,
+            hosts: HostSettings::of(settings.network.as_ref())?,
             unix_sockets: unix_sockets(settings, cwd, home)?,
             removed_variables: variables.into_iter().map(|variable| variable.name).collect(),
             limits: own(settings, "limits")?.unwrap_or_default(),
@@ -96,28 +96,6 @@ fn absolute(path: &str, cwd: &Path, home: Option<&Path>) -> Result<PathBuf, Stri
         None => cwd.join(path),
     };
     Ok(path.canonicalize().unwrap_or(path))
-}
-
-/// The rules about hosts. Without an allowed host there is no way out at all.
-fn hosts(network: Option<&SandboxNetwork>) -> Result<Option<HostRules>, String> {
-    let Some(network) = network else { return Ok(None) };
-    let allowed = network.allowed_domains.clone().unwrap_or_default();
-    if allowed.is_empty() {
-        return Ok(None);
-    }
-    let mut rules = HostRules::new().strict_allowlist(true);
-    for pattern in &allowed {
-        // An address with a port is meant for this machine, such as a local registry.
-        let is_local = pattern.parse::<std::net::SocketAddr>().is_ok();
-        let add = if is_local { HostRules::allow_local } else { HostRules::allow };
-        rules = add(rules, pattern)
-            .map_err(|error| format!("sandbox.network.allowedDomains: {error}"))?;
-    }
-    for pattern in network.denied_domains.iter().flatten() {
-        let denied = rules.deny(pattern);
-        rules = denied.map_err(|error| format!("sandbox.network.deniedDomains: {error}"))?;
-    }
-    Ok(Some(rules))
 }
 
 fn unix_sockets(
