@@ -9,8 +9,9 @@ use std::process::Command;
 use crate::boundary::{Boundary, Network, UnixSockets};
 use crate::error::SandboxError;
 use crate::id_map;
+use crate::network::SharedNetwork;
 use crate::plan::{self, View};
-use crate::spec::{INNER, InnerSpec, OUTER, OuterSpec, Tree};
+use crate::spec::{INNER, InnerSpec, JOIN, JoinSpec, OUTER, OuterSpec, Tree};
 
 /// Where packages install it. Never looked up by name: a file of a project must not replace it.
 const KNOWN: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
@@ -42,6 +43,8 @@ pub(crate) struct Inside<'a> {
     pub(crate) user_namespaces: bool,
     /// Whether the caller is root.
     pub(crate) is_root: bool,
+    /// The network that the program shares with others; `None` if it has its own.
+    pub(crate) network: Option<&'a SharedNetwork>,
 }
 
 impl Bubblewrap {
@@ -107,9 +110,11 @@ impl Bubblewrap {
         push(&mut arguments, &["--ro-bind".as_ref(), helper.as_os_str(), HELPER.as_ref()]);
         push(&mut arguments, &["--chdir".as_ref(), inside.folder.as_os_str(), "--".as_ref()]);
         arguments.extend(self.inner(boundary, inside, &views)?);
-        match inside.is_root {
-            false => Ok(CommandLine { program: self.path.clone(), arguments }),
-            true => self.outer(inside.helper, stage, arguments),
+        let network = inside.network.map(SharedNetwork::spec);
+        match (inside.is_root, network) {
+            (true, network) => self.outer(inside.helper, stage, network, arguments),
+            (false, Some(network)) => self.join(inside.helper, &network, arguments),
+            (false, None) => Ok(CommandLine { program: self.path.clone(), arguments }),
         }
     }
 
@@ -137,11 +142,24 @@ impl Bubblewrap {
         Ok(all)
     }
 
+    /// The helper that enters the shared network and then becomes bubblewrap.
+    fn join(
+        &self,
+        helper: &Path,
+        network: &JoinSpec,
+        arguments: Vec<OsString>,
+    ) -> Result<CommandLine, SandboxError> {
+        let mut all = vec![JOIN.into(), json(network, helper)?, self.path.clone().into()];
+        all.extend(arguments);
+        Ok(CommandLine { program: helper.to_owned(), arguments: all })
+    }
+
     /// The helper that gives up root and then becomes bubblewrap.
     fn outer(
         &self,
         helper: &Path,
         stage: Stage,
+        network: Option<JoinSpec>,
         arguments: Vec<OsString>,
     ) -> Result<CommandLine, SandboxError> {
         let tree = |source: PathBuf| {
@@ -150,7 +168,7 @@ impl Bubblewrap {
             Ok(Tree { source, namespace })
         };
         let trees = stage.trees.into_iter().map(tree).collect::<Result<_, SandboxError>>()?;
-        let spec = OuterSpec { id: id_map::ID, stage: STAGE.into(), trees };
+        let spec = OuterSpec { id: id_map::ID, stage: STAGE.into(), trees, network };
         let mut all = vec![OUTER.into(), json(&spec, helper)?, self.path.clone().into()];
         all.extend(arguments);
         Ok(CommandLine { program: helper.to_owned(), arguments: all })
@@ -170,7 +188,7 @@ fn push(arguments: &mut Vec<OsString>, more: &[&std::ffi::OsStr]) {
 fn base(boundary: &Boundary, inside: &Inside<'_>) -> Vec<OsString> {
     let mut all = vec!["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"];
     all.extend(["--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]);
-    if boundary.network != Network::Host {
+    if boundary.network != Network::Host && inside.network.is_none() {
         all.push("--unshare-net");
     }
     if !inside.user_namespaces {

@@ -43,6 +43,8 @@ mod id_map;
 #[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
 mod plan;
 #[cfg(not(target_os = "linux"))]
 #[path = "no_sandbox.rs"]

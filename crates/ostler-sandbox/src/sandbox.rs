@@ -3,20 +3,23 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, OnceLock};
 
 use crate::attestation::Attestation;
-use crate::boundary::Boundary;
+use crate::boundary::{Boundary, Network};
 use crate::bubblewrap::{Bubblewrap, CommandLine, Inside};
 use crate::diagnosis;
 use crate::error::SandboxError;
 use crate::helper;
 use crate::id_map;
 use crate::mask::{self, Mask};
+use crate::network::SharedNetwork;
 use crate::setup::Setup;
 use crate::spec::COMPLAINT;
 use crate::sys;
 
-/// A boundary that this machine can enforce.
+/// A boundary that this machine can enforce. Programs in it share a network with loopback addresses, which nothing else can
+/// reach.
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     boundary: Boundary,
@@ -25,6 +28,8 @@ pub struct Sandbox {
     setup: Setup,
     is_root: bool,
     attestation: Attestation,
+    /// Made for the first program; `None` in it if this machine does not allow that. Then each program has its own.
+    network: Arc<OnceLock<Option<SharedNetwork>>>,
 }
 
 /// A command line that runs a program in a sandbox. Keep it until the program has ended.
@@ -77,7 +82,8 @@ impl Sandbox {
         let mut attestation = Attestation::new(&boundary, backend, landlock_abi, user);
         attestation.missing = missing;
         let helper = helper.to_owned();
-        let sandbox = Self { boundary, bubblewrap, helper, setup, is_root, attestation };
+        let network = Arc::default();
+        let sandbox = Self { boundary, bubblewrap, helper, setup, is_root, attestation, network };
         sandbox.attempt()?;
         Ok(sandbox)
     }
@@ -92,7 +98,7 @@ impl Sandbox {
         &self.attestation
     }
 
-    /// The same sandbox with another boundary. What enforces it is not tried again.
+    /// The same sandbox with another boundary. What enforces it is not tried again, and the network is the same.
     #[must_use]
     pub fn with(&self, boundary: Boundary) -> Self {
         let mut attestation = Attestation::new(
@@ -122,6 +128,16 @@ impl Sandbox {
         arguments: &[impl AsRef<OsStr>],
         folder: &Path,
     ) -> Result<SandboxedCommand, SandboxError> {
+        self.command_in(self.network(), program, arguments, folder)
+    }
+
+    fn command_in(
+        &self,
+        network: Option<&SharedNetwork>,
+        program: &Path,
+        arguments: &[impl AsRef<OsStr>],
+        folder: &Path,
+    ) -> Result<SandboxedCommand, SandboxError> {
         let mut boundary = self.boundary.clone();
         let mut masks = Vec::new();
         if !boundary.layers.namespaces {
@@ -145,14 +161,25 @@ impl Sandbox {
                 arguments: &arguments,
                 user_namespaces: self.setup.user_namespaces,
                 is_root: self.is_root,
+                network,
             },
         )?;
         Ok(SandboxedCommand { program, arguments, guard: Guard { _masks: masks } })
     }
 
+    /// The network that the programs share, if they have none of the outside.
+    fn network(&self) -> Option<&SharedNetwork> {
+        if !self.boundary.layers.namespaces || self.boundary.network == Network::Host {
+            return None;
+        }
+        let make = || SharedNetwork::new(&self.helper, self.is_root).ok();
+        self.network.get_or_init(make).as_ref()
+    }
+
     /// Runs a program that does nothing.
     fn attempt(&self) -> Result<(), SandboxError> {
-        let command = self.command(Path::new("/bin/true"), &[] as &[&str], Path::new("/"))?;
+        let (program, folder) = (Path::new("/bin/true"), Path::new("/"));
+        let command = self.command_in(None, program, &[] as &[&str], folder)?;
         let output = Command::new(&command.program)
             .args(&command.arguments)
             .env_clear()

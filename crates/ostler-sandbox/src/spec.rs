@@ -12,6 +12,10 @@ pub(crate) const INNER: &str = "__sandbox-inner";
 pub(crate) const OUTER: &str = "__sandbox-outer";
 /// Makes the program wait in a user namespace of its own until its input ends.
 pub(crate) const NAMESPACE: &str = "__sandbox-namespace";
+/// Makes the program wait in a network of its own until its input ends.
+pub(crate) const NETWORK: &str = "__sandbox-network";
+/// Makes the program enter a network and become another one.
+pub(crate) const JOIN: &str = "__sandbox-join";
 /// Makes the program pass connections on to the proxy.
 pub(crate) const BRIDGE: &str = "__sandbox-bridge";
 /// The exit code if the sandbox cannot be built; the reason is on stderr. Shells do not use it.
@@ -41,6 +45,17 @@ pub(crate) struct OuterSpec {
     /// Where it puts the trees; a folder that every user can enter.
     pub(crate) stage: PathBuf,
     pub(crate) trees: Vec<Tree>,
+    /// The network that it enters.
+    pub(crate) network: Option<JoinSpec>,
+}
+
+/// A network to enter.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct JoinSpec {
+    /// The user namespace that it belongs to, as a path in `/proc`; `None` for root.
+    pub(crate) user: Option<PathBuf>,
+    /// The network, as a path in `/proc`.
+    pub(crate) network: PathBuf,
 }
 
 /// A folder or file that appears as if it belonged to the user that the helper becomes.

@@ -8,6 +8,8 @@ mod inner;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
 #[cfg(target_os = "linux")]
+mod network;
+#[cfg(target_os = "linux")]
 mod outer;
 #[cfg(target_os = "linux")]
 mod syscalls;
@@ -23,7 +25,7 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 #[cfg(target_os = "linux")]
-use crate::spec::{BRIDGE, COMPLAINT, FAILED, INNER, NAMESPACE, OUTER};
+use crate::spec::{BRIDGE, COMPLAINT, FAILED, INNER, JOIN, NAMESPACE, NETWORK, OUTER};
 
 /// The program to start as the helper.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
@@ -51,6 +53,8 @@ pub fn run_if_called() -> Option<ExitCode> {
         let outcome = match what.as_deref().and_then(|what| what.to_str()) {
             Some(INNER) => inner::run(arguments),
             Some(OUTER) => outer::run(arguments),
+            Some(NETWORK) => network::make(),
+            Some(JOIN) => network::join(arguments),
             Some(NAMESPACE) => outer::wait_in_namespace(),
             Some(BRIDGE) => bridge::run(arguments),
             _ => {

@@ -18,7 +18,7 @@ use rustix::mount::{
     move_mount, open_tree,
 };
 
-use super::{become_program, spec};
+use super::{become_program, network, spec};
 use crate::spec::{OuterSpec, Tree};
 use crate::sys;
 
@@ -36,6 +36,9 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
     for (number, (tree, of)) in trees.iter().zip(&spec.trees).enumerate() {
         place(tree, &of.source, &spec.stage.join(number.to_string()))
             .map_err(|error| format!("cannot show {}: {error}", of.source.display()))?;
+    }
+    if let Some(shared) = &spec.network {
+        network::enter(shared)?;
     }
     give_up_root(spec.id).map_err(|error| format!("cannot give up root: {error}"))?;
     Err(become_program(arguments, std::env::vars_os()))

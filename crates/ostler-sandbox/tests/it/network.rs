@@ -1,12 +1,14 @@
 //! The attacks by way of the network. Targets are listeners of these tests on this machine.
 
-use std::io::Read as _;
-use std::net::{TcpListener, UdpSocket};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ostler_sandbox::Layers;
+use ostler_sandbox::{Layers, Sandbox};
 
 use crate::probe::{self, NO_NAMESPACES, NO_SECCOMP, NONE, Probe};
 use crate::stage::Stage;
@@ -25,7 +27,7 @@ fn connects(layers: Layers, address: &str, script: &str) -> bool {
     came
 }
 
-// Row 17. Mutant: without `--unshare-net`.
+// Row 17. Mutant: without `--unshare-net`, and without entering the shared network.
 #[test]
 fn no_port_of_this_machine_can_be_reached() {
     let script = |host: &str| {
@@ -112,4 +114,35 @@ fn no_socket_of_another_program_can_be_used() {
     assert!(connects(NO_SECCOMP, "'socket'"), "the test itself does not work");
     assert!(!connects(Layers::ALL, "'\\0ostler-test-socket'"));
     assert!(connects(NONE, "'\\0ostler-test-socket'"), "the test itself does not work");
+}
+
+// Mutants: `network()` answers `None`; `with` makes a new network.
+#[test]
+fn programs_of_one_sandbox_reach_each_other_and_those_of_another_do_not() {
+    let stage = Stage::new();
+    let (sandbox, other) = (stage.sandbox(Layers::ALL), stage.sandbox(Layers::ALL));
+    let start = |sandbox: &Sandbox, script: &str| {
+        let work = stage.path("work");
+        let bash = sandbox.command(Path::new("/bin/bash"), &["-c", script], &work).unwrap();
+        let mut command = Command::new(&bash.program);
+        command.args(&bash.arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        (command.stderr(Stdio::piped()).spawn().unwrap(), bash.guard)
+    };
+    let server = "import socket; s=socket.create_server(('127.0.0.1', 0)); \
+        print(s.getsockname()[1], flush=True)\nwhile True: s.accept()[0].send(b'hello')";
+    let (mut server, _guard) = start(&sandbox, &format!("python3 -c \"{server}\""));
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port: u16 = line.trim().parse().unwrap();
+    let fetch = format!("cat < /dev/tcp/127.0.0.1/{port}");
+    let output = |sandbox: &Sandbox| {
+        let (client, _guard) = start(sandbox, &fetch);
+        String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(output(&sandbox), "hello");
+    assert_eq!(output(&sandbox.with(stage.boundary.clone())), "hello");
+    assert_eq!(output(&other), "", "another sandbox has another network");
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "and this machine has another one");
+    server.kill().unwrap();
+    server.wait().unwrap();
 }
