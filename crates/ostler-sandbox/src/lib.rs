@@ -46,6 +46,8 @@ mod mask;
 mod network;
 #[cfg(target_os = "linux")]
 mod plan;
+#[cfg(target_os = "linux")]
+mod renounce;
 #[cfg(not(target_os = "linux"))]
 #[path = "no_sandbox.rs"]
 mod sandbox;
@@ -64,5 +66,9 @@ pub use self::boundary::{
 };
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
+#[cfg(target_os = "linux")]
+pub use self::renounce::renounce;
+#[cfg(not(target_os = "linux"))]
+pub use self::sandbox::renounce;
 pub use self::sandbox::{Guard, Sandbox, SandboxedCommand};
 pub use self::setup::Setup;

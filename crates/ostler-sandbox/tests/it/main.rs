@@ -7,4 +7,5 @@ mod limits;
 mod masks;
 mod network;
 mod probe;
+mod renounce;
 mod stage;

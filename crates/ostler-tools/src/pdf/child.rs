@@ -1,4 +1,5 @@
-//! Reads a document in a separate process, with limits on memory and time.
+//! Reads a document in a separate process, with limits on memory and time. On Linux that process can open no file, start no
+//! program and use no network: it reads its input and writes its answer.
 //!
 //! The PDF library was not made for hostile documents: a few bytes can make it request more memory than there is,
 //! which ends the whole process. So the program starts itself again for each document, with a first argument that
@@ -55,6 +56,7 @@ fn serve(pages: Option<&str>) -> std::io::Result<()> {
     setrlimit(Resource::Core, at_most(0))?;
     let mut bytes = Vec::new();
     std::io::stdin().take(crate::file::MAX_BYTES).read_to_end(&mut bytes)?;
+    ostler_sandbox::renounce().map_err(std::io::Error::other)?;
     let answer = serde_json::to_vec(&extract(&bytes, pages))?;
     std::io::stdout().write_all(&answer)
 }
