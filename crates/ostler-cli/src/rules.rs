@@ -1,7 +1,10 @@
 //! `ostler explain`.
 
+use std::path::PathBuf;
+
 use ostler::engine::judge;
 use ostler::engine::rules::{self, Rules};
+use ostler::engine::sandbox::{self, Attestation};
 use ostler_engine::permission::{self, CallFacts};
 
 use crate::args::Args;
@@ -23,11 +26,53 @@ pub(crate) fn explain(
         anyhow::bail!("which command? write for example: ostler explain Bash git push");
     }
     let scene = scene::of(args)?;
-    let Rules { policy, .. } = rules::load(&scene)?;
-    let input = judge::input_of(tool, &words.join(" "));
+    let Rules { mut policy, settings, .. } = rules::load(&scene)?;
+    let sandbox = sandbox::preview(&scene, &settings, &mut policy);
+    let line = words.join(" ");
+    let input = judge::input_of(tool, &line);
     let effect = judge::effect_of(tool, &input, &scene.cwd);
-    let text = permission::explain(&policy, &CallFacts { tool, input: &input, effect: &effect });
+    let mut text =
+        permission::explain(&policy, &CallFacts { tool, input: &input, effect: &effect });
+    if tool == "Bash" {
+        text.push_str(&match sandbox {
+            Ok(None) => String::new(),
+            Ok(Some(_)) if policy.runs_outside_sandbox(&scene.cwd, &line) => {
+                "\nIt would run outside the sandbox (sandbox.excludedCommands).\n".to_owned()
+            }
+            Ok(Some(attestation)) => inside(&attestation),
+            Err(reason) => format!("\nIt would not run, because there is no sandbox: {reason}\n"),
+        });
+    }
     Ok(screen.line(clean(&text).trim_end())?)
+}
+
+/// What the sandbox would enforce for a command.
+fn inside(sandbox: &Attestation) -> String {
+    let Attestation { backend, landlock_abi, user, .. } = sandbox;
+    let mut text =
+        format!("\nIt would run in a sandbox ({backend}, Landlock {landlock_abi}, user {user}):\n");
+    let mut row = |name: &str, value: String| {
+        if !value.is_empty() {
+            text.push_str(&format!("  {name}: {value}\n"));
+        }
+    };
+    let list = |paths: &[PathBuf]| {
+        let texts: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        texts.join(", ")
+    };
+    row("can write", list(&sandbox.writable));
+    row("cannot change or create", list(&sandbox.protected));
+    row("looks empty", list(&sandbox.hidden));
+    let network = match sandbox.network {
+        "none" => "its own loopback addresses",
+        "allow-list" => "allowed hosts, and its own loopback addresses",
+        _ => "all hosts",
+    };
+    row("network", network.to_owned());
+    row("Unix sockets", sandbox.unix_sockets.to_owned());
+    row("limits", serde_json::to_string(&sandbox.limits).unwrap_or_default());
+    row("not possible here", sandbox.missing.join("; "));
+    text
 }
 
 /// Tools that rules may name although they are not built in.

@@ -143,3 +143,36 @@ fn a_private_file_that_comes_with_a_project_allows_nothing() {
     ostler.run(&["-p", "write \"x\" to new.txt"]);
     assert!(!ostler.path("a").exists() && !ostler.path("new.txt").exists());
 }
+
+// Mutants: `preview` does not set the policy's sandbox; `explain` does not look at exclusions.
+#[test]
+fn explain_shows_the_sandbox_that_a_command_would_run_in() {
+    let settings = r#"{"sandbox": {"enabled": true, "excludedCommands": ["docker"],
+        "network": {"allowedDomains": []}, "filesystem": {"denyRead": ["/srv"]}}}"#;
+    let ostler = Ostler::new();
+    let explain = |settings: &str, command: &str| {
+        let ran = ostler.run(&["explain", "--settings", settings, "Bash", command]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        ran.stdout
+    };
+    let text = explain(settings, "make all");
+    let folder = ostler.folder.path().canonicalize().unwrap();
+    for expected in [
+        "Bash would be allowed: the command runs in the sandbox",
+        "It would run in a sandbox (bubblewrap",
+        &format!("can write: {}", folder.display()),
+        ".git/hooks",
+        "/srv",
+        "network: its own loopback addresses",
+        "\"processes\":1024",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let text = explain(settings, "docker ps");
+    assert!(text.contains("outside the sandbox (sandbox.excludedCommands)"), "{text}");
+    assert!(text.contains("Bash would be asked about"), "{text}");
+    let missing = r#"{"sandbox": {"enabled": true, "bwrapPath": "/no/such/bwrap"}}"#;
+    let text = explain(missing, "make all");
+    assert!(text.contains("It would not run, because there is no sandbox: "), "{text}");
+    assert!(!explain("{}", "make all").contains("sandbox"));
+}

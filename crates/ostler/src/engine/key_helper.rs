@@ -1,7 +1,12 @@
 //! The user's command that prints a key: `apiKeyHelper` of the settings.
+//!
+//! It needs what a sandbox hides, so it runs outside. In a session with a sandbox it must not be something that a command inside
+//! can write: it starts in another folder, finds no program in such a folder, and is refused if it names a file there.
 
+use std::ffi::OsString;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -23,6 +28,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct KeyHelper {
     pub(super) command: String,
     pub(super) env: Environment,
+    /// The folders that commands in the sandbox can write; empty without a sandbox.
+    pub(super) writable: Vec<PathBuf>,
 }
 
 impl KeyHelper {
@@ -35,6 +42,10 @@ impl KeyHelper {
     fn key(&self, limit: Duration) -> Result<String, String> {
         let mut command = Command::new("/bin/sh");
         self.env.give_to(&mut command);
+        if !self.writable.is_empty() {
+            self.refuse_writable()?;
+            command.current_dir("/").env("PATH", self.path());
+        }
         command.args(["-c", &self.command]).stdin(Stdio::null()).stderr(Stdio::inherit());
         command.stdout(Stdio::piped()).process_group(0);
         let mut child = command.spawn().map_err(|error| format!("cannot be run: {error}"))?;
@@ -52,6 +63,49 @@ impl KeyHelper {
             "" => Err("printed no key".to_owned()),
             key => Ok(key.to_owned()),
         }
+    }
+}
+
+impl KeyHelper {
+    /// Refuses a command with a file in its words that a command in the sandbox can write.
+    fn refuse_writable(&self) -> Result<(), String> {
+        let separators = |c: char| c.is_whitespace() || "'\"`;|&<>()={}$".contains(c);
+        let names = self.command.split(separators).filter(|word| word.contains('/'));
+        let home = self.env.get("HOME").map(PathBuf::from).unwrap_or_default();
+        for name in names {
+            let path = match name.strip_prefix("~/") {
+                Some(rest) => home.join(rest),
+                None => PathBuf::from(name),
+            };
+            // A relative name is meant for a working directory, where it is not run.
+            let is_meant_there = || self.writable.iter().any(|root| root.join(&path).exists());
+            if self.is_writable(&path) || (path.is_relative() && is_meant_there()) {
+                return Err(format!(
+                    "names {name}, which commands in the sandbox could change; move it out of the folders that they can \
+                     write, and name it by its absolute path"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The search path without folders that commands in the sandbox can write.
+    fn path(&self) -> OsString {
+        let path = self.env.get("PATH").unwrap_or_default();
+        let safe = std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute() && !self.is_writable(folder));
+        std::env::join_paths(safe).unwrap_or_default()
+    }
+
+    fn is_writable(&self, path: &Path) -> bool {
+        let real = path.canonicalize();
+        let paths = [Some(path), real.as_deref().ok()];
+        paths.into_iter().flatten().any(|path| {
+            self.writable.iter().any(|root| {
+                let real = root.canonicalize().unwrap_or_else(|_| root.clone());
+                path.starts_with(root) || path.starts_with(real)
+            })
+        })
     }
 }
 
@@ -114,7 +168,48 @@ mod tests {
 
     fn run(command: &str) -> Result<String, String> {
         let env = Environment::default();
-        KeyHelper { command: command.to_owned(), env }.key(Duration::from_secs(1))
+        let helper = KeyHelper { command: command.to_owned(), env, writable: Vec::new() };
+        helper.key(Duration::from_secs(1))
+    }
+
+    // Mutants: `refuse_writable` or the search path is left out; links are not followed.
+    #[test]
+    fn what_commands_in_the_sandbox_can_write_is_not_run() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (work, safe) = (folder.path().join("work"), folder.path().join("safe"));
+        for place in [&work, &safe] {
+            std::fs::create_dir(place).unwrap();
+            let helper = place.join("give-key");
+            std::fs::write(&helper, format!("#!/bin/sh\necho {}\n", place.display())).unwrap();
+            std::fs::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::os::unix::fs::symlink(&work, folder.path().join("link")).unwrap();
+        let path = format!("{}:.:{}:/usr/bin:/bin", work.display(), safe.display());
+        let run = |command: &str| {
+            let command = command
+                .replace("WORK", work.to_str().unwrap())
+                .replace("SAFE", safe.to_str().unwrap());
+            let command = command.replace("LINK", folder.path().join("link").to_str().unwrap());
+            let env = Environment::default().with([("PATH".to_owned(), path.clone())]);
+            let helper = KeyHelper { command, env, writable: vec![work.clone()] };
+            helper.key(Duration::from_secs(5))
+        };
+        let expected = safe.display().to_string();
+        assert_eq!(run("give-key").unwrap(), expected, "the search path leaves out the folder");
+        assert_eq!(run("SAFE/give-key").unwrap(), expected);
+        assert_eq!(run("echo SAFE | sed s/no/yes/").unwrap(), expected);
+        assert_eq!(run("cat SAFE/give-key | tail -n 1 | cut -c 6-").unwrap(), expected);
+        for command in [
+            "WORK/give-key",
+            "LINK/give-key",
+            "./give-key",
+            "sh 'WORK/give-key'",
+            "x=WORK/give-key; $x",
+        ] {
+            let error = run(command).unwrap_err();
+            assert!(error.contains("commands in the sandbox could change"), "{command}: {error}");
+        }
     }
 
     #[test]

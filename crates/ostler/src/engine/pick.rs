@@ -15,7 +15,7 @@ use ostler_proto::build;
 use ostler_proto::control::AccountInfo;
 
 use super::key_helper::KeyHelper;
-use super::{StartContext, StartError, recording};
+use super::{StartContext, StartError, recording, sandbox};
 
 /// The model that is used unless another one is chosen.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
@@ -181,7 +181,8 @@ pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAc
     }
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
     let env_of_helper = context.env.with(settings.env.clone());
-    let helper = KeyHelper { command: helper.clone(), env: env_of_helper };
+    let writable = sandbox::writable_folders(context, settings);
+    let helper = KeyHelper { command: helper.clone(), env: env_of_helper, writable };
     let credential = helper
         .credential()
         .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;

@@ -23,7 +23,7 @@ use self::hosts::{HostProxy, HostSettings};
 use self::settings::SandboxRequest;
 use super::{StartContext, StartError};
 
-pub use ostler_sandbox::{run_if_called, use_helper};
+pub use ostler_sandbox::{Attestation, run_if_called, use_helper};
 
 /// The sandbox of a session.
 #[derive(Debug)]
@@ -41,14 +41,24 @@ struct OwnSandbox {
 struct PrivateFolders {
     // Before the folder that its socket is in.
     proxy: HostProxy,
-    temporary: PathBuf,
-    home: PathBuf,
+    paths: PrivatePaths,
     _scratch: Scratch,
+}
+
+/// Paths of things that only this session's sandbox uses.
+#[derive(Debug)]
+struct PrivatePaths {
+    /// The folder that commands see as `/tmp`.
+    temporary: PathBuf,
+    /// The folder that they see as their home.
+    home: PathBuf,
+    /// The socket of the proxy.
+    socket: PathBuf,
 }
 
 impl fmt::Debug for PrivateFolders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PrivateFolders").field("temporary", &self.temporary).finish_non_exhaustive()
+        f.debug_struct("PrivateFolders").field("paths", &self.paths).finish_non_exhaustive()
     }
 }
 
@@ -85,6 +95,26 @@ pub fn availability() -> Result<String, String> {
     sandbox.map(|it| it.attestation().backend.clone()).map_err(|error| error.to_string())
 }
 
+/// A boundary for a program that is not part of a session: it writes in one folder, except for what would run later, and in a
+/// temporary folder of its own; it does not see what is hidden, and uses the network as without a sandbox. `readable` is seen
+/// although it is hidden, or only for the user of this process.
+///
+/// # Errors
+/// When this machine cannot enforce it.
+pub fn around_folder(
+    folder: &Path,
+    hidden: Vec<PathBuf>,
+    readable: Vec<PathBuf>,
+) -> Result<Arc<dyn Confine>, String> {
+    let mut boundary = Boundary::default();
+    boundary.writable = vec![folder.to_owned()];
+    boundary.protected = ostler_sandbox::usual::protected(folder);
+    (boundary.hidden, boundary.readable) = (hidden, readable);
+    boundary.network = ostler_sandbox::Network::Host;
+    let sandbox = Sandbox::new(boundary, Setup::default());
+    Ok(Arc::new(sandbox.map_err(|error| error.to_string())?))
+}
+
 /// A sandbox, or why a requested one is missing.
 pub(super) type StartedSandbox = (Option<Arc<dyn SessionSandbox>>, Option<String>);
 
@@ -111,17 +141,77 @@ pub(super) fn start(
     }
 }
 
+/// What the sandbox of a session would enforce for its commands, if the settings request one. The policy then decides as
+/// it does with a sandbox.
+///
+/// # Errors
+/// Why the sandbox could not be started.
+pub fn preview(
+    context: &StartContext,
+    settings: &Settings,
+    policy: &mut Policy,
+) -> Result<Option<Attestation>, String> {
+    let Some(wanted) = settings.sandbox.as_ref().filter(|it| it.enabled == Some(true)) else {
+        return Ok(None);
+    };
+    let home = home(context);
+    let request = SandboxRequest::of(wanted, &context.cwd, home.as_deref())?;
+    let parts = PolicyParts::of(policy, &request.hosts);
+    let folder = std::env::temp_dir();
+    let paths = PrivatePaths { temporary: folder.clone(), home: folder.clone(), socket: folder };
+    let boundary = boundary::of(&request, &parts, home.as_deref(), &paths);
+    let sandbox = enforce(boundary, &request)?;
+    policy.sandbox = Some(policy_of(wanted, &request));
+    Ok(Some(sandbox.attestation().clone()))
+}
+
+/// The folders that commands in the sandbox of a session can write, if the settings request one.
+pub(super) fn writable_folders(context: &StartContext, settings: &Settings) -> Vec<PathBuf> {
+    let Some(wanted) = settings.sandbox.as_ref().filter(|it| it.enabled == Some(true)) else {
+        return Vec::new();
+    };
+    let files = wanted.filesystem.clone().unwrap_or_default();
+    let home = home(context);
+    // An invalid path is reported when the sandbox starts.
+    let allowed = files.allow_write.iter().flatten();
+    let allowed =
+        allowed.filter_map(|path| settings::absolute(path, &context.cwd, home.as_deref()).ok());
+    let added = context.launch.add_dirs.iter().map(PathBuf::from);
+    let added = added.chain(settings.directories.iter().map(|(folder, _)| folder.clone()));
+    std::iter::once(context.cwd.clone())
+        .chain(added.map(|folder| context.cwd.join(folder)))
+        .chain(allowed)
+        .collect()
+}
+
+fn home(context: &StartContext) -> Option<PathBuf> {
+    context.var("HOME").and_then(|home| PathBuf::from(home).canonicalize().ok())
+}
+
 fn build(
     context: &StartContext,
     wanted: &SandboxSettings,
     policy: &mut Policy,
 ) -> Result<OwnSandbox, String> {
-    let home = context.var("HOME").map(PathBuf::from);
-    let home = home.and_then(|home| home.canonicalize().ok());
+    let home = home(context);
     let request = SandboxRequest::of(wanted, &context.cwd, home.as_deref())?;
     let parts = PolicyParts::of(policy, &request.hosts);
     let folders = PrivateFolders::new(&request.hosts, &parts.domains)?;
-    let boundary = boundary::of(&request, &parts, home.as_deref(), &folders);
+    let boundary = boundary::of(&request, &parts, home.as_deref(), &folders.paths);
+    let base = enforce(boundary, &request)?;
+    policy.sandbox = Some(policy_of(wanted, &request));
+    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default() })
+}
+
+fn policy_of(wanted: &SandboxSettings, request: &SandboxRequest) -> SandboxPolicy {
+    SandboxPolicy {
+        allows_commands: wanted.auto_allow_bash_if_sandboxed != Some(false),
+        excluded: request.excluded.clone(),
+    }
+}
+
+/// A sandbox with this boundary, which has every required protection.
+fn enforce(boundary: Boundary, request: &SandboxRequest) -> Result<Sandbox, String> {
     let base = Sandbox::new(boundary, request.setup.clone()).map_err(|error| error.to_string())?;
     for protection in &request.required {
         match base.attestation().has(protection) {
@@ -136,11 +226,7 @@ fn build(
             }
         }
     }
-    policy.sandbox = Some(SandboxPolicy {
-        allows_commands: wanted.auto_allow_bash_if_sandboxed != Some(false),
-        excluded: request.excluded.clone(),
-    });
-    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default() })
+    Ok(base)
 }
 
 impl PrivateFolders {
@@ -154,7 +240,8 @@ impl PrivateFolders {
             fs::create_dir(folder).map_err(failed)?;
         }
         let proxy = HostProxy::start(hosts.rules(domains), &folder.join("proxy/socket"))?;
-        Ok(Self { proxy, temporary, home, _scratch: scratch })
+        let paths = PrivatePaths { temporary, home, socket: proxy.socket().to_owned() };
+        Ok(Self { proxy, paths, _scratch: scratch })
     }
 }
 
@@ -167,7 +254,7 @@ impl OwnSandbox {
             _ => {
                 self.folders.proxy.set_rules(self.request.hosts.rules(&parts.domains));
                 let boundary: Boundary =
-                    boundary::of(&self.request, &parts, self.home.as_deref(), &self.folders);
+                    boundary::of(&self.request, &parts, self.home.as_deref(), &self.folders.paths);
                 let sandbox = Arc::new(self.base.with(boundary));
                 *last = Some((parts, Arc::clone(&sandbox)));
                 sandbox
@@ -190,7 +277,7 @@ impl SessionSandbox for OwnSandbox {
     }
 
     fn temporary(&self) -> &Path {
-        &self.folders.temporary
+        &self.folders.paths.temporary
     }
 
     fn hint(&self, output: &str, code: Option<i32>) -> Option<String> {

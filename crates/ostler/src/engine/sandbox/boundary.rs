@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ostler_sandbox::{Boundary, EnvironmentChanges, Kind, Mapped, Network, Protected, usual};
 
 use super::settings::SandboxRequest;
-use super::{PolicyParts, PrivateFolders};
+use super::{PolicyParts, PrivatePaths};
 
 /// Variables that lead to sockets outside the sandbox.
 const REMOVED: [&str; 6] = [
@@ -21,7 +21,7 @@ pub(super) fn of(
     request: &SandboxRequest,
     parts: &PolicyParts,
     home: Option<&Path>,
-    folders: &PrivateFolders,
+    folders: &PrivatePaths,
 ) -> Boundary {
     let mut boundary = Boundary::default();
     boundary.writable = parts.directories.iter().chain(&request.writable).cloned().collect();
@@ -38,7 +38,7 @@ pub(super) fn of(
     boundary.readable.extend_from_slice(&request.readable);
     boundary.hidden.extend(request.hidden.iter().chain(&parts.denied.read).cloned());
     boundary.network = match parts.reaches_hosts {
-        true => Network::Proxy(folders.proxy.socket().to_owned()),
+        true => Network::Proxy(folders.socket.clone()),
         false => Network::None,
     };
     boundary.unix_sockets = request.unix_sockets.clone();
@@ -53,7 +53,7 @@ pub(super) fn of(
 
 /// Hides home directories. The user's own is replaced by a private one, in which programs can be read; if commands work in
 /// the home directory itself, its secrets are hidden.
-fn hide_homes(boundary: &mut Boundary, home: Option<&Path>, folders: &PrivateFolders) {
+fn hide_homes(boundary: &mut Boundary, home: Option<&Path>, folders: &PrivatePaths) {
     boundary.hidden.extend(usual::homes());
     let Some(home) = home else { return };
     let works_in_home = boundary.writable.iter().any(|root| home.starts_with(root));

@@ -82,7 +82,7 @@ fn own<T: serde::de::DeserializeOwned>(
 }
 
 /// An absolute path for one in settings: `~/` is the home directory, others begin in the working directory.
-fn absolute(path: &str, cwd: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
+pub(super) fn absolute(path: &str, cwd: &Path, home: Option<&Path>) -> Result<PathBuf, String> {
     // Rules write an absolute path with two slashes.
     let path = path.strip_prefix('/').filter(|rest| rest.starts_with('/')).unwrap_or(path);
     let path = path.strip_suffix("/**").unwrap_or(path);
