@@ -314,3 +314,38 @@ async fn commands_of_members_reach_the_hosts_of_serve() {
     let result = result_of(&served.api);
     assert!(result.contains("allowedDomains") && !result.contains("reached"), "{result}");
 }
+
+// Mutant: `sandbox_of_check` answers `None`.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_check_of_a_schedule_does_not_see_the_servers_data() {
+    for (sandbox, sees_it) in [("required", false), ("off", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let script = Script::new().rule(when(), reply().text("Done."));
+        let arguments = ["--data", data.to_str().unwrap(), "--sandbox", sandbox];
+        let served = Served::scripted(script, &arguments).await;
+        fs::write(data.join("secret"), OTHER).unwrap();
+        fs::write(served.ostler.folder.path().join("news.txt"), "news\n").unwrap();
+        let said = async |file: &str| {
+            let check = json!({"command": ["/bin/cat", file]});
+            let body = json!({"name": "a check", "start": {"prompt": "look"}, "when": {"every": "1h"}, "check": check});
+            let made = served.ask("/schedules", Some(body)).await;
+            let path =
+                format!("/schedules/{}", made["id"].as_str().unwrap_or_else(|| panic!("{made}")));
+            served.ask(&format!("{path}/run"), Some(json!({}))).await;
+            for _ in 0..3_000 {
+                let log = served.ask(&format!("{path}/log"), None).await;
+                let firing = log["items"][0].clone();
+                if ["completed", "skipped", "failed"].contains(&firing["state"].as_str().unwrap()) {
+                    return firing;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            panic!("the schedule does not start")
+        };
+        let firing = said("news.txt").await;
+        assert_eq!(firing["checkSaid"], "news\n", "{sandbox}: {firing}");
+        let firing = said(data.join("secret").to_str().unwrap()).await;
+        assert_eq!(firing["checkSaid"] == OTHER, sees_it, "{sandbox}: {firing}");
+    }
+}

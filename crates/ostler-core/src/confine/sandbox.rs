@@ -1,8 +1,12 @@
 //! The sandbox around the agents of users other than the owner: the system keeps their programs from everything that is
 //! not theirs, also from the owner's token.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
 use ostler::Options;
 use ostler::options::{SandboxFilesystem, SandboxNetwork, SandboxSettings};
+use ostler_process::Confine;
 use serde_json::Value;
 
 use crate::config::{Config, EngineChoice, SandboxChoice};
@@ -64,6 +68,20 @@ pub(crate) fn put_around(options: &mut Options, config: &Config) {
     // Which hosts a member reaches is the operator's decision: no answer of the member adds one.
     network.strict_allowlist = Some(true);
     options.context.sandbox = Some(sandbox);
+}
+
+/// The sandbox of a schedule's check: it writes in the agent's folder only, sees nothing of the server's data, and uses the
+/// network.
+pub(crate) fn around_check(
+    folder: &Path,
+    program: Option<PathBuf>,
+    config: &Config,
+) -> Result<Arc<dyn Confine>, String> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let hidden = [Some(&config.data), config.key_file.as_ref()].into_iter().flatten();
+    let hidden: Vec<PathBuf> = hidden.map(|path| real(path)).collect();
+    let readable: Vec<PathBuf> = program.iter().map(|program| real(program)).collect();
+    ostler::engine::sandbox::around_folder(&real(folder), hidden, readable)
 }
 
 /// The sandbox settings of the operator.

@@ -1,11 +1,11 @@
 //! The check command of a schedule, which decides whether the agent starts.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use ostler_base::error::{ApiError, Fallible};
-use ostler_process::Group;
+use ostler_process::{Confine, Group, PipedCommand};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::record::Check;
@@ -81,31 +81,48 @@ impl Check {
         Ok(real)
     }
 
-    /// Runs the command in a folder. After an error the agent does not start.
-    pub(super) async fn run(&self, folder: &Path, about: &[(&str, String)]) -> CheckOutcome {
+    /// Runs the command in a folder, in a sandbox if there is one. After an error the agent does not start.
+    pub(super) async fn run(
+        &self,
+        folder: &Path,
+        about: &[(&str, String)],
+        sandbox: Option<&dyn Confine>,
+    ) -> CheckOutcome {
         let limit = Duration::from_secs(self.seconds);
         // On timeout the process is dropped, with everything it started.
-        match tokio::time::timeout(limit, self.ask(folder, about)).await {
+        match tokio::time::timeout(limit, self.ask(folder, about, sandbox)).await {
             Ok(said) => said,
             Err(_) => CheckOutcome::Sleep(format!("the check took longer than {} s", self.seconds)),
         }
     }
 
-    async fn ask(&self, folder: &Path, about: &[(&str, String)]) -> CheckOutcome {
+    async fn ask(
+        &self,
+        folder: &Path,
+        about: &[(&str, String)],
+        boundary: Option<&dyn Confine>,
+    ) -> CheckOutcome {
         let Some((program, arguments)) = self.command.split_first() else {
             return CheckOutcome::Sleep("the check has no command".to_owned());
         };
-        let mut command = ostler_process::command(program);
-        command.args(arguments).current_dir(folder).env_clear();
-        command.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.envs(about.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut group = match Group::spawn(command) {
+        let own = VARIABLES.iter().filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+        let about = about.iter().map(|(name, value)| (name.into(), value.into()));
+        let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+        let command = PipedCommand {
+            program: Path::new(program),
+            arguments: &arguments,
+            folder,
+            environment: own.chain(about).collect(),
+            boundary,
+        };
+        let mut group = match Group::spawn_piped(command) {
             Ok(group) => group,
             Err(error) => {
                 return CheckOutcome::Sleep(format!("the check {program} does not start: {error}"));
             }
         };
+        // It has no input.
+        drop(group.stdin());
         let (stdout, stderr) = (group.stdout(), group.stderr());
         let (printed, complained, ended) =
             tokio::join!(beginning(stdout), beginning(stderr), group.wait());
@@ -155,17 +172,17 @@ mod tests {
         std::fs::write(folder.path().join("here"), "").unwrap();
         let command = words.iter().map(|word| (*word).to_owned()).collect();
         let check = Check { command, seconds: 30, tell: true };
-        check.run(folder.path(), &[("OSTLER_SCHEDULE", "s1".to_owned())]).await
+        check.run(folder.path(), &[("OSTLER_SCHEDULE", "s1".to_owned())], None).await
     }
 
     #[tokio::test]
     async fn only_exit_code_zero_starts_the_agent_and_the_output_is_returned() {
-        assert_eq!(said(&["ls"]).await, CheckOutcome::Wake("here\n".to_owned()));
+        assert_eq!(said(&["/bin/ls"]).await, CheckOutcome::Wake("here\n".to_owned()));
         assert_eq!(
-            said(&["sh", "-c", "echo $OSTLER_SCHEDULE"]).await,
+            said(&["/bin/sh", "-c", "echo $OSTLER_SCHEDULE"]).await,
             CheckOutcome::Wake("s1\n".to_owned())
         );
-        let CheckOutcome::Sleep(why) = said(&["sh", "-c", "echo nothing new; exit 3"]).await else {
+        let CheckOutcome::Sleep(why) = said(&["/bin/sh", "-c", "echo nothing new; exit 3"]).await else {
             panic!("the check must fail")
         };
         assert!(why.contains("nothing new") && why.contains('3'), "{why}");
@@ -173,7 +190,7 @@ mod tests {
             panic!("it must not start")
         };
         assert!(why.contains("/no/such/program"), "{why}");
-        let CheckOutcome::Sleep(why) = said(&["sh", "-c", "kill -9 $$"]).await else {
+        let CheckOutcome::Sleep(why) = said(&["/bin/sh", "-c", "kill -9 $$"]).await else {
             panic!("it was killed")
         };
         assert!(why.contains("signal"), "{why}");
@@ -181,21 +198,21 @@ mod tests {
 
     #[tokio::test]
     async fn no_shell_interprets_the_arguments() {
-        let spoken = said(&["echo", "$(id)", ";", "`id`", "$HOME"]).await;
+        let spoken = said(&["/bin/echo", "$(id)", ";", "`id`", "$HOME"]).await;
         assert_eq!(spoken, CheckOutcome::Wake("$(id) ; `id` $HOME\n".to_owned()));
     }
 
     // Seen to fail without `env_clear`.
     #[tokio::test]
     async fn a_check_does_not_get_the_servers_variables() {
-        let CheckOutcome::Wake(seen) = said(&["env"]).await else { panic!("env succeeds") };
+        let CheckOutcome::Wake(seen) = said(&["/usr/bin/env"]).await else { panic!("env succeeds") };
         assert!(!seen.contains("CARGO"), "{seen}");
         assert!(seen.contains("PATH="), "{seen}");
     }
 
     #[tokio::test]
     async fn long_output_is_cut_and_does_not_block() {
-        let CheckOutcome::Wake(printed) = said(&["sh", "-c", "yes | head -n 100000"]).await else {
+        let CheckOutcome::Wake(printed) = said(&["/bin/sh", "-c", "yes | head -n 100000"]).await else {
             panic!("it succeeds")
         };
         assert_eq!(printed.len() as u64, LONGEST);
@@ -206,7 +223,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let command = vec!["sleep".to_owned(), "600".to_owned()];
         let check = Check { command, seconds: 1, tell: false };
-        let CheckOutcome::Sleep(why) = check.run(folder.path(), &[]).await else {
+        let CheckOutcome::Sleep(why) = check.run(folder.path(), &[], None).await else {
             panic!("the check must time out")
         };
         assert!(why.contains("longer than 1 s"), "{why}");

@@ -1,12 +1,16 @@
 //! One firing of a schedule: whether it starts a run, which one, and the result.
 
-use std::sync::PoisonError;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
 
 use ostler_base::error::{ApiError, Fallible};
+use ostler_process::Confine;
 
 use super::Schedules;
 use super::check::CheckOutcome;
-use super::record::{Firing, FiringState, Schedule, ScheduleState};
+use super::record::{Check, Firing, FiringState, Schedule, ScheduleState};
+use crate::config::SandboxChoice;
+use crate::confine;
 use crate::model::run::{Failure, Run, RunState};
 use crate::start::Occasion;
 
@@ -82,7 +86,13 @@ impl Schedules {
                 if let Err(error) = check.resolve(&self.writable().await?) {
                     return Err(Refusal::Final(error.detail().message.clone()));
                 }
-                match check.run(&folder, &about).await {
+                let sandbox = match self.sandbox_of_check(check, &folder).await {
+                    Ok(sandbox) => sandbox,
+                    Err(why) => {
+                        return Err(Refusal::Skipped(format!("the check did not run: {why}")));
+                    }
+                };
+                match check.run(&folder, &about, sandbox.as_deref()).await {
                     CheckOutcome::Wake(output) => Some(self.remember(firing, output).await?),
                     CheckOutcome::Sleep(why) => return Err(Refusal::Skipped(why)),
                 }
@@ -97,6 +107,23 @@ impl Schedules {
         let key = format!("{}/{}", firing.id, firing.retries);
         let occasion = Occasion { owner, title: &schedule.name, key: &key, more };
         Ok(self.starter.start(start, occasion).await?)
+    }
+
+    /// The sandbox of a check, where this server has one: it reads files that agents write, so it must not be able to read
+    /// what they must not see.
+    async fn sandbox_of_check(
+        &self,
+        check: &Check,
+        folder: &Path,
+    ) -> Result<Option<Arc<dyn Confine>>, String> {
+        let config = Arc::clone(&self.sessions.config);
+        if config.sandbox != SandboxChoice::Required {
+            return Ok(None);
+        }
+        let program = check.command.first().map(PathBuf::from);
+        let folder = folder.to_owned();
+        let build = move || confine::sandbox::around_check(&folder, program, &config).map(Some);
+        tokio::task::spawn_blocking(build).await.map_err(|error| error.to_string())?
     }
 
     async fn remember(&self, firing: &Firing, output: String) -> Fallible<String> {
