@@ -191,6 +191,19 @@ export interface Rewound {
 }
 
 /** The reported setup of an engine. */
+export interface Sandbox {
+  backend: string;
+  layers: { namespaces: boolean; landlock: boolean; seccomp: boolean };
+  user: number;
+  writable: string[];
+  protected: string[];
+  hidden: string[];
+  network: string;
+  unixSockets: string;
+  limits: Record<string, number | null>;
+  missing: string[];
+}
+
 export interface Engine {
   at?: number;
   model?: string;
@@ -202,6 +215,8 @@ export interface Engine {
   skills: string[];
   commands: { name: string; description?: string; argumentHint?: string }[];
   mcpServers: { name: string; status: string; error?: string; tools?: number }[];
+  /** What a sandbox enforces for its commands; missing without a sandbox. */
+  sandbox?: Sandbox;
   live: boolean;
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
 import { complain } from "../state/app";
-import type { Engine } from "../types";
+import type { Engine, Sandbox } from "../types";
 import { ago } from "../text/say";
 
 /** The setup of a session's agent: model, tools, subagents and servers, as reported when it started. */
@@ -18,6 +18,7 @@ export function EngineView({ id }: { id: string }) {
       <dl class="facts">
         {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
+      <SandboxView sandbox={engine.sandbox} />
       <h3>MCP servers</h3>
       {mcpServers.length === 0 && <p class="hint">None.</p>}
       <ul class="rows">
@@ -37,5 +38,31 @@ export function EngineView({ id }: { id: string }) {
       <details><summary>{tools.length} tools</summary><p class="hint">{tools.join(", ")}</p></details>
       {skills.length > 0 && <details><summary>{skills.length} skills</summary><p class="hint">{skills.join(", ")}</p></details>}
     </section>
+  );
+}
+
+/** What the system enforces for the commands of the agent. */
+function SandboxView({ sandbox }: { sandbox: Sandbox | undefined }) {
+  if (!sandbox) return <><h3>Sandbox</h3><p class="hint">None: commands run with the rights of the server's user.</p></>;
+  const { backend, layers, user, writable, protected: kept, hidden, network, unixSockets, limits, missing } = sandbox;
+  const on = Object.entries(layers).filter(([, isOn]) => isOn).map(([name]) => name);
+  const limited = Object.entries(limits).filter(([, most]) => most !== null).map(([name, most]) => `${name} ${most}`);
+  const facts: [string, string][] = [
+    ["Enforced by", `${backend} (${on.join(", ")})`],
+    ["Runs as user", String(user)],
+    ["Can write", writable.join(", ")],
+    ["Network", network],
+    ["Unix sockets", unixSockets],
+    ["Limits", limited.join(", ")],
+    ["Not possible here", missing.join("; ")],
+  ];
+  return (
+    <>
+      <h3>Sandbox</h3>
+      <dl class="facts">
+        {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
+      </dl>
+      <details><summary>{kept.length} protected and {hidden.length} hidden paths</summary><p class="hint">{[...kept, ...hidden].join(", ")}</p></details>
+    </>
   );
 }

@@ -58,6 +58,9 @@ struct SetupView {
     skills: Vec<String>,
     commands: Vec<Named>,
     mcp_servers: Vec<McpServer>,
+    /// What a sandbox enforces for its commands; missing without a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sandbox: Option<Value>,
     /// Whether the engine is running, so that the state of its servers is current.
     live: bool,
 }
@@ -90,6 +93,7 @@ async fn setup(
         skills: about.skills,
         commands: about.commands,
         mcp_servers: about.mcp_servers,
+        sandbox: about.sandbox,
         live,
     }))
 }

@@ -207,6 +207,10 @@ pub struct Outcome {
     pub error: Option<Failure>,
     pub cost_usd: f64,
     pub(crate) turns: u64,
+    /// What a sandbox enforced for its commands, without the lists of protected and hidden paths, which the message `result`
+    /// has. Missing without a sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<serde_json::Value>,
 }
 
 /// Why a run failed.

@@ -6,6 +6,7 @@ use ostler::{Handle, Message};
 use ostler_base::error::{ApiError, Fallible};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::Sessions;
@@ -31,6 +32,8 @@ pub struct About {
     pub skills: Vec<String>,
     pub commands: Vec<Named>,
     pub mcp_servers: Vec<McpServer>,
+    /// What a sandbox enforces for its commands.
+    pub sandbox: Option<Value>,
 }
 
 kept!(About, "about");
@@ -159,6 +162,7 @@ impl Worker {
             skills: init.skills.clone().unwrap_or_default(),
             commands: init.slash_commands.iter().map(command).collect(),
             mcp_servers: init.mcp_servers.iter().map(server).collect(),
+            sandbox: init.extra.get("sandbox").cloned(),
         }
     }
 }

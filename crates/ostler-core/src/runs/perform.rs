@@ -6,6 +6,7 @@ use ostler::proto::api::Content;
 use ostler::proto::message::{System, TurnResult, User};
 use ostler::{Error, ErrorKind, Message};
 use ostler_base::error::{self, ApiError, Fallible};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::about::WantsEngine;
@@ -323,6 +324,7 @@ fn over(result: &TurnResult, is_cancelled: bool, agents_work: bool) -> Option<En
         error: None,
         cost_usd: result.total_cost_usd.get(),
         turns: result.num_turns,
+        sandbox: result.extra.get("sandbox").cloned().map(without_lists),
     };
     let state = match Error::of_turn(result) {
         _ if is_cancelled => {
@@ -336,6 +338,14 @@ fn over(result: &TurnResult, is_cancelled: bool, agents_work: bool) -> Option<En
         None => RunState::Completed,
     };
     Some(Ending::Over(state, outcome))
+}
+
+/// What a sandbox enforced, short enough for every record.
+fn without_lists(mut sandbox: Value) -> Value {
+    if let Some(fields) = sandbox.as_object_mut() {
+        fields.retain(|name, _| !["protected", "hidden"].contains(&name.as_str()));
+    }
+    sandbox
 }
 
 fn cancelled() -> Ending {
