@@ -42,10 +42,11 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// The variables that give tests their full size, with `--nightly`.
-const NIGHTLY: [(&str, &str); 4] = [
+const NIGHTLY: [(&str, &str); 5] = [
     ("OSTLER_KILLS", "500"),
     ("OSTLER_PRINT_KILLS", "200"),
     ("OSTLER_FAULT_SECONDS", "60"),
+    ("OSTLER_SANDBOX_KILLS", "100"),
     ("OSTLER_MEASURE", "1"),
 ];
 

@@ -35,6 +35,8 @@ mod rules;
 mod run;
 mod sandbox;
 mod sandbox_hosts;
+mod sandbox_kills;
+mod sandbox_work;
 mod serve_options;
 mod sessions;
 mod signals;

@@ -182,7 +182,8 @@ mod tests {
             said(&["/bin/sh", "-c", "echo $OSTLER_SCHEDULE"]).await,
             CheckOutcome::Wake("s1\n".to_owned())
         );
-        let CheckOutcome::Sleep(why) = said(&["/bin/sh", "-c", "echo nothing new; exit 3"]).await else {
+        let CheckOutcome::Sleep(why) = said(&["/bin/sh", "-c", "echo nothing new; exit 3"]).await
+        else {
             panic!("the check must fail")
         };
         assert!(why.contains("nothing new") && why.contains('3'), "{why}");
@@ -205,14 +206,17 @@ mod tests {
     // Seen to fail without `env_clear`.
     #[tokio::test]
     async fn a_check_does_not_get_the_servers_variables() {
-        let CheckOutcome::Wake(seen) = said(&["/usr/bin/env"]).await else { panic!("env succeeds") };
+        let CheckOutcome::Wake(seen) = said(&["/usr/bin/env"]).await else {
+            panic!("env succeeds")
+        };
         assert!(!seen.contains("CARGO"), "{seen}");
         assert!(seen.contains("PATH="), "{seen}");
     }
 
     #[tokio::test]
     async fn long_output_is_cut_and_does_not_block() {
-        let CheckOutcome::Wake(printed) = said(&["/bin/sh", "-c", "yes | head -n 100000"]).await else {
+        let CheckOutcome::Wake(printed) = said(&["/bin/sh", "-c", "yes | head -n 100000"]).await
+        else {
             panic!("it succeeds")
         };
         assert_eq!(printed.len() as u64, LONGEST);
@@ -221,7 +225,7 @@ mod tests {
     #[tokio::test]
     async fn a_check_that_does_not_end_is_killed() {
         let folder = tempfile::tempdir().unwrap();
-        let command = vec!["sleep".to_owned(), "600".to_owned()];
+        let command = vec!["/bin/sleep".to_owned(), "600".to_owned()];
         let check = Check { command, seconds: 1, tell: false };
         let CheckOutcome::Sleep(why) = check.run(folder.path(), &[], None).await else {
             panic!("the check must time out")
