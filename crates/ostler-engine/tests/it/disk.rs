@@ -164,8 +164,8 @@ fn a_rule_that_waits_for_the_settings_file_blocks_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     std::fs::create_dir(folder.join("user")).unwrap();
-    // Another program holds the file.
-    let held = File::open(folder.join("user")).unwrap();
+    // Another program changes settings below this folder.
+    let held = File::open(&folder).unwrap();
     held.lock().unwrap();
     on_one_thread(async {
         let mut host = TestHost::with(calls("Change"), at(&folder)).await;
