@@ -25,6 +25,7 @@ pub(super) fn sort(command: &Command, arguments: Vec<OsString>) -> Sorted {
     let mut rest = arguments.into_iter().peekable();
     sorted.arguments.extend(rest.next());
     while let Some(argument) = rest.next() {
+        let argument = long_form(command, &argument).unwrap_or(argument);
         let text = argument.to_string_lossy().into_owned();
         let Some(name) = text.strip_prefix("--").filter(|name| !name.is_empty()) else {
             // A prompt on the command line is not valid together with frames, nor is the value of an unknown flag.
@@ -76,6 +77,14 @@ pub(super) fn speaks_in_frames(arguments: &[OsString]) -> bool {
     })
 }
 
+/// `--print` for `-p`.
+fn long_form(command: &Command, argument: &OsStr) -> Option<OsString> {
+    let mut letters = argument.to_str()?.strip_prefix('-')?.chars();
+    let (letter, None) = (letters.next()?, letters.next()) else { return None };
+    let flag = command.get_arguments().find(|flag| flag.get_short() == Some(letter))?;
+    Some(format!("--{}", flag.get_long()?).into())
+}
+
 fn find<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
     let is_called = |arg: &&Arg| {
         let aliases = arg.get_all_aliases().unwrap_or_default();
@@ -119,6 +128,15 @@ mod tests {
         check(&["--new=value", "--verbose"], &["--verbose"], &["--new"]);
         check(&["--new", "--verbose"], &["--verbose"], &["--new"]);
         check(&["-x", "stray"], &[], &["-x", "stray"]);
+    }
+
+    // Seen to fail without `long_form`.
+    #[test]
+    fn short_flags_are_known() {
+        check(&["-p", "--verbose"], &["--print", "--verbose"], &[]);
+        check(&["-r", "some-id"], &["--resume=some-id"], &[]);
+        check(&["-c"], &["--continue"], &[]);
+        check(&["-"], &[], &["-"]);
     }
 
     #[test]
