@@ -282,6 +282,13 @@ async fn a_member_with_every_approval_cannot_read_what_belongs_to_the_owner() {
             "{command}: {result}"
         );
     }
+    // The permissions of the files alone would keep a root server's data from the sandbox's user.
+    let run = ada.run("try 0.").await;
+    let setup = format!("/sessions/{}/setup", run["session"].as_str().unwrap());
+    let hidden = ada.ask(&setup, None).await["sandbox"]["hidden"].clone();
+    let data = data.canonicalize().unwrap();
+    assert!(hidden.as_array().unwrap().contains(&json!(data)), "{hidden}");
+    assert_eq!(run["outcome"]["sandbox"]["network"], "none", "{run}");
     // The owner's own agents are not confined, so the test itself works.
     let owner = Member { served: &served, token: served.token.clone() };
     owner.run("try 1.").await;
