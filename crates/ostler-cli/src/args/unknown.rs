@@ -79,9 +79,9 @@ pub(super) fn speaks_in_frames(arguments: &[OsString]) -> bool {
 
 /// `--print` for `-p`.
 fn long_form(command: &Command, argument: &OsStr) -> Option<OsString> {
-    let mut letters = argument.to_str()?.strip_prefix('-')?.chars();
-    let (letter, None) = (letters.next()?, letters.next()) else { return None };
-    let flag = command.get_arguments().find(|flag| flag.get_short() == Some(letter))?;
+    let mut characters = argument.to_str()?.strip_prefix('-')?.chars();
+    let (short, None) = (characters.next()?, characters.next()) else { return None };
+    let flag = command.get_arguments().find(|flag| flag.get_short() == Some(short))?;
     Some(format!("--{}", flag.get_long()?).into())
 }
 
