@@ -40,7 +40,9 @@ pub(crate) fn explain(
                 "\nIt would run outside the sandbox (sandbox.excludedCommands).\n".to_owned()
             }
             Ok(Some(attestation)) => inside(&attestation),
-            Err(reason) => format!("\nIt would not run, because there is no sandbox: {reason}\n"),
+            Err(reason) => {
+                format!("\nIt would not run, because the sandbox cannot be started: {reason}\n")
+            }
         });
     }
     Ok(screen.line(clean(&text).trim_end())?)

@@ -42,7 +42,7 @@ pub enum HostAnswer {
     /// No connection.
     #[default]
     Deny,
-    /// No connection, because there is no one to ask at this moment.
+    /// No connection, because no one can be asked at this moment.
     NoOneToAsk,
 }
 

@@ -173,6 +173,6 @@ fn explain_shows_the_sandbox_that_a_command_would_run_in() {
     assert!(text.contains("Bash would be asked about"), "{text}");
     let missing = r#"{"sandbox": {"enabled": true, "bwrapPath": "/no/such/bwrap"}}"#;
     let text = explain(missing, "make all");
-    assert!(text.contains("It would not run, because there is no sandbox: "), "{text}");
+    assert!(text.contains("It would not run, because the sandbox cannot be started: "), "{text}");
     assert!(!explain("{}", "make all").contains("sandbox"));
 }

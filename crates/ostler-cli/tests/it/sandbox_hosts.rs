@@ -133,3 +133,25 @@ fn without_a_question_no_new_host_is_reached() {
         assert_eq!(ran.attestation["network"], attested, "{network} {mode}");
     }
 }
+
+// Seen to fail when the question outlives its command.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_withdrawn_when_its_command_ends() {
+    let bash = json!({"command": FETCH, "description": "Try", "timeout": 1_000});
+    let script = Script::new().rule(when().turn(0), reply().tool_use("Bash", bash));
+    let api = ScriptedApi::start(script.rule(when(), reply().text("Done."))).await;
+    let ostler = Ostler::new()
+        .env("ANTHROPIC_API_KEY", "key")
+        .env("ANTHROPIC_BASE_URL", &api.base_url())
+        .env("IS_SANDBOX", "1");
+    let settings = json!({"sandbox": enabled()}).to_string();
+    let flags = ["--permission-prompt-tool=stdio", "--settings", &settings];
+    let mut talk = Talk::with(&ostler, &flags);
+    talk.say("go", None);
+    let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
+    let withdrawn =
+        talk.until(|frame| frame["type"] == "control_cancel_request" || frame["type"] == "result");
+    assert_eq!(withdrawn["request_id"], question["request_id"], "{withdrawn}");
+    talk.result();
+    talk.end();
+}

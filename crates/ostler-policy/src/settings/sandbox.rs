@@ -141,7 +141,7 @@ fn network(before: SandboxNetwork, of_file: SandboxNetwork, is_managed: bool) ->
     }
     SandboxNetwork {
         allowed_domains: match only_managed {
-            // Without a list of the administrator there is no allowed host.
+            // Without a list of the administrator no host is allowed.
             true => Some(of_file.allowed_domains.unwrap_or_default()),
             false => union(before.allowed_domains, of_file.allowed_domains),
         },
