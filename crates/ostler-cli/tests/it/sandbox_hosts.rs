@@ -134,7 +134,7 @@ fn without_a_question_no_new_host_is_reached() {
     }
 }
 
-// Seen to fail when the question outlives its command.
+// The proxy sees that the connection is gone, and drops the question.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_withdrawn_when_its_command_ends() {
     let bash = json!({"command": FETCH, "description": "Try", "timeout": 1_000});

@@ -5,14 +5,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use ostler_process::Guard;
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::build;
 use ostler_proto::launch::Answerer;
 use ostler_proto::permission::PermissionResult;
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
 use super::permit::CallContext;
 use super::{answer, question};
@@ -38,21 +36,13 @@ pub(super) fn answer_while_running(
         context: context.clone(),
         answers: tokio::sync::Mutex::default(),
     });
-    let over = CancellationToken::new();
-    let is_over = over.clone();
     let asker = move |host: String| {
-        let (questions, is_over) = (Arc::clone(&questions), is_over.clone());
-        let answer: BoxFuture<'static, HostAnswer> = Box::pin(async move {
-            tokio::select! {
-                answer = questions.may_reach(&host) => answer,
-                // The command has ended, so its question is withdrawn.
-                () = is_over.cancelled() => HostAnswer::NoOneToAsk,
-            }
-        });
+        let questions = Arc::clone(&questions);
+        let answer: futures::future::BoxFuture<'static, HostAnswer> =
+            Box::pin(async move { questions.may_reach(&host).await });
         answer
     };
-    let registered = sandbox.ask_about_hosts(Arc::new(asker))?;
-    Some(Box::new((registered, over.drop_guard())))
+    sandbox.ask_about_hosts(Arc::new(asker))
 }
 
 /// The questions of one command.
