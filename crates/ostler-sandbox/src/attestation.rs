@@ -45,7 +45,7 @@ impl Attestation {
             layers: boundary.layers,
             landlock_abi: if boundary.layers.landlock { landlock_abi } else { 0 },
             user,
-            writable: boundary.writable.clone(),
+            writable: boundary.writable_roots().cloned().collect(),
             protected: boundary.protected.iter().map(|it| it.path.clone()).collect(),
             hidden: boundary.hidden.clone(),
             network: match boundary.network {

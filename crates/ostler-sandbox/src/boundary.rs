@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// hidden; nothing can be written, except for what is writable.
 ///
 /// Paths are absolute, with links resolved. If two entries cover a path, the one for the deeper path counts; for the same
-/// path, the stricter one.
+/// path, the stricter one. What is protected stays so with everything in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Boundary {
     /// Folders and files that may be written.
     pub writable: Vec<PathBuf>,
-    /// Paths inside writable folders that stay as they are, or stay missing.
+    /// Paths that stay as they are, or stay missing, also inside writable folders.
     pub protected: Vec<Protected>,
     /// Folders that look empty, and files that cannot be read.
     pub hidden: Vec<PathBuf>,
@@ -33,6 +33,16 @@ pub struct Boundary {
     pub limits: Limits,
     /// What enforces the boundary.
     pub layers: Layers,
+}
+
+impl Boundary {
+    /// The folders and files that may really be written: those that are not protected as a whole.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn writable_roots(&self) -> impl Iterator<Item = &PathBuf> {
+        let is_protected =
+            |root: &&PathBuf| self.protected.iter().any(|it| root.starts_with(&it.path));
+        self.writable.iter().filter(move |root| !is_protected(root))
+    }
 }
 
 /// Changes to the environment of programs.

@@ -65,7 +65,7 @@ pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Op
     }
     if prints(&READ_ONLY) {
         let folders: Vec<_> =
-            boundary.writable.iter().map(|path| path.display().to_string()).collect();
+            boundary.writable_roots().map(|path| path.display().to_string()).collect();
         return Some(format!(
             "the sandbox lets commands write only in {} and /tmp, and not in files that later run commands, such as \
              .git/hooks and .claude",

@@ -59,7 +59,9 @@ pub(crate) fn views(boundary: &Boundary) -> Result<Vec<(PathBuf, View)>, Sandbox
         views.add(path, View::ReadOnly(path.clone()));
     }
     for path in boundary.writable.iter().filter(|path| path.exists()) {
-        views.add(path, View::Writable(path.clone()));
+        let is_protected = !boundary.writable_roots().any(|root| root == path);
+        let view = if is_protected { View::ReadOnly } else { View::Writable };
+        views.add(path, view(path.clone()));
     }
     for mapped in &boundary.mapped {
         views.0.insert(mapped.target.clone(), View::Writable(mapped.source.clone()));
@@ -101,7 +103,7 @@ impl Views {
     /// Makes a path read-only. Its parents in a writable folder become mounts of their own: a mount cannot be renamed, so
     /// nothing can be put in their place.
     fn protect(&mut self, path: &Path, boundary: &Boundary) -> Result<(), SandboxError> {
-        let Some(root) = boundary.writable.iter().filter(|root| path.starts_with(root)).max()
+        let Some(root) = boundary.writable_roots().filter(|root| path.starts_with(root)).max()
         else {
             // Nothing can be written there.
             return Ok(());

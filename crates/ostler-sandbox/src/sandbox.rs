@@ -199,5 +199,5 @@ impl Sandbox {
 }
 
 fn is_writable(boundary: &Boundary, path: &Path) -> bool {
-    boundary.writable.iter().any(|root| path.starts_with(root))
+    boundary.writable_roots().any(|root| path.starts_with(root))
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ostler_sandbox::{Layers, SandboxError};
+use ostler_sandbox::{Kind, Layers, Protected, SandboxError};
 
 use crate::probe::{self, NO_NAMESPACES, NO_SECCOMP, NONE, ONLY_LANDLOCK, ONLY_SECCOMP, Probe};
 use crate::stage::{SECRET, Stage};
@@ -289,4 +289,24 @@ fn a_working_directory_elsewhere_cannot_be_written() {
         std::process::Command::new(&inside.program).args(&inside.arguments).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), outside.to_str().unwrap());
     assert!(!output.status.success() && !outside.join("planted").exists());
+}
+
+// Mutants: what is protected ends at the writable folder that it is; a writable folder in a protected one stays writable.
+#[test]
+fn a_writable_folder_that_is_protected_as_a_whole_is_read_only_and_nothing_else_is_opened() {
+    for denied in ["work", "."] {
+        let mut stage = Stage::new();
+        let path = stage.path(denied).canonicalize().unwrap();
+        stage.boundary.protected.push(Protected { path, kind: Kind::Folder });
+        let script = "cat .git/HEAD; for it in new \"$OUTSIDE\"/new /var/tmp/../cache/new; do echo x > $it; done; \
+                      touch .git/HEAD && echo changed; true";
+        let output = stage.run(Layers::ALL, script);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(text, "ref: refs/heads/main\n", "{denied}: {output:?}");
+        assert!(!stage.path("work/new").exists(), "{denied}");
+        assert!(!stage.path("outside/new").exists(), "{denied}");
+        let attested = &stage.sandbox(Layers::ALL).attestation().writable.clone();
+        let rest = if denied == "work" { vec![stage.path("fresh")] } else { vec![] };
+        assert_eq!(attested, &rest);
+    }
 }
