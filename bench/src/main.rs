@@ -51,9 +51,6 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
 ];
 
 fn main() -> ExitCode {
-    if let Some(code) = ostler_sandbox::run_if_called() {
-        return code;
-    }
     let mut wanted: Vec<String> = std::env::args().skip(1).collect();
     match wanted.first().map(String::as_str) {
         Some(process::WATCH) => return process::watch(&wanted[1..]),

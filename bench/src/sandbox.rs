@@ -1,6 +1,6 @@
 //! `sandbox`: what a sandbox adds to a short command, what it holds while a command runs, and 200 of them at once.
 //!
-//! The helper inside is this program, started again; `ostler` itself starts as fast.
+//! Everything is as in `ostler` when it is shipped: the small helper next to it, and how it starts and ends commands.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use ostler_process::{Confine, Group, PipedCommand};
 use ostler_sandbox::{Boundary, Sandbox, Setup, usual};
 
-use crate::{measure, table};
+use crate::{measure, size, table};
 
 /// Commands of each kind, taking turns.
 const RUNS: usize = 40;
@@ -22,6 +22,9 @@ const MOST_ADDED: Duration = Duration::from_millis(15);
 const MOST_MEMORY: u64 = 8 * 1024;
 
 pub(crate) fn run() -> Result<Vec<String>> {
+    ostler_sandbox::use_helper(size::program()?);
+    ostler_process::adopt_orphans();
+    ostler_process::separate_working_directory();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure())
 }

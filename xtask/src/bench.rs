@@ -9,7 +9,7 @@ use crate::{cargo, peers, python, setup};
 
 /// The benchmarks that measure the program as it is shipped.
 const OF_THE_PROGRAM: &[&str] =
-    &["concurrent", "dropin", "engine", "load", "memory", "resume", "size", "turns"];
+    &["concurrent", "dropin", "engine", "load", "memory", "resume", "sandbox", "size", "turns"];
 /// The benchmarks that also run the vendor's programs.
 const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "sdk", "turns"];
 /// The benchmarks that also run the vendor's Python package.
@@ -22,7 +22,8 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
     if concerns(names, OF_THE_PROGRAM) {
         eprintln!("building ostler as it is shipped (the first time takes some minutes)…");
         let build = ["build", "--profile", "dist", "--locked", "--package", "ostler-cli"];
-        let status = cargo::status(&mut cargo::cargo(&build))?;
+        let mut build = cargo::cargo(&build);
+        let status = cargo::status(build.args(["--package", "ostler-sandbox", "--bins"]))?;
         ensure!(status.success(), "cargo build ended with {status}");
     }
     if concerns(names, WITH_PEERS) {

@@ -7,12 +7,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::openat::{self, folder_flags, open_absolute, raw_mode};
+use crate::placeholder::is_placeholder;
 use crate::regular::{not_regular, too_long};
 use crate::replace::{edit_in, replace_in};
 
@@ -125,7 +127,8 @@ impl RealPath {
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         #[cfg(not(target_os = "linux"))]
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        File::from(self.opened(flags)?).metadata()
+        let found = File::from(self.opened(flags)?).metadata()?;
+        if is_placeholder(found.mode()) { Err(io::ErrorKind::NotFound.into()) } else { Ok(found) }
     }
 
     /// Opens a regular file for reading.
@@ -135,6 +138,9 @@ impl RealPath {
     pub fn open(&self) -> io::Result<File> {
         // Checked first, because opening alone has an effect on some devices; checked again, because names can change.
         let found = self.0.symlink_metadata()?;
+        if is_placeholder(found.mode()) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         if !found.is_file() && !found.is_symlink() {
             return Err(not_regular());
         }
@@ -306,6 +312,7 @@ fn must_be_writable(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<rustix:
             FileType::RegularFile => Ok(Some(found)),
             FileType::Symlink => Err(io::Error::other(LinkAppeared)),
             FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
+            _ if is_placeholder(found.st_mode) => Ok(None),
             _ => Err(not_regular()),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,8 +1,10 @@
-//! The processes that this process has adopted, read from `/proc` without looking at any other process.
+//! The processes that this process has adopted: read from `/proc` without looking at any other process, and ended.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
+
+use rustix::process::Pid;
 
 /// With longer lists, the processes are looked at one by one.
 const LONGEST_LIST: usize = 4096;
@@ -17,6 +19,30 @@ const LONGEST_LIST: usize = 4096;
 pub(crate) fn of_first_thread() -> Option<BTreeSet<i32>> {
     let first = read()?;
     (read()? == first).then_some(first)
+}
+
+/// Kills a child and collects its exit status. Returns whether that is done.
+#[cfg(target_os = "linux")]
+pub(crate) fn end(id: Pid) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{
+        PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+    };
+    /// The namespaces of a sandbox take some milliseconds to end.
+    const LONGEST: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+    // A handle first: then the number cannot mean another process.
+    let Ok(handle) = pidfd_open(id, PidfdFlags::empty()) else { return false };
+    // Fails if it has ended already.
+    let _ = pidfd_send_signal(&handle, Signal::KILL);
+    let mut ended = [PollFd::new(&handle, PollFlags::IN)];
+    let is_over = matches!(poll(&mut ended, Some(&LONGEST)), Ok(1));
+    is_over && waitpid(Some(id), WaitOptions::NOHANG).is_ok()
+}
+
+/// Elsewhere no process is adopted.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn end(_: Pid) -> bool {
+    false
 }
 
 fn read() -> Option<BTreeSet<i32>> {

@@ -26,11 +26,11 @@ pub mod leftover;
 mod marker;
 mod members;
 mod piped;
-pub mod placeholder;
 mod processes;
 #[cfg(target_os = "linux")]
 mod session_leader;
 mod spawn;
+pub mod sweep;
 mod tracking;
 mod watchdog;
 
@@ -208,7 +208,7 @@ impl Group {
         tracking::over(self.number);
         // Most commands leave nothing behind. To find that out is much cheaper than to look at all processes.
         let is_over = matches!(self.leader.try_wait(), Ok(Some(_)));
-        if !is_over || !tracking::has_left_nothing(self.number) {
+        if !is_over || !tracking::end_leftovers(self.number, self.id) {
             members::end(self.id, self.started, self.number);
         }
         self.signal(Signal::KILL);

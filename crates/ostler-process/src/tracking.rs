@@ -18,6 +18,8 @@ use crate::{children, marker, watchdog};
 /// Between the start of a child and the first scan; the interval grows later. A scan reads `/proc`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How often to look for what a child has left.
+const ROUNDS: usize = 4;
 
 /// The owner of orphans of unknown origin; children have higher numbers.
 const STRAY: u64 = 0;
@@ -118,31 +120,54 @@ pub(crate) fn of(number: u64, processes: &[Process]) -> HashSet<i32> {
     processes.iter().filter(|it| !it.is_zombie).filter(is_its).map(|it| it.id).collect()
 }
 
-/// Whether a child that has ended, and whose exit status was collected, has certainly left no process behind.
+/// Ends what a child has left behind, if that can be done without looking at all processes. The child has ended, and its exit
+/// status was collected. Returns whether certainly nothing of it is left.
 ///
 /// Whatever it left has become a child of this process, or descends from such a one. So it is enough that every process
 /// that this one may have adopted is a known child, or shares its session, as children of other code do.
-pub(crate) fn has_left_nothing(number: u64) -> bool {
+pub(crate) fn end_leftovers(number: u64, leader: Pid) -> bool {
     if !ADOPTS.load(Ordering::Relaxed) {
         return false;
     }
+    // What one of them has started is adopted when that one has ended.
+    for _ in 0..ROUNDS {
+        let Some(unknown) = unknown_adopted(number) else { return false };
+        if unknown.is_empty() {
+            return true;
+        }
+        let is_ended = |(id, process): &(Pid, Process)| {
+            (process.is_zombie || process.session == leader.as_raw_pid()) && children::end(*id)
+        };
+        if !unknown.iter().all(is_ended) {
+            return false;
+        }
+    }
+    false
+}
+
+/// The processes that this one has adopted and that are no known children. If there are none, the child is forgotten.
+/// `None` if they are not certain.
+fn unknown_adopted(number: u64) -> Option<Vec<(Pid, Process)>> {
     // Under the lock, because an unregistered child looks like an orphan.
     let mut tracking = tracking();
-    let (Some(children), Some(own)) = (children::of_first_thread(), processes::own()) else {
-        return false;
-    };
-    let is_known = |id: &i32| {
-        let Some(process) = processes::read(*id) else { return false };
-        let is_leader = |child: &Child| child.leader == *id && child.started == process.started;
-        process.session == own.session || tracking.children.values().any(is_leader)
-    };
+    let (children, own) = (children::of_first_thread()?, processes::own()?);
     // A process whose first thread has ended gives orphans to another thread.
-    if own.is_zombie || !children.iter().all(is_known) {
-        return false;
+    if own.is_zombie {
+        return None;
     }
-    // Scans forget children that were ended and collected; this takes the place of a scan.
-    tracking.children.remove(&number);
-    true
+    let mut unknown = Vec::new();
+    for id in children {
+        let process = processes::read(id)?;
+        let is_leader = |child: &Child| child.leader == id && child.started == process.started;
+        if process.session != own.session && !tracking.children.values().any(is_leader) {
+            unknown.push((Pid::from_raw(id)?, process));
+        }
+    }
+    if unknown.is_empty() {
+        // Scans forget children that were ended and collected; this takes the place of a scan.
+        tracking.children.remove(&number);
+    }
+    Some(unknown)
 }
 
 impl Tracking {

@@ -16,6 +16,9 @@ use crate::marker;
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// Its name in a list of processes.
 const NAME: &str = "ostler-watchdog";
+/// How many folders to clean up it knows before those that nobody uses are taken back. The next command mostly needs the same
+/// ones again, and each line takes time.
+const FOLDERS: usize = 500;
 
 /// What the watchdog learns about a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +40,12 @@ struct Watchdog {
     children: BTreeMap<i32, u64>,
     /// The descendants it was last sent.
     tracked: String,
-    /// The files and folders to remove, each with the number of its users.
-    placeholders: BTreeMap<String, usize>,
+    /// The folders to clean up, each with the number of its users.
+    folders: BTreeMap<String, usize>,
+    /// How many of them were in use when the others were last taken back.
+    used_folders: usize,
+    /// The program that cleans them up.
+    sweeper: String,
 }
 
 fn watchdog() -> MutexGuard<'static, Watchdog> {
@@ -47,7 +54,9 @@ fn watchdog() -> MutexGuard<'static, Watchdog> {
         input: None,
         children: BTreeMap::new(),
         tracked: String::new(),
-        placeholders: BTreeMap::new(),
+        folders: BTreeMap::new(),
+        used_folders: 0,
+        sweeper: String::new(),
     });
     WATCHDOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -93,36 +102,48 @@ pub(crate) fn tell_tracked(list: &str) {
     }
 }
 
-/// Has the watchdog remove an empty file or folder when this process is gone.
-pub(crate) fn add_placeholder(path: &str) -> io::Result<()> {
+/// Has the watchdog clean up a folder when this process is gone.
+pub(crate) fn add_folder(sweeper: &str, folder: &str) -> io::Result<()> {
     prepare()?;
     let mut watchdog = watchdog();
-    let users = watchdog.placeholders.entry(path.to_owned()).or_default();
-    *users += 1;
-    if *users > 1 {
-        return Ok(());
+    let mut lines = String::new();
+    if watchdog.sweeper != sweeper {
+        sweeper.clone_into(&mut watchdog.sweeper);
+        lines.push_str(&format!("sweeper {sweeper}.\n"));
     }
-    let line = format!("placeholder {path}.\n");
-    if watchdog.write(&line).is_ok() {
+    if let Some(users) = watchdog.folders.get_mut(folder) {
+        *users += 1;
+    } else {
+        lines.push_str(&watchdog.forget_unused_folders());
+        watchdog.folders.insert(folder.to_owned(), 1);
+        lines.push_str(&format!("folder {folder}.\n"));
+    }
+    if lines.is_empty() || watchdog.write(&lines).is_ok() {
         return Ok(());
     }
     // The watchdog was killed; the next one gets the whole list.
     watchdog.start()
 }
 
-/// Takes it back, once for each time it was added.
-pub(crate) fn remove_placeholder(path: &str) {
-    let mut watchdog = watchdog();
-    let Some(users) = watchdog.placeholders.get_mut(path) else { return };
-    *users -= 1;
-    if *users == 0 {
-        watchdog.placeholders.remove(path);
-        // If the watchdog was killed, the next one gets a list without it.
-        let _ = watchdog.write(&format!("removed {path}.\n"));
+/// Takes it back, once for each time it was added. The watchdog learns it later.
+pub(crate) fn remove_folder(folder: &str) {
+    if let Some(users) = watchdog().folders.get_mut(folder) {
+        *users = users.saturating_sub(1);
     }
 }
 
 impl Watchdog {
+    /// Forgets the folders that nobody uses if there are many. Returns the lines for the watchdog.
+    fn forget_unused_folders(&mut self) -> String {
+        if self.folders.len() < FOLDERS.max(2 * self.used_folders) {
+            return String::new();
+        }
+        let unused = self.folders.extract_if(.., |_, users| *users == 0);
+        let lines = unused.map(|(folder, _)| format!("clean {folder}.\n")).collect();
+        self.used_folders = self.folders.len();
+        lines
+    }
+
     fn write(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         input.write_all(line.as_bytes())
@@ -138,9 +159,30 @@ impl Watchdog {
         self.input = process.stdin.take();
         let children: Vec<_> =
             self.children.iter().map(|(id, it)| format!("+ {id} {it}\n")).collect();
-        let placeholders: Vec<_> =
-            self.placeholders.keys().map(|path| format!("placeholder {path}.\n")).collect();
-        let (children, placeholders) = (children.concat(), placeholders.concat());
-        self.write(&format!("{children}{placeholders}tracked{}\n", self.tracked))
+        let folders: Vec<_> = self.folders.keys().map(|it| format!("folder {it}.\n")).collect();
+        let (children, folders) = (children.concat(), folders.concat());
+        let Self { sweeper, tracked, .. } = &*self;
+        self.write(&format!("{children}sweeper {sweeper}.\n{folders}tracked{tracked}\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Mutants: unused folders are never forgotten; folders in use are.
+    #[test]
+    fn folders_that_nobody_uses_are_forgotten_when_there_are_many() {
+        let mut watchdog = Watchdog::default();
+        let folder = |number: usize| (format!("/w/{number:04}"), number % 2);
+        watchdog.folders = (1..FOLDERS).map(folder).collect();
+        assert_eq!(watchdog.forget_unused_folders(), "");
+        watchdog.folders.insert("/w/a b".to_owned(), 0);
+        let lines = watchdog.forget_unused_folders();
+        assert_eq!(lines.lines().count(), FOLDERS / 2);
+        assert!(lines.starts_with("clean /w/0002.\n"), "{lines}");
+        assert!(lines.ends_with("clean /w/a b.\n"), "{lines}");
+        assert!(watchdog.folders.values().all(|users| *users == 1));
+        assert_eq!(watchdog.used_folders, watchdog.folders.len());
     }
 }

@@ -1,12 +1,14 @@
 # Outlives its parent for a moment and ends what the parent left running. $1 marks everything the parent started.
 # Reads lines until the parent is gone: "+ GROUP NUMBER" a child, "- GROUP NUMBER" it is over,
 # "terminate GROUP NUMBER" and "close GROUP NUMBER" end a child without haste, "tracked ID:START …" lists what the children
-# have started, each time all of it. "placeholder PATH." is an empty file or folder to remove, "removed PATH." is gone.
+# have started, each time all of it. "folder PATH." is a folder to clean up with the program of "sweeper PATH.", "clean PATH."
+# needs that no longer.
 trap '' HUP INT TERM
 children=' '
 newline='
 '
-placeholders=$newline
+folders=$newline
+sweeper=
 
 # A process that is just replacing its program shows no environment, so only several empty looks count.
 sweep() {
@@ -81,18 +83,13 @@ tracked() {
   done
 }
 
-# Removes empty files and folders that keep the place of others, unless another process uses them, which then holds a lock.
-remove_placeholders() {
+# Has another program clean up the folders.
+clean_up() {
+  [ "$folders" != "$newline" ] || return
   IFS=$newline
   set -f
-  for path in $placeholders; do
-    mode=$(stat -c %a -- "$path") || continue
-    if [ -f "$path" ] && [ ! -s "$path" ] && [ "$mode" -ge 1000 ] && [ "$mode" -le 1644 ]; then
-      flock -n "$path" rm -f -- "$path"
-    elif [ -d "$path" ] && [ "$mode" -ge 1000 ] && [ "$mode" -le 1755 ]; then
-      flock -n "$path" rmdir -- "$path"
-    fi
-  done
+  # shellcheck disable=SC2086
+  "$sweeper" __sweep $folders
 }
 
 marker=$1
@@ -103,15 +100,19 @@ while read -r verb rest; do
     tracked=$rest
     continue
     ;;
-  placeholder)
-    # A dot follows the path, because spaces at the end of a line would be lost.
-    placeholders="$placeholders${rest%.}$newline"
+  sweeper)
+    # A dot follows each path, because spaces at the end of a line would be lost.
+    sweeper=${rest%.}
     continue
     ;;
-  removed)
+  folder)
+    folders="$folders${rest%.}$newline"
+    continue
+    ;;
+  clean)
     path=$newline${rest%.}$newline
-    case $placeholders in
-    *"$path"*) placeholders="${placeholders%%"$path"*}$newline${placeholders#*"$path"}" ;;
+    case $folders in
+    *"$path"*) folders="${folders%%"$path"*}$newline${folders#*"$path"}" ;;
     esac
     continue
     ;;
@@ -137,4 +138,4 @@ for child in $children; do
 done
 wait
 sweep "$marker"
-remove_placeholders
+clean_up

@@ -63,13 +63,26 @@ pub struct Protected {
     pub kind: Kind,
 }
 
-/// What a path is.
+/// What a path is, and so what keeps its place while it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// A regular file.
+    /// A file. A socket keeps its place, which programs cannot read, and git ignores.
     File,
-    /// A folder.
+    /// A folder. An empty one keeps its place.
     Folder,
+    /// A file that is read wherever it is found. A file with this text keeps its place: [`Kind::EMPTY`] or
+    /// [`Kind::THIS_FOLDER`].
+    Text(&'static str),
+}
+
+impl Kind {
+    /// A file without text.
+    pub const EMPTY: Self = Self::Text("");
+    /// A file that refers to the folder that it is in.
+    pub const THIS_FOLDER: Self = Self::Text(".\n");
+    /// The texts of placeholders.
+    #[cfg(target_os = "linux")]
+    pub(crate) const TEXTS: [&str; 2] = ["", ".\n"];
 }
 
 /// A folder that the program sees at another path.

@@ -11,14 +11,12 @@ use crate::error::SandboxError;
 use crate::id_map;
 use crate::network::SharedNetwork;
 use crate::plan::{self, View};
-use crate::spec::{INNER, InnerSpec, JOIN, JoinSpec, OUTER, OuterSpec, Tree};
+use crate::spec::{INNER, InnerSpec, Mount, OUTER, OuterSpec, ROOT, STAGE, What};
 
 /// Where packages install it. Never looked up by name: a file of a project must not replace it.
 const KNOWN: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
 /// Where the helper is inside.
 const HELPER: &str = "/run/ostler-sandbox-helper";
-/// Where root stages the trees of a sandbox. The sandbox itself has its own `/tmp`.
-const STAGE: &str = "/tmp";
 
 /// The program `bwrap`.
 #[derive(Clone, Debug)]
@@ -97,25 +95,21 @@ impl Bubblewrap {
             arguments.remove(0);
             return Ok(CommandLine { program: inside.helper.to_owned(), arguments });
         }
-        let mut stage = Stage { is_root: inside.is_root, trees: Vec::new() };
-        let mut arguments = base(boundary, inside);
+        let mut mounts = Mounts { inside, trees: Vec::new(), all: Vec::new() };
         for (target, view) in &views {
-            mount(&mut arguments, target, view, &mut stage);
+            mounts.add(target, view)?;
         }
-        // Only now: other mounts may need folders in them.
-        for (target, _) in views.iter().filter(|(_, view)| *view == View::EmptyFolder) {
-            push(&mut arguments, &["--remount-ro".as_ref(), target.as_os_str()]);
-        }
-        let helper = stage.show(inside.helper);
-        push(&mut arguments, &["--ro-bind".as_ref(), helper.as_os_str(), HELPER.as_ref()]);
-        push(&mut arguments, &["--chdir".as_ref(), inside.folder.as_os_str(), "--".as_ref()]);
-        arguments.extend(self.inner(boundary, inside, &views)?);
-        let network = inside.network.map(SharedNetwork::spec);
-        match (inside.is_root, network) {
-            (true, network) => self.outer(inside.helper, stage, network, arguments),
-            (false, Some(network)) => self.join(inside.helper, &network, arguments),
-            (false, None) => Ok(CommandLine { program: self.path.clone(), arguments }),
-        }
+        mounts.add(Path::new(HELPER), &View::ReadOnly(inside.helper.to_owned()))?;
+        let spec = OuterSpec {
+            id: inside.is_root.then_some(id_map::ID),
+            network: inside.network.map(SharedNetwork::spec),
+            mounts: mounts.all,
+        };
+        let mut all = vec![OUTER.into(), json(&spec, inside.helper)?, self.path.clone().into()];
+        all.extend(base(boundary, inside));
+        all.extend(["--chdir".into(), inside.folder.into(), "--".into()]);
+        all.extend(self.inner(boundary, inside, &views)?);
+        Ok(CommandLine { program: inside.helper.to_owned(), arguments: all })
     }
 
     /// The helper inside and the program.
@@ -125,7 +119,8 @@ impl Bubblewrap {
         inside: &Inside<'_>,
         views: &[(PathBuf, View)],
     ) -> Result<Vec<OsString>, SandboxError> {
-        let is_writable = |view: &View| matches!(view, View::Writable(_) | View::Private);
+        let is_writable =
+            |view: &View| matches!(view, View::Writable(_) | View::Fixed(_) | View::Private);
         let writable = views.iter().filter(|(_, view)| is_writable(view));
         let spec = InnerSpec {
             writable: writable.map(|(path, _)| path.clone()).collect(),
@@ -141,38 +136,6 @@ impl Bubblewrap {
         all.extend_from_slice(inside.arguments);
         Ok(all)
     }
-
-    /// The helper that enters the shared network and then becomes bubblewrap.
-    fn join(
-        &self,
-        helper: &Path,
-        network: &JoinSpec,
-        arguments: Vec<OsString>,
-    ) -> Result<CommandLine, SandboxError> {
-        let mut all = vec![JOIN.into(), json(network, helper)?, self.path.clone().into()];
-        all.extend(arguments);
-        Ok(CommandLine { program: helper.to_owned(), arguments: all })
-    }
-
-    /// The helper that gives up root and then becomes bubblewrap.
-    fn outer(
-        &self,
-        helper: &Path,
-        stage: Stage,
-        network: Option<JoinSpec>,
-        arguments: Vec<OsString>,
-    ) -> Result<CommandLine, SandboxError> {
-        let tree = |source: PathBuf| {
-            let namespace =
-                id_map::namespace_of(&source, helper).map_err(SandboxError::io(&source))?;
-            Ok(Tree { source, namespace })
-        };
-        let trees = stage.trees.into_iter().map(tree).collect::<Result<_, SandboxError>>()?;
-        let spec = OuterSpec { id: id_map::ID, stage: STAGE.into(), trees, network };
-        let mut all = vec![OUTER.into(), json(&spec, helper)?, self.path.clone().into()];
-        all.extend(arguments);
-        Ok(CommandLine { program: helper.to_owned(), arguments: all })
-    }
 }
 
 fn json(spec: &impl serde::Serialize, path: &Path) -> Result<OsString, SandboxError> {
@@ -180,11 +143,7 @@ fn json(spec: &impl serde::Serialize, path: &Path) -> Result<OsString, SandboxEr
     serde_json::to_string(spec).map(Into::into).map_err(|_| SandboxError::Path(path.to_owned()))
 }
 
-fn push(arguments: &mut Vec<OsString>, more: &[&std::ffi::OsStr]) {
-    arguments.extend(more.iter().map(|it| (*it).to_owned()));
-}
-
-/// Namespaces, and the parts of the file system that every sandbox has.
+/// Namespaces, and the files that the outer helper has prepared.
 fn base(boundary: &Boundary, inside: &Inside<'_>) -> Vec<OsString> {
     let mut all = vec!["--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts"];
     all.extend(["--unshare-cgroup-try", "--die-with-parent", "--cap-drop", "ALL"]);
@@ -194,50 +153,53 @@ fn base(boundary: &Boundary, inside: &Inside<'_>) -> Vec<OsString> {
     if !inside.user_namespaces {
         all.push("--disable-userns");
     }
-    all.extend(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    let root = format!("{STAGE}/{ROOT}");
+    // All mounts in it have their restrictions already.
+    all.extend(["--dev-bind", &root, "/", "--proc", "/proc"]);
     all.extend(["--ro-bind", "/proc/sys", "/proc/sys"]);
     all.into_iter().map(OsString::from).collect()
 }
 
-fn mount(arguments: &mut Vec<OsString>, target: &Path, view: &View, stage: &mut Stage) {
-    let target = target.as_os_str();
-    match view {
-        View::Writable(source) => {
-            push(arguments, &["--bind".as_ref(), stage.show(source).as_os_str(), target]);
-        }
-        View::ReadOnly(source) => {
-            push(arguments, &["--ro-bind".as_ref(), stage.show(source).as_os_str(), target]);
-        }
-        View::Private | View::EmptyFolder => push(arguments, &["--tmpfs".as_ref(), target]),
-        View::EmptyFile => {
-            push(arguments, &["--ro-bind".as_ref(), "/dev/null".as_ref(), target]);
-        }
+/// The mounts of a sandbox.
+struct Mounts<'a> {
+    inside: &'a Inside<'a>,
+    /// The trees so far, and the user namespaces that show their owners as the sandbox's user.
+    trees: Vec<(PathBuf, PathBuf)>,
+    all: Vec<Mount>,
+}
+
+impl Mounts<'_> {
+    fn add(&mut self, target: &Path, view: &View) -> Result<(), SandboxError> {
+        let what = match view {
+            View::Writable(source) => self.tree(source, true)?,
+            View::ReadOnly(source) => self.tree(source, false)?,
+            View::Private => What::Temporary { is_writable: true },
+            View::EmptyFolder => What::Temporary { is_writable: false },
+            View::EmptyFile => What::Nothing,
+            View::Protected(root) => What::Part { root: root.clone(), is_writable: false },
+            View::Fixed(root) => What::Part { root: root.clone(), is_writable: true },
+        };
+        self.all.push(Mount { target: target.to_owned(), what });
+        Ok(())
     }
-}
 
-/// The trees that root shows to the sandbox's user, in a folder of their own.
-struct Stage {
-    is_root: bool,
-    trees: Vec<PathBuf>,
-}
+    fn tree(&mut self, source: &Path, is_writable: bool) -> Result<What, SandboxError> {
+        let owners = match self.inside.is_root {
+            true => Some(self.owners(source)?),
+            false => None,
+        };
+        Ok(What::Tree { source: source.to_owned(), owners, is_writable })
+    }
 
-impl Stage {
-    /// Where bubblewrap finds a path.
-    fn show(&mut self, source: &Path) -> PathBuf {
-        if !self.is_root {
-            return source.to_owned();
+    /// The user namespace for a tree: that of a tree around it, if there is one.
+    fn owners(&mut self, source: &Path) -> Result<PathBuf, SandboxError> {
+        if let Some((_, owners)) = self.trees.iter().find(|(tree, _)| source.starts_with(tree)) {
+            return Ok(owners.clone());
         }
-        let known = self.trees.iter().position(|tree| source.starts_with(tree));
-        let number = known.unwrap_or_else(|| {
-            self.trees.push(source.to_owned());
-            self.trees.len() - 1
-        });
-        let tree = Path::new(STAGE).join(number.to_string());
-        match source.strip_prefix(&self.trees[number]) {
-            Ok(rest) if rest.as_os_str().is_empty() => tree,
-            Ok(rest) => tree.join(rest),
-            Err(_) => tree,
-        }
+        let owners = id_map::namespace_of(source, self.inside.helper);
+        let owners = owners.map_err(SandboxError::io(source))?;
+        self.trees.push((source.to_owned(), owners.clone()));
+        Ok(owners)
     }
 }
 

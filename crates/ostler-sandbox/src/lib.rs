@@ -41,6 +41,8 @@ mod helper;
 #[cfg(target_os = "linux")]
 mod id_map;
 #[cfg(target_os = "linux")]
+mod mark;
+#[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
 mod network;

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::spec::{JoinSpec, NETWORK};
+use crate::spec::{NETWORK, NetworkSpec};
 
 /// A network namespace. It exists as long as this value or a program in it.
 #[derive(Debug)]
@@ -40,10 +40,10 @@ impl SharedNetwork {
     }
 
     /// What a helper needs to enter it, while this process lives.
-    pub(crate) fn spec(&self) -> JoinSpec {
+    pub(crate) fn spec(&self) -> NetworkSpec {
         let path = |file: &File| -> PathBuf {
             format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
         };
-        JoinSpec { user: self.user.as_ref().map(path), network: path(&self.network) }
+        NetworkSpec { user: self.user.as_ref().map(path), network: path(&self.network) }
     }
 }

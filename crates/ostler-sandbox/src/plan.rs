@@ -20,6 +20,10 @@ pub(crate) enum View {
     EmptyFolder,
     /// As an empty file.
     EmptyFile,
+    /// As it is, and it cannot be written, renamed or replaced. The writable folder that it is in.
+    Protected(PathBuf),
+    /// As it is, and it can be written, but not renamed or replaced. The writable folder that it is in.
+    Fixed(PathBuf),
 }
 
 impl View {
@@ -27,8 +31,8 @@ impl View {
     fn rank(&self) -> u8 {
         match self {
             Self::Private => 0,
-            Self::ReadOnly(_) => 2,
-            Self::Writable(_) => 1,
+            Self::Writable(_) | Self::Fixed(_) => 1,
+            Self::ReadOnly(_) | Self::Protected(_) => 2,
             Self::EmptyFolder | Self::EmptyFile => 3,
         }
     }
@@ -100,7 +104,7 @@ impl Views {
         }
     }
 
-    /// Makes a path read-only. Its parents in a writable folder become mounts of their own: a mount cannot be renamed, so
+    /// Protects a path. Its parents in a writable folder become mounts of their own: a mount cannot be renamed, so
     /// nothing can be put in their place.
     fn protect(&mut self, path: &Path, boundary: &Boundary) -> Result<(), SandboxError> {
         let Some(root) = boundary.writable_roots().filter(|root| path.starts_with(root)).max()
@@ -112,10 +116,10 @@ impl Views {
             path.ancestors().skip(1).take_while(|parent| *parent != root).collect();
         for parent in between.into_iter().rev() {
             refuse_link(parent)?;
-            self.0.entry(parent.to_owned()).or_insert_with(|| View::Writable(parent.to_owned()));
+            self.0.entry(parent.to_owned()).or_insert_with(|| View::Fixed(root.clone()));
         }
         refuse_link(path)?;
-        self.add(path, View::ReadOnly(path.to_owned()));
+        self.add(path, View::Protected(root.clone()));
         Ok(())
     }
 }

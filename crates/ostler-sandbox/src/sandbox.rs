@@ -1,5 +1,6 @@
 //! A sandbox: a boundary, and what enforces it on this machine.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,7 +13,7 @@ use crate::diagnosis;
 use crate::error::SandboxError;
 use crate::helper;
 use crate::id_map;
-use crate::mask::{self, Mask};
+use crate::mask::{self, Masks};
 use crate::network::SharedNetwork;
 use crate::setup::Setup;
 use crate::spec::COMPLAINT;
@@ -47,7 +48,7 @@ pub struct SandboxedCommand {
 /// Files that must exist while a program runs in a sandbox.
 #[derive(Debug, Default)]
 pub struct Guard {
-    _masks: Vec<Mask>,
+    _masks: Vec<Masks>,
 }
 
 impl Sandbox {
@@ -139,18 +140,24 @@ impl Sandbox {
         folder: &Path,
     ) -> Result<SandboxedCommand, SandboxError> {
         let mut boundary = self.boundary.clone();
-        let mut masks = Vec::new();
+        let mut missing: BTreeMap<PathBuf, Vec<_>> = BTreeMap::new();
         if !boundary.layers.namespaces {
             // The other layers know no exceptions inside a writable folder.
             boundary.protected.clear();
         }
         for protected in &mut boundary.protected {
             let (path, kind) = mask::place(protected);
-            if is_writable(&self.boundary, &path) {
-                masks.extend(Mask::of(&path, kind)?);
+            if is_writable(&self.boundary, &path)
+                && mask::is_needed(&path)
+                && let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            {
+                let names = missing.entry(folder.to_owned()).or_default();
+                names.push((name.to_owned(), kind));
             }
             protected.path = path;
         }
+        let masks = missing.iter().map(|(folder, names)| Masks::new(folder, names, &self.helper));
+        let masks = masks.collect::<Result<_, _>>()?;
         let arguments: Vec<OsString> = arguments.iter().map(|it| it.as_ref().to_owned()).collect();
         let CommandLine { program, arguments } = self.bubblewrap.command(
             &boundary,

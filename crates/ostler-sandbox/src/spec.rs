@@ -8,20 +8,27 @@ use crate::boundary::{Layers, Limits};
 
 /// Makes the program restrict itself and become another one.
 pub(crate) const INNER: &str = "__sandbox-inner";
-/// Makes the program, which runs as root, give up that and become another one.
+/// Makes the program prepare what needs rights that the sandbox does not have, and become bubblewrap.
 pub(crate) const OUTER: &str = "__sandbox-outer";
 /// Makes the program wait in a user namespace of its own until its input ends.
 pub(crate) const NAMESPACE: &str = "__sandbox-namespace";
 /// Makes the program wait in a network of its own until its input ends.
 pub(crate) const NETWORK: &str = "__sandbox-network";
-/// Makes the program enter a network and become another one.
-pub(crate) const JOIN: &str = "__sandbox-join";
 /// Makes the program pass connections on to the proxy.
 pub(crate) const BRIDGE: &str = "__sandbox-bridge";
+/// Makes the program say which build it is of.
+pub(crate) const BUILD: &str = "__sandbox-build";
+/// The build of this program: helpers of another one may expect another specification.
+pub(crate) const OF_THIS_BUILD: &str = env!("OSTLER_SANDBOX_BUILD");
 /// The exit code if the sandbox cannot be built; the reason is on stderr. Shells do not use it.
 pub(crate) const FAILED: u8 = 199;
 /// The prefix of the reason.
 pub(crate) const COMPLAINT: &str = "ostler sandbox: ";
+
+/// Where the outer helper shows to bubblewrap what the sandbox shows.
+pub(crate) const STAGE: &str = "/tmp";
+/// The name of the root folder there.
+pub(crate) const ROOT: &str = "root";
 
 /// What the inner helper restricts itself to. Paths are as it sees them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -37,31 +44,47 @@ pub(crate) struct InnerSpec {
     pub(crate) limits: Limits,
 }
 
-/// What the outer helper prepares while it is still root.
+/// What the outer helper prepares.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OuterSpec {
-    /// The user and group that it becomes.
-    pub(crate) id: u32,
-    /// Where it puts the trees; a folder that every user can enter.
-    pub(crate) stage: PathBuf,
-    pub(crate) trees: Vec<Tree>,
+    /// The user and group that it becomes; `None` if it is no root that it would have to give up.
+    pub(crate) id: Option<u32>,
     /// The network that it enters.
-    pub(crate) network: Option<JoinSpec>,
+    pub(crate) network: Option<NetworkSpec>,
+    /// What the sandbox shows, parents before children.
+    pub(crate) mounts: Vec<Mount>,
 }
 
 /// A network to enter.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct JoinSpec {
+pub(crate) struct NetworkSpec {
     /// The user namespace that it belongs to, as a path in `/proc`; `None` for root.
     pub(crate) user: Option<PathBuf>,
     /// The network, as a path in `/proc`.
     pub(crate) network: PathBuf,
 }
 
-/// A folder or file that appears as if it belonged to the user that the helper becomes.
+/// A mount of the sandbox.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Tree {
-    pub(crate) source: PathBuf,
-    /// The user namespace that maps its owner, as a path in `/proc`.
-    pub(crate) namespace: PathBuf,
+pub(crate) struct Mount {
+    pub(crate) target: PathBuf,
+    pub(crate) what: What,
+}
+
+/// What is mounted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum What {
+    /// A file, or a folder with everything that is mounted in it.
+    Tree {
+        source: PathBuf,
+        /// The user namespace that shows its owner as the user that the helper becomes, as a path in `/proc`.
+        owners: Option<PathBuf>,
+        is_writable: bool,
+    },
+    /// An empty folder.
+    Temporary { is_writable: bool },
+    /// A file that cannot be opened.
+    Nothing,
+    /// What is there already, in a writable folder, so that nothing can be put in its place.
+    Part { root: PathBuf, is_writable: bool },
 }

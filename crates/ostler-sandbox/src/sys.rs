@@ -14,20 +14,53 @@ pub(crate) fn close_others_on_exec() -> io::Result<()> {
 
 /// Makes the files of a detached mount and of those below it appear with the owners that a user namespace maps theirs to.
 pub(crate) fn map_owners(mount: BorrowedFd<'_>, namespace: BorrowedFd<'_>) -> io::Result<()> {
+    let namespace = u64::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?;
+    set_attributes(mount, libc::MOUNT_ATTR_IDMAP, namespace, libc::AT_RECURSIVE)
+}
+
+/// Takes from a detached mount and from those below it that files start programs as other users and that there are devices,
+/// and, if it is read-only, that it can be written.
+pub(crate) fn restrict_mount(mount: BorrowedFd<'_>, is_read_only: bool) -> io::Result<()> {
+    let read_only = if is_read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
+    let attributes = read_only | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+    set_attributes(mount, attributes, 0, libc::AT_RECURSIVE)
+}
+
+/// Makes a mount read-only, but not those below it.
+pub(crate) fn seal_mount(mount: BorrowedFd<'_>) -> io::Result<()> {
+    set_attributes(mount, libc::MOUNT_ATTR_RDONLY, 0, 0)
+}
+
+/// Takes from a detached mount of a device that it could start programs.
+pub(crate) fn restrict_device(mount: BorrowedFd<'_>) -> io::Result<()> {
+    set_attributes(mount, libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC, 0, 0)
+}
+
+/// A path that leads to an open file or folder, in this process.
+pub(crate) fn path_of(file: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+fn set_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    namespace: u64,
+    flags: libc::c_int,
+) -> io::Result<()> {
     let attributes = libc::mount_attr {
-        attr_set: libc::MOUNT_ATTR_IDMAP,
+        attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
-        userns_fd: u64::try_from(namespace.as_raw_fd()).map_err(io::Error::other)?,
+        userns_fd: namespace,
     };
-    // SAFETY: both descriptors are open, the path is empty and ends with 0, and the structure lives during the call and
+    // SAFETY: the descriptors are open, the path is empty and ends with 0, and the structure lives during the call and
     // has the given size.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             mount.as_raw_fd(),
             c"".as_ptr(),
-            libc::AT_EMPTY_PATH | libc::AT_RECURSIVE,
+            libc::AT_EMPTY_PATH | flags,
             &raw const attributes,
             size_of_val(&attributes),
         )

@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use crate::boundary::{Kind, Protected};
 
-/// Folders in a working directory that affect what runs later, outside the sandbox.
-const FOLDERS: [&str; 4] = [".claude", ".vscode", ".idea", ".husky"];
-/// Files in a working directory that affect what runs later, outside the sandbox.
-const FILES: [&str; 16] = [
+/// The folder in a working directory in which this program itself writes, also while commands run.
+const OWN: &str = ".claude";
+/// Files and folders in a working directory that affect what runs later, outside the sandbox.
+const FILES: [&str; 19] = [
+    ".vscode",
+    ".idea",
+    ".husky",
     ".mcp.json",
     ".env",
     ".envrc",
@@ -29,8 +32,9 @@ const FILES: [&str; 16] = [
 const OF_GIT: [(&str, Kind); 4] = [
     (".git/hooks", Kind::Folder),
     (".git/config", Kind::File),
-    (".git/config.worktree", Kind::File),
-    (".git/commondir", Kind::File),
+    (".git/config.worktree", Kind::EMPTY),
+    // Git refuses to work if it is empty. With this text it means the same as without it.
+    (".git/commondir", Kind::THIS_FOLDER),
 ];
 
 /// Folders of programs in a home directory.
@@ -99,13 +103,21 @@ const SECRETS: [&str; 34] = [
 
 /// The paths in a working directory that must not change.
 pub fn protected(root: &Path) -> Vec<Protected> {
-    let folders = FOLDERS.map(|name| (name, Kind::Folder));
+    let own = (OWN, Kind::Folder);
+    // Also for folders: an empty one takes longer to make and to remove.
     let files = FILES.map(|name| (name, Kind::File));
     let is_link_file = std::fs::symlink_metadata(root.join(".git")).is_ok_and(|git| git.is_file());
     // The file in a worktree names the repository; another name would be another repository.
     let of_git = if is_link_file { vec![(".git", Kind::File)] } else { OF_GIT.to_vec() };
-    let all = folders.into_iter().chain(files).chain(of_git);
+    let all = [own].into_iter().chain(files).chain(of_git);
     all.map(|(name, kind)| Protected { path: root.join(name), kind }).collect()
+}
+
+/// Whether one of the paths that [`protected`] lists, or one that keeps its place, has this name.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_name(name: &std::ffi::OsStr) -> bool {
+    let of_git = OF_GIT.iter().flat_map(|(path, _)| path.split('/'));
+    [OWN].into_iter().chain(FILES).chain(of_git).any(|known| name == known)
 }
 
 /// The folders of programs in a home directory, which can be read.

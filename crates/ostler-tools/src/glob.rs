@@ -1,5 +1,6 @@
 //! `Glob`: finds files by name, the newest first.
 
+use std::fs::FileType;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -80,8 +81,8 @@ impl Search {
         let is_complete = walk::in_parallel(&walk::below(&self.root), stop, || {
             |entry: DirEntry| {
                 let name = entry.path().strip_prefix(&self.root).unwrap_or(entry.path());
-                let is_folder = entry.file_type().is_none_or(|kind| kind.is_dir());
-                if !is_folder && matcher.is_match(name) {
+                let is_file = |kind: FileType| kind.is_file() || kind.is_symlink();
+                if entry.file_type().is_some_and(is_file) && matcher.is_match(name) {
                     let may_show = cx.may_show(entry.path());
                     // It must still be there, below the permitted folder.
                     let real = walk::real_path(&root, entry.path());

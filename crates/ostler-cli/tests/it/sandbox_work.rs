@@ -11,6 +11,11 @@ use crate::run::Ostler;
 
 /// The commands, and what their results contain. `TOOLS` is the folder of cargo, `SOURCE` a repository elsewhere.
 const WORK: &[(&str, &str)] = &[
+    // The working directory is a repository itself. No placeholder is added.
+    (
+        "git add -A && git -c user.name=a -c user.email=a@b commit -qm all && git status --short; git ls-files | grep -c '^[.]'; echo committed",
+        "content\":\"0\\ncommitted",
+    ),
     ("git clone -q SOURCE repo && git -C repo log --oneline | grep -c 'first change'", "1"),
     (
         "cd repo && echo more >> a.txt && git -c user.name=a -c user.email=a@b commit -qam second && git log --oneline | wc -l",
@@ -86,7 +91,8 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(git.status().unwrap().success(), "{arguments:?}");
 }
 
-// Mutants: `Sandbox::network` answers `None` (the last row fails); `/dev/shm` cannot be written (the Python row fails).
+// Mutants: `Sandbox::network` answers `None` (the last row fails); `/dev/shm` cannot be written (the Python row fails); the
+// placeholder of `.git/commondir` is empty, or placeholders are files (the first row fails).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_clones_builds_tests_and_serves_inside() {
     let source = tempfile::tempdir().unwrap();
@@ -95,10 +101,32 @@ async fn a_session_clones_builds_tests_and_serves_inside() {
         git(source.path(), arguments);
     }
     let sysroot = sysroot();
+    let source = source.path().to_str().unwrap();
+    let filled =
+        |text: &str| text.replace("SOURCE", source).replace("TOOLS", &format!("{sysroot}/bin"));
+    let rows: Vec<_> =
+        WORK.iter().map(|(command, expected)| (filled(command), *expected)).collect();
+    work(&rows, json!([sysroot, source])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs pytest from PyPI: OSTLER_SERVER_PYTHON"]
+async fn pytest_works_inside() {
+    let environment =
+        std::env::var("OSTLER_SERVER_PYTHON").expect("OSTLER_SERVER_PYTHON is not set");
+    let command = format!("cd python && {environment}/bin/python -m pytest -q 2>&1 | tail -n 1");
+    // It writes a cache.
+    let cached = "ls -A".to_owned();
+    // The interpreter itself may be in a home directory.
+    let python = fs::canonicalize(format!("{environment}/bin/python")).unwrap();
+    let readable = json!([environment, python.ancestors().nth(2)]);
+    work(&[(command, "1 passed"), (cached, ".pytest_cache")], readable).await;
+}
+
+/// Runs commands in one session and checks their results.
+async fn work(rows: &[(String, &str)], readable: Value) {
     let mut script = Script::new();
-    for (turn, (command, _)) in WORK.iter().enumerate() {
-        let command = command.replace("SOURCE", source.path().to_str().unwrap());
-        let command = command.replace("TOOLS", &format!("{sysroot}/bin"));
+    for (turn, (command, _)) in rows.iter().enumerate() {
         let mut input = json!({"command": command, "description": "Work", "timeout": 300_000});
         if let Some((before, server)) = command.split_once("BACKGROUND ") {
             input["command"] = json!(format!("{before}exec {server}"));
@@ -112,7 +140,7 @@ async fn a_session_clones_builds_tests_and_serves_inside() {
         .env("ANTHROPIC_API_KEY", "key")
         .env("IS_SANDBOX", "1");
     write(ostler.folder.path(), PROJECTS);
-    let readable = json!([sysroot, source.path()]);
+    git(ostler.folder.path(), &["init", "-q"]);
     let settings = json!({"sandbox": {"enabled": true, "filesystem": {"allowRead": readable}}});
     let settings = settings.to_string();
     let mode = ["--permission-mode", "bypassPermissions", "--settings", &settings];
@@ -120,7 +148,7 @@ async fn a_session_clones_builds_tests_and_serves_inside() {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let requests = api.requests();
     let results: Vec<Value> = requests.iter().map(|request| request.body.clone()).collect();
-    for (turn, (command, expected)) in WORK.iter().enumerate() {
+    for (turn, (command, expected)) in rows.iter().enumerate() {
         let body = results[turn + 1].to_string();
         let result = &body[body.rfind("tool_result").unwrap()..];
         assert!(result.contains(expected), "{command}: {result}");

@@ -181,3 +181,25 @@ fn a_file_of_the_user_keeps_its_owner_and_permissions() {
         assert_eq!((about.uid(), about.gid()), (65534, 65534));
     }
 }
+
+// Mutants: a placeholder is there for one of these; every socket is a placeholder.
+#[test]
+fn a_placeholder_is_missing_for_tools_and_gives_way_to_a_file() {
+    let place = TestFolder::new();
+    let real = place.real("work/sub/placeholder");
+    let make = |path: &Path, mode: u32| {
+        let (socket, mode) = (FileType::Socket, Mode::from_raw_mode(mode));
+        rustix::fs::mknodat(rustix::fs::CWD, path, socket, mode, 0).unwrap();
+    };
+    make(real.as_path(), crate::PLACEHOLDER_MODE);
+    let missing = |error: io::Error| assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+    missing(real.metadata().unwrap_err());
+    missing(real.open().unwrap_err());
+    missing(real.read_text(100).unwrap_err());
+    real.edit(b"mine", 0o644, None).unwrap();
+    assert_eq!(real.read_text(100).unwrap(), "mine");
+    let other = place.real("work/sub/socket");
+    make(other.as_path(), 0o644);
+    assert!(other.metadata().is_ok());
+    assert!(other.edit(b"mine", 0o644, None).is_err());
+}

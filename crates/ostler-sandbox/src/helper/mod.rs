@@ -4,13 +4,19 @@
 #[cfg(target_os = "linux")]
 mod bridge;
 #[cfg(target_os = "linux")]
+mod devices;
+#[cfg(target_os = "linux")]
 mod inner;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
 #[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
 mod network;
 #[cfg(target_os = "linux")]
 mod outer;
+#[cfg(target_os = "linux")]
+mod small;
 #[cfg(target_os = "linux")]
 mod syscalls;
 
@@ -25,15 +31,22 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 
 #[cfg(target_os = "linux")]
-use crate::spec::{BRIDGE, COMPLAINT, FAILED, INNER, JOIN, NAMESPACE, NETWORK, OUTER};
+use ostler_process::sweep;
+
+#[cfg(target_os = "linux")]
+use crate::mask;
+#[cfg(target_os = "linux")]
+use crate::spec::{BRIDGE, BUILD, COMPLAINT, FAILED, INNER, NAMESPACE, NETWORK, OUTER};
 
 /// The program to start as the helper.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// The helper, if this program is one or another one was named.
+/// The helper, if this program is one or another one was named: a small one next to it, or itself.
 #[cfg(target_os = "linux")]
 pub(crate) fn program() -> Option<&'static Path> {
-    PROGRAM.get().map(PathBuf::as_path)
+    static SMALL: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let program = PROGRAM.get()?;
+    Some(SMALL.get_or_init(|| small::find(program)).as_ref().unwrap_or(program))
 }
 
 /// Uses another program as the helper, by its absolute path: `ostler`, or `ostler-sandbox-helper`. Has no effect if this
@@ -54,9 +67,10 @@ pub fn run_if_called() -> Option<ExitCode> {
             Some(INNER) => inner::run(arguments),
             Some(OUTER) => outer::run(arguments),
             Some(NETWORK) => network::make(),
-            Some(JOIN) => network::join(arguments),
             Some(NAMESPACE) => outer::wait_in_namespace(),
             Some(BRIDGE) => bridge::run(arguments),
+            Some(BUILD) => tell_build(),
+            Some(sweep::ARGUMENT) => mask::sweep_folders(arguments),
             _ => {
                 // The link leads to the file that runs, also if the program's name means another one by now.
                 if let Ok(program) = std::fs::read_link("/proc/self/exe") {
@@ -76,6 +90,12 @@ pub fn run_if_called() -> Option<ExitCode> {
     }
     #[cfg(not(target_os = "linux"))]
     None
+}
+
+#[cfg(target_os = "linux")]
+fn tell_build() -> Result<(), String> {
+    let told = std::io::stdout().write_all(crate::spec::OF_THIS_BUILD.as_bytes());
+    told.map_err(|error| format!("cannot report the build: {error}"))
 }
 
 /// Becomes another program. Returns only if that fails.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ostler_sandbox::{Kind, Layers, Protected, SandboxError};
+use ostler_sandbox::{Kind, Layers, Mapped, Protected, SandboxError};
 
 use crate::probe::{self, NO_NAMESPACES, NO_SECCOMP, NONE, ONLY_LANDLOCK, ONLY_SECCOMP, Probe};
 use crate::stage::{SECRET, Stage};
@@ -309,4 +309,29 @@ fn a_writable_folder_that_is_protected_as_a_whole_is_read_only_and_nothing_else_
         let rest = if denied == "work" { vec![stage.path("fresh")] } else { vec![] };
         assert_eq!(attested, &rest);
     }
+}
+
+// Mutants: root makes the places of folders as root; `/dev` covers what is shown in it.
+#[test]
+fn folders_in_mapped_and_special_folders_are_shown() {
+    let mut stage = Stage::new();
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let private = tempfile::tempdir().unwrap();
+    let shared = memory.path().canonicalize().unwrap();
+    stage.boundary.writable.push(shared.clone());
+    let temporary = stage.path("work").ancestors().nth(2).unwrap().to_owned();
+    stage
+        .boundary
+        .mapped
+        .push(Mapped { source: private.path().to_owned(), target: temporary.clone() });
+    let script = format!(
+        "set -e; echo x > new; echo x > {}/new; echo x > {}/private; test -w /dev/null; : > /dev/shm/own",
+        shared.display(),
+        temporary.display()
+    );
+    let output = stage.run(Layers::ALL, &script);
+    assert!(output.status.success(), "{output:?}");
+    assert!(stage.path("work/new").exists() && shared.join("new").exists());
+    assert!(private.path().join("private").exists() && !temporary.join("private").exists());
+    assert!(!Path::new("/dev/shm/own").exists());
 }

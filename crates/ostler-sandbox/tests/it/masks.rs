@@ -32,9 +32,47 @@ fn two_sandboxes_on_one_folder_protect_it_together() {
     drop(first_guard);
     drop(second.stdin.take());
     assert!(!second.wait().unwrap().success());
-    assert_eq!(std::fs::metadata(work.join(".mcp.json")).unwrap().len(), 0);
+    assert!(!work.join(".mcp.json").is_file());
     drop(second_guard);
     assert!(!work.join(".mcp.json").exists());
+}
+
+// Mutants: placeholders are files, which git adds; that of `commondir` is empty, with which git does not work.
+#[test]
+fn git_works_in_a_repository_and_adds_no_placeholder() {
+    let stage = Stage::new();
+    let sandbox = stage.sandbox(Layers::ALL);
+    let work = stage.path("work");
+    std::fs::remove_dir_all(work.join(".git")).unwrap();
+    let git = |folder: &Path| {
+        let mut git = Command::new("git");
+        git.current_dir(folder).args(["-c", "user.name=a", "-c", "user.email=a@b"]);
+        git
+    };
+    assert!(git(&work).args(["init", "-q"]).status().unwrap().success());
+    // Inside, and by the user outside while a program runs inside.
+    let script = "set -e; git='git -c user.name=a -c user.email=a@b'; echo one > a.txt; $git add -A; $git commit -qm one; \
+                  $git branch other; $git stash list; $git gc -q; $git worktree list; $git status --short; echo ready; read _";
+    let inside = sandbox.command(Path::new("/bin/bash"), &["-c", script], &work).unwrap();
+    let mut command = Command::new(&inside.program);
+    command.args(&inside.arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let before: Vec<_> = lines.by_ref().take_while(|line| line != "ready").collect();
+    assert_eq!(before.len(), 1, "the list of worktrees: {before:?}");
+    assert!(work.join(".mcp.json").symlink_metadata().is_ok(), "placeholders are there");
+    std::fs::write(work.join("b.txt"), "two").unwrap();
+    for arguments in [&["add", "-A"][..], &["commit", "-qm", "two"]] {
+        assert!(git(&work).args(arguments).status().unwrap().success());
+    }
+    let files = git(&work).args(["ls-files"]).output().unwrap().stdout;
+    assert_eq!(String::from_utf8_lossy(&files), ".claude/settings.json\na.txt\nb.txt\n");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    drop(inside.guard);
+    let status = git(&work).args(["status", "--short"]).output().unwrap();
+    assert!(status.status.success() && status.stdout.is_empty(), "{status:?}");
+    assert!(!work.join(".git/commondir").exists());
 }
 
 /// The variable that makes this test the victim of itself.
