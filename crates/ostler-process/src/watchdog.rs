@@ -16,7 +16,7 @@ use crate::marker;
 const SCRIPT: &str = include_str!("watchdog.sh");
 /// Its name in a list of processes.
 const NAME: &str = "ostler-watchdog";
-/// How many folders to clean up it knows before those that nobody uses are taken back. The next command mostly needs the same
+/// How many folders to clean up it knows before the unused ones are taken back. The next command mostly needs the same
 /// ones again, and each line takes time.
 const FOLDERS: usize = 500;
 
@@ -133,7 +133,7 @@ pub(crate) fn remove_folder(folder: &str) {
 }
 
 impl Watchdog {
-    /// Forgets the folders that nobody uses if there are many. Returns the lines for the watchdog.
+    /// Forgets the unused folders if there are many. Returns the lines for the watchdog.
     fn forget_unused_folders(&mut self) -> String {
         if self.folders.len() < FOLDERS.max(2 * self.used_folders) {
             return String::new();
@@ -172,7 +172,7 @@ mod tests {
 
     // Mutants: unused folders are never forgotten; folders in use are.
     #[test]
-    fn folders_that_nobody_uses_are_forgotten_when_there_are_many() {
+    fn unused_folders_are_forgotten_when_there_are_many() {
         let mut watchdog = Watchdog::default();
         let folder = |number: usize| (format!("/w/{number:04}"), number % 2);
         watchdog.folders = (1..FOLDERS).map(folder).collect();

@@ -2,7 +2,7 @@
 //!
 //! The marks are locks of two bytes of the folder. Each holder has a lock of the first one. Who wants to remove what all
 //! holders share also takes the second one, and then looks for other holders. A new holder takes the first one, and then waits
-//! until nobody has the second one. So one of both always sees the other. All locks are shared ones, because a folder cannot
+//! until no process has the second one. So one of both always sees the other. All locks are shared ones, because a folder cannot
 //! be opened for writing; and no other program uses locks of this kind on folders.
 
 use std::fs::File;

@@ -83,7 +83,7 @@ impl Masks {
 
     fn make(folder: &Path, names: &[(OsString, Kind)]) -> io::Result<Self> {
         let mark = Mark::used(open_folder(folder)?)?;
-        // From now on nobody begins to remove them.
+        // From now on no other user begins to remove them.
         for _ in 0..TRIES {
             if !mark.others_remove()? {
                 let mut socket = None;
@@ -107,7 +107,7 @@ impl Drop for Masks {
     }
 }
 
-/// Removes the placeholders that nobody uses in these folders.
+/// Removes the unused placeholders in these folders.
 pub(crate) fn sweep_folders(folders: impl Iterator<Item = OsString>) -> Result<(), String> {
     for folder in folders.map(PathBuf::from) {
         // Of folders that are gone nothing is left.
@@ -166,7 +166,7 @@ fn create_socket<'a>(
     Ok(())
 }
 
-/// Creates a file that nobody ever sees without its text.
+/// Creates a file that is never seen without its text.
 fn create_text(folder: &File, name: &OsStr, text: &str) -> Result<(), Errno> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     if rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
@@ -189,7 +189,7 @@ fn create_text(folder: &File, name: &OsStr, text: &str) -> Result<(), Errno> {
 /// How the names of files that become placeholders begin.
 const TEMPORARY: &str = ".ostler-placeholder-";
 
-/// Removes all placeholders in a folder, whoever made them: sockets, and those of the usual and the given names.
+/// Removes all placeholders in a folder, also those of other processes: sockets, and those of the usual and the given names.
 fn remove(opened: &File, folder: &Path, names: &[OsString]) -> io::Result<()> {
     for entry in rustix::fs::Dir::read_from(opened)? {
         let entry = entry?;

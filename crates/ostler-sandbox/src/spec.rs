@@ -47,7 +47,7 @@ pub(crate) struct InnerSpec {
 /// What the outer helper prepares.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OuterSpec {
-    /// The user and group that it becomes; `None` if it is no root that it would have to give up.
+    /// The user and group that it becomes; `None` if it is not root.
     pub(crate) id: Option<u32>,
     /// The network that it enters.
     pub(crate) network: Option<NetworkSpec>,

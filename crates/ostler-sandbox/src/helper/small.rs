@@ -16,7 +16,7 @@ pub(super) fn find(program: &Path) -> Option<PathBuf> {
         return None;
     }
     let (of_helper, of_program) = (helper.symlink_metadata().ok()?, program.metadata().ok()?);
-    // Who can replace this program can replace the helper, but nobody else.
+    // Who can replace this program can replace the helper, but no other user.
     let is_safe = of_helper.is_file()
         && of_helper.uid() == of_program.uid()
         && of_helper.permissions().mode() & 0o022 == 0;
@@ -36,7 +36,7 @@ mod tests {
 
     // Mutants: anybody may write it; the build does not matter.
     #[test]
-    fn only_a_helper_of_the_same_build_that_nobody_else_can_write_is_used() {
+    fn only_a_helper_of_the_same_build_that_no_other_user_can_write_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let (program, helper) = (folder.path().join("ostler"), folder.path().join(NAME));
         fs::write(&program, "").unwrap();
