@@ -68,6 +68,7 @@ fn inside(sandbox: &Attestation) -> String {
     let network = match sandbox.network {
         "none" => "its own loopback addresses",
         "allow-list" => "allowed hosts, and its own loopback addresses",
+        "own-proxy" => "what your own proxy allows, and its own loopback addresses",
         _ => "all hosts",
     };
     row("network", network.to_owned());

@@ -70,6 +70,7 @@ mod refusal;
 pub mod rules;
 mod socks;
 mod tunnel;
+mod user_proxy;
 mod variables;
 
 pub use self::ask::{HostAnswer, HostRequest};
@@ -79,4 +80,5 @@ pub use self::host::{Host, HostError, Target};
 pub use self::network::{Network, SystemNetwork};
 pub use self::proxy::{Proxy, ProxyBuilder, StartError};
 pub use self::rules::{HostPattern, HostRules, PatternError, Verdict};
+pub use self::user_proxy::UserProxy;
 pub use self::variables::{variables, variables_with_token};

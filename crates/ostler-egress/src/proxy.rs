@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
-use tokio::io::{AsyncWriteExt as _, Interest};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
@@ -23,7 +23,12 @@ use crate::events::{CAPACITY, EventReader, HostEvent};
 use crate::gate::Gate;
 use crate::network::{Network, SystemNetwork};
 use crate::rules::HostRules;
+use crate::user_proxy::UserProxy;
 use crate::{http, socks};
+
+/// How long, and how much, is read from a client that was refused.
+const REFUSAL: Duration = Duration::from_secs(1);
+const MOST_UNREAD: u64 = 64 * 1024;
 
 /// What a new proxy is made of.
 #[must_use]
@@ -34,6 +39,7 @@ pub struct ProxyBuilder {
     limits: Limits,
     token: Option<Arc<str>>,
     socket_owner: Option<u32>,
+    user_proxy: Option<UserProxy>,
 }
 
 impl ProxyBuilder {
@@ -70,6 +76,12 @@ impl ProxyBuilder {
         self
     }
 
+    /// Passes every connection on to a proxy of the user, which decides about hosts; the rules are not used.
+    pub fn user_proxy(mut self, proxy: UserProxy) -> Self {
+        self.user_proxy = Some(proxy);
+        self
+    }
+
     /// The user id that may connect, if the sandbox runs as another user than this process.
     pub fn socket_owner(mut self, uid: u32) -> Self {
         self.socket_owner = Some(uid);
@@ -89,8 +101,12 @@ impl ProxyBuilder {
             Gate::new(self.rules, questions, self.network, events.clone(), self.limits.connect);
         let gate = Arc::new(gate);
         let (stop, stopped) = oneshot::channel();
-        let connections =
-            Connections { gate: Arc::clone(&gate), limits: self.limits, token: self.token };
+        let connections = Connections {
+            gate: Arc::clone(&gate),
+            limits: self.limits,
+            token: self.token,
+            user_proxy: self.user_proxy,
+        };
         let task = tokio::spawn(accept(listener, connections, stopped));
         Ok(Proxy { socket, gate, events, task, stop: Some(stop) })
     }
@@ -115,6 +131,7 @@ impl Proxy {
             limits: Limits::default(),
             token: None,
             socket_owner: None,
+            user_proxy: None,
         }
     }
 
@@ -167,6 +184,7 @@ struct Connections {
     gate: Arc<Gate>,
     limits: Limits,
     token: Option<Arc<str>>,
+    user_proxy: Option<UserProxy>,
 }
 
 async fn accept(listener: UnixListener, shared: Connections, mut stopped: oneshot::Receiver<()>) {
@@ -186,10 +204,11 @@ async fn accept(listener: UnixListener, shared: Connections, mut stopped: onesho
                 }
             };
             let (gate, token) = (Arc::clone(&shared.gate), shared.token.clone());
+            let user_proxy = shared.user_proxy;
             let connection = Connection::new(gate, shared.limits, token);
             connections.spawn(async move {
                 tokio::select! {
-                    () = serve(stream, &connection) => {}
+                    () = serve(stream, &connection, user_proxy) => {}
                     () = connection.revoked() => {}
                 }
                 drop(permit);
@@ -207,8 +226,12 @@ async fn accept(listener: UnixListener, shared: Connections, mut stopped: onesho
 }
 
 /// Serves one client by the protocol of its first byte.
-async fn serve(stream: UnixStream, connection: &Connection) {
-    match timeout(connection.limits.request, first_byte(&stream)).await {
+async fn serve(stream: UnixStream, connection: &Connection, user_proxy: Option<UserProxy>) {
+    let first = timeout(connection.limits.request, first_byte(&stream)).await;
+    if let (Some(proxy), Ok(Ok(Some(first)))) = (user_proxy, &first) {
+        return proxy.pass_on(stream, *first, connection.limits).await;
+    }
+    match first {
         Ok(Ok(Some(socks::VERSION))) => socks::serve(stream, connection).await,
         Ok(Ok(Some(b'A'..=b'Z'))) => http::serve(stream, connection).await,
         Ok(Ok(Some(_))) => unknown(stream).await,
@@ -226,10 +249,18 @@ async fn first_byte(stream: &UnixStream) -> io::Result<Option<u8>> {
     stream.async_io(Interest::READABLE, peek).await
 }
 
-async fn unknown(mut stream: UnixStream) {
-    let answer =
-        b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n\
-        This is a proxy: it takes HTTP CONNECT, plain HTTP requests and SOCKS5.\n";
+async fn unknown(stream: UnixStream) {
+    let text = "This is a proxy: it takes HTTP CONNECT, plain HTTP requests and SOCKS5.";
+    refuse(stream, "400 Bad Request", text).await;
+}
+
+/// Tells a client of HTTP why it is refused, and ends the connection.
+pub(crate) async fn refuse(mut stream: UnixStream, status: &str, text: &str) {
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nConnection: close");
     // The client may be gone.
-    _ = stream.write_all(answer).await;
+    _ = stream.write_all(format!("{head}\r\n\r\n{text}\n").as_bytes()).await;
+    _ = stream.shutdown().await;
+    // What is left unread would make the system drop the answer.
+    let mut rest = stream.take(MOST_UNREAD);
+    _ = timeout(REFUSAL, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }

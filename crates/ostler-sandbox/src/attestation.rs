@@ -27,7 +27,7 @@ pub struct Attestation {
     pub protected: Vec<PathBuf>,
     /// Paths that look empty.
     pub hidden: Vec<PathBuf>,
-    /// `none`, `allow-list` or `host`.
+    /// `none`, `allow-list`, `own-proxy` or `host`.
     pub network: &'static str,
     /// `none`, `listed` or `all`.
     pub unix_sockets: &'static str,
@@ -51,6 +51,7 @@ impl Attestation {
             network: match boundary.network {
                 Network::None => "none",
                 Network::Proxy(_) => "allow-list",
+                Network::UserProxy(_) => "own-proxy",
                 Network::Host => "host",
             },
             unix_sockets: match boundary.unix_sockets {

@@ -102,8 +102,21 @@ pub enum Network {
     None,
     /// Those that a proxy lets through. The proxy listens on this Unix socket, outside the sandbox.
     Proxy(PathBuf),
+    /// Those that a proxy of the user lets through, which nothing else limits. It is reached by this Unix socket.
+    UserProxy(PathBuf),
     /// All, as without a sandbox.
     Host,
+}
+
+impl Network {
+    /// The Unix socket of the proxy, if there is one.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn socket(&self) -> Option<&PathBuf> {
+        match self {
+            Self::Proxy(socket) | Self::UserProxy(socket) => Some(socket),
+            Self::None | Self::Host => None,
+        }
+    }
 }
 
 /// Which Unix sockets can be used.

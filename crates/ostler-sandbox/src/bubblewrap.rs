@@ -126,7 +126,7 @@ impl Bubblewrap {
             writable: writable.map(|(path, _)| path.clone()).collect(),
             layers: boundary.layers,
             folder: (!boundary.layers.namespaces).then(|| inside.folder.to_owned()),
-            proxy: matches!(boundary.network, Network::Proxy(_)).then(|| plan::PROXY.into()),
+            proxy: boundary.network.socket().map(|_| plan::PROXY.into()),
             unix_sockets: boundary.unix_sockets != UnixSockets::None,
             user_namespaces: inside.user_namespaces,
             limits: boundary.limits.clone(),

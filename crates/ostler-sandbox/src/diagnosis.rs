@@ -58,6 +58,10 @@ pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Op
     if prints(&UNREACHABLE) && boundary.network != Network::Host {
         return Some(match boundary.network {
             Network::None => "the sandbox has no network".to_owned(),
+            Network::UserProxy(_) => {
+                "the sandbox reaches hosts through your own proxy (sandbox.network.httpProxyPort)"
+                    .to_owned()
+            }
             _ => {
                 "the sandbox reaches allowed hosts only (sandbox.network.allowedDomains)".to_owned()
             }

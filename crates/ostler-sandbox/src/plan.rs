@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::boundary::{Boundary, Network, UnixSockets};
+use crate::boundary::{Boundary, UnixSockets};
 use crate::error::SandboxError;
 
 /// How a path is shown.
@@ -75,7 +75,7 @@ pub(crate) fn views(boundary: &Boundary) -> Result<Vec<(PathBuf, View)>, Sandbox
             views.add(socket, View::Writable(socket.clone()));
         }
     }
-    if let Network::Proxy(socket) = &boundary.network {
+    if let Some(socket) = boundary.network.socket() {
         views.0.insert(PROXY.into(), View::Writable(socket.clone()));
     }
     for path in &boundary.hidden {

@@ -4,6 +4,8 @@
 //! as one that leads here.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 
 use ostler_testkit::{Script, ScriptedApi, reply, when};
 use serde_json::{Value, json};
@@ -131,6 +133,73 @@ fn without_a_question_no_new_host_is_reached() {
         let result = &ran.results[0];
         assert!(!result.contains(MAY_REACH), "{network} {mode}: {result}");
         assert_eq!(ran.attestation["network"], attested, "{network} {mode}");
+    }
+}
+
+/// A proxy that answers every request itself, with the first line of the request.
+fn own_proxy() -> (u16, std::thread::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = move || {
+        let mut lines = Vec::new();
+        for _ in 0..2 {
+            let (stream, _) = listener.accept().unwrap();
+            let mut line = String::new();
+            let mut reader = BufReader::new(&stream);
+            reader.read_line(&mut line).unwrap();
+            // Reads the rest of the head, so that closing does not reset the connection.
+            while reader.by_ref().lines().next().is_some_and(|line| !line.unwrap().is_empty()) {}
+            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n";
+            (&stream).write_all(format!("{head}by my own proxy\n").as_bytes()).unwrap();
+            lines.push(line.trim_end().to_owned());
+        }
+        lines
+    };
+    (port, std::thread::spawn(serve))
+}
+
+// Mutants: the port is ignored; lists together with a port are ignored; a rule that denies a host is.
+#[test]
+fn a_proxy_of_the_user_decides_about_hosts() {
+    let (port, proxy) = own_proxy();
+    let of = |network: Value| json!({"enabled": true, "network": network});
+    let fetch = "curl -sS http://one.example/x; curl -sS http://127.0.0.2:9/y --noproxy ''";
+    // Nothing is asked, also in a mode that asks.
+    let ran = talk(&[fetch], &of(json!({"httpProxyPort": port})), "default", &[]);
+    assert!(ran.results[0].contains("by my own proxy\\nby my own proxy"), "{}", ran.results[0]);
+    assert_eq!(ran.attestation["network"], "own-proxy");
+    let lines = proxy.join().unwrap();
+    assert_eq!(lines, ["GET http://one.example/x HTTP/1.1", "GET http://127.0.0.2:9/y HTTP/1.1"]);
+    let gone = talk(&[fetch], &of(json!({"httpProxyPort": port})), "default", &[]);
+    assert!(gone.results[0].contains(&format!("on port {port}")), "{}", gone.results[0]);
+    for (settings, name) in [
+        (
+            json!({"sandbox": of(json!({"httpProxyPort": port, "allowedDomains": ["a.example"]}))}),
+            "allowedDomains",
+        ),
+        (
+            json!({"sandbox": of(json!({"socksProxyPort": port, "deniedDomains": []}))}),
+            "deniedDomains",
+        ),
+        (
+            json!({"sandbox": of(json!({"httpProxyPort": port})), "permissions": {"deny": ["WebFetch(domain:b.example)"]}}),
+            "domain:b.example",
+        ),
+    ] {
+        let ran = Ostler::new().run(&[
+            "-p",
+            "hi",
+            "--model",
+            "offline-demo",
+            "--settings",
+            &settings.to_string(),
+        ]);
+        assert_ne!(ran.code, Some(0), "{settings}");
+        assert!(
+            ran.stderr.contains(name) && ran.stderr.contains("your own proxy"),
+            "{}",
+            ran.stderr
+        );
     }
 }
 

@@ -14,3 +14,4 @@ mod rules;
 mod socks;
 mod support;
 mod tricks;
+mod user_proxy;

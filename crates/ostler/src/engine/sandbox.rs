@@ -196,6 +196,12 @@ fn build(
     let home = home(context);
     let request = SandboxRequest::of(wanted, &context.cwd, home.as_deref())?;
     let parts = PolicyParts::of(policy, &request.hosts);
+    if let (Some(_), Some(domain)) = (request.hosts.user_proxy, parts.domains.denied.first()) {
+        return Err(format!(
+            "the rule that denies WebFetch(domain:{domain}) cannot be enforced together with sandbox.network.httpProxyPort or \
+             socksProxyPort, because your own proxy decides about hosts; remove the rule or the port"
+        ));
+    }
     let folders = PrivateFolders::new(&request.hosts, &parts.domains)?;
     let boundary = boundary::of(&request, &parts, home.as_deref(), &folders.paths);
     let base = enforce(boundary, &request)?;
@@ -239,7 +245,8 @@ impl PrivateFolders {
         for folder in [&temporary, &home] {
             fs::create_dir(folder).map_err(failed)?;
         }
-        let proxy = HostProxy::start(hosts.rules(domains), &folder.join("proxy/socket"))?;
+        let proxy =
+            HostProxy::start(hosts.rules(domains), hosts.user_proxy, &folder.join("proxy/socket"))?;
         let paths = PrivatePaths { temporary, home, socket: proxy.socket().to_owned() };
         Ok(Self { proxy, paths, _scratch: scratch })
     }

@@ -37,9 +37,10 @@ pub(super) fn of(
     boundary.mapped.push(Mapped { source: folders.temporary.clone(), target });
     boundary.readable.extend_from_slice(&request.readable);
     boundary.hidden.extend(request.hidden.iter().chain(&parts.denied.read).cloned());
-    boundary.network = match parts.reaches_hosts {
-        true => Network::Proxy(folders.socket.clone()),
-        false => Network::None,
+    boundary.network = match (parts.reaches_hosts, request.hosts.user_proxy) {
+        (true, None) => Network::Proxy(folders.socket.clone()),
+        (true, Some(_)) => Network::UserProxy(folders.socket.clone()),
+        (false, _) => Network::None,
     };
     boundary.unix_sockets = request.unix_sockets.clone();
     boundary.limits = request.limits.clone();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_egress::rules::{HostRules, PatternError};
-use ostler_egress::{EventReader, HostAnswer, HostOutcome, HostRequest, Proxy};
+use ostler_egress::{EventReader, HostAnswer, HostOutcome, HostRequest, Proxy, UserProxy};
 use ostler_engine::permission::RuleDomains;
 use ostler_engine::sandbox::{HostAnswer as Answer, HostAsker};
 use ostler_proto::sandbox::SandboxNetwork;
@@ -21,6 +21,8 @@ pub(super) struct HostSettings {
     denied: Vec<String>,
     /// Unknown hosts are refused without a question.
     pub(super) strict: bool,
+    /// A proxy of the user, which decides about all hosts.
+    pub(super) user_proxy: Option<UserProxy>,
 }
 
 impl HostSettings {
@@ -32,6 +34,7 @@ impl HostSettings {
             allowed: network.allowed_domains.clone(),
             denied: network.denied_domains.clone().unwrap_or_default(),
             strict: network.strict_allowlist == Some(true),
+            user_proxy: user_proxy(network)?,
         };
         settings.own_rules()?;
         Ok(settings)
@@ -39,6 +42,10 @@ impl HostSettings {
 
     /// Whether there can be hosts to reach. `asks`: whether the user is asked about unknown ones.
     pub(super) fn reach_any(&self, domains: &RuleDomains, asks: bool) -> bool {
+        if self.user_proxy.is_some() {
+            // The user's proxy does not know the rules, so with a rule that denies a host there is no network.
+            return domains.denied.is_empty();
+        }
         match &self.allowed {
             Some(allowed) if allowed.is_empty() => false,
             Some(_) => true,
@@ -92,6 +99,26 @@ fn both(
     add(add(rules, domain)?, &format!("*.{domain}"))
 }
 
+/// The proxy of the user, if the settings name one.
+fn user_proxy(network: &SandboxNetwork) -> Result<Option<UserProxy>, String> {
+    let proxy = UserProxy { http: network.http_proxy_port, socks: network.socks_proxy_port };
+    if proxy == UserProxy::default() {
+        return Ok(None);
+    }
+    let lists = [
+        (network.allowed_domains.is_some(), "allowedDomains"),
+        (network.denied_domains.is_some(), "deniedDomains"),
+        (network.strict_allowlist == Some(true), "strictAllowlist"),
+    ];
+    match lists.iter().find(|(is_set, _)| *is_set) {
+        Some((_, name)) => Err(format!(
+            "sandbox.network.{name} cannot be enforced together with httpProxyPort or socksProxyPort, because your own \
+             proxy decides about hosts; remove {name} and let your proxy do it, or remove the port"
+        )),
+        None => Ok(Some(proxy)),
+    }
+}
+
 /// The proxy through which commands reach hosts.
 pub(super) struct HostProxy {
     proxy: Proxy,
@@ -103,7 +130,11 @@ pub(super) struct HostProxy {
 impl HostProxy {
     /// # Errors
     /// When its socket cannot be created.
-    pub(super) fn start(rules: HostRules, socket: &Path) -> Result<Self, String> {
+    pub(super) fn start(
+        rules: HostRules,
+        user_proxy: Option<UserProxy>,
+        socket: &Path,
+    ) -> Result<Self, String> {
         let askers = Arc::new(Askers::default());
         let asked = Arc::clone(&askers);
         let ask = move |request: HostRequest| {
@@ -117,7 +148,11 @@ impl HostProxy {
                 }
             }
         };
-        let proxy = Proxy::builder(rules).asker(ask).start(socket);
+        let mut proxy = Proxy::builder(rules).asker(ask);
+        if let Some(user_proxy) = user_proxy {
+            proxy = proxy.user_proxy(user_proxy);
+        }
+        let proxy = proxy.start(socket);
         let proxy =
             proxy.map_err(|error| format!("the proxy for hosts does not start: {error}"))?;
         let events = Mutex::new(proxy.events());

@@ -133,8 +133,6 @@ fn refuse_unsupported(settings: &SandboxSettings) -> Result<(), String> {
             "name the folders to write in filesystem.allowWrite",
         ),
         (network.tls_terminate.is_some(), "network.tlsTerminate", "remove it"),
-        (network.http_proxy_port.is_some(), "network.httpProxyPort", "remove it"),
-        (network.socks_proxy_port.is_some(), "network.socksProxyPort", "remove it"),
         (is_masked, "credentials with mode mask", "use mode deny"),
         (credentials.aws_pairs.is_some(), "credentials.awsPairs", "remove it"),
         (credentials.sigv4.is_some(), "credentials.sigv4", "remove it"),
