@@ -13,6 +13,7 @@ mod long;
 mod measure;
 mod memory;
 mod open;
+mod prepared_api;
 mod process;
 mod resume;
 mod sandbox;

@@ -1,17 +1,16 @@
 //! `turns`: a prompt that takes 50 Bash calls, one per turn, next to the vendor's native program.
 //!
 //! Like `engine`, with the same environment, permission and check of the work, but for the cost of a turn rather than
-//! of a start.
+//! of a start. The API answers with prepared bytes, because its time counts for both programs and says nothing about them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use ostler_testkit::{RecordedRequest, Script, ScriptedApi, Usage, reply, when};
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
+use crate::prepared_api::{PreparedApi, stream};
 use crate::process::{self, Ran};
 use crate::{engine, measure, size, table};
 
@@ -24,9 +23,7 @@ const PROMPT: &str = "Count to fifty with the shell.";
 const SETTINGS: &str = r#"{"permissions":{"allow":["Bash(echo:*)"]}}"#;
 
 pub(crate) fn run() -> Result<Vec<String>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let candidates =
-        [Candidate::new(size::program()?, &runtime)?, Candidate::new(engine::vendor()?, &runtime)?];
+    let candidates = [Candidate::new(size::program()?)?, Candidate::new(engine::vendor()?)?];
     let mut runs = [Vec::new(), Vec::new()];
     for round in 0..=ROUNDS {
         for (candidate, runs) in candidates.iter().zip(&mut runs) {
@@ -60,31 +57,18 @@ fn broken(ratio: f64) -> Option<String> {
 struct Candidate {
     program: PathBuf,
     home: TempDir,
-    api: ScriptedApi,
+    api: PreparedApi,
 }
 
 impl Candidate {
-    fn new(program: PathBuf, runtime: &Runtime) -> Result<Self> {
-        let mut script = Script::new();
-        for turn in 0..TURNS {
-            let input = json!({"command": format!("echo turn-{turn}"), "description": "Count"});
-            let condition = when().any_text_contains(PROMPT).offers_tool("Bash").turn(turn);
-            // Given, because the server would otherwise count the tokens of every request: its time, not the programs'.
-            script = script
-                .rule(condition, reply().tool_use("Bash", input).usage(Usage::tokens(1_000, 50)));
-        }
-        let script = script
-            .rule(when().tool_result_of("Bash"), reply().text("The last one is {{tool_result}}"))
-            // Other requests of a program to its model, such as for a title.
-            .rule(when(), reply().text("{}"));
+    fn new(program: PathBuf) -> Result<Self> {
         let home = tempfile::tempdir()?;
         std::fs::create_dir(home.path().join("work"))?;
-        let api = runtime.block_on(ScriptedApi::bind(0, script))?;
-        Ok(Self { program, home, api })
+        Ok(Self { program, home, api: PreparedApi::start(answers())? })
     }
 
     fn run(&self) -> Result<Ran> {
-        let seen = self.api.all_requests().len();
+        self.api.take_requests();
         let home = self.home.path().to_str().context("the folder's name is text")?;
         let (path, base_url) = (std::env::var("PATH")?, self.api.base_url());
         let own = [("PATH", path.as_str()), ("HOME", home), ("ANTHROPIC_BASE_URL", &base_url)];
@@ -96,19 +80,67 @@ impl Candidate {
             &self.home.path().join("work"),
             &[&own[..], &engine::ENVIRONMENT].concat(),
         )?;
-        check(&ran.stdout, &self.api.all_requests()[seen..])?;
+        check(&ran.stdout, &self.api.take_requests())?;
         Ok(ran)
     }
 }
 
+/// The answers: a call for each turn, then a text. A turn is counted by the messages of the model before it.
+fn answers() -> impl Fn(&[u8]) -> Vec<u8> {
+    let text = |number, text: &str| {
+        let (block, delta) =
+            (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text}));
+        stream(number, &block, &delta, "end_turn")
+    };
+    let call = |turn: usize| {
+        let input = json!({"command": format!("echo turn-{turn}"), "description": "Count"});
+        let id = format!("toolu_{turn:024}");
+        let block = json!({"type": "tool_use", "id": id, "name": "Bash", "input": {}});
+        let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
+        stream(turn, &block, &delta, "tool_use")
+    };
+    let mut prepared: Vec<_> = (0..TURNS).map(call).collect();
+    prepared.push(text(TURNS, &format!("The last one is turn-{}", TURNS - 1)));
+    // Other requests of a program to its model, such as for a title, offer no tool.
+    let other = text(TURNS + 1, "{}");
+    move |body| {
+        let turn = count(body, br#""role":"assistant""#);
+        let is_of_prompt = count(body, br#""name":"Bash""#) > 0;
+        prepared.get(turn).filter(|_| is_of_prompt).unwrap_or(&other).clone()
+    }
+}
+
+fn count(bytes: &[u8], part: &[u8]) -> usize {
+    let first = part[0];
+    let mut rest = bytes;
+    let mut found = 0;
+    while let Some(place) = rest.iter().position(|byte| *byte == first) {
+        rest = &rest[place..];
+        found += usize::from(rest.starts_with(part));
+        rest = &rest[1..];
+    }
+    found
+}
+
+/// The first lines of the results of tools in a request.
+fn results(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().into_iter().flatten();
+    let blocks = messages.flat_map(|message| message["content"].as_array().into_iter().flatten());
+    let results = blocks.filter(|it| it["type"] == "tool_result" && it["is_error"] != true);
+    let texts = results.map(|result| match &result["content"] {
+        Value::String(text) => text.clone(),
+        // The vendor's program appends reminders to some results.
+        blocks => blocks[0]["text"].as_str().unwrap_or_default().to_owned(),
+    });
+    texts.filter_map(|text| text.lines().next().map(str::to_owned)).collect()
+}
+
 /// Whether every command ran and the last one's output is in the result.
-fn check(stdout: &str, requests: &[RecordedRequest]) -> Result<()> {
+fn check(stdout: &str, requests: &[Value]) -> Result<()> {
+    let results: Vec<_> = requests.iter().flat_map(results).collect();
     for turn in 0..TURNS {
         let output = format!("turn-{turn}");
-        let results = requests.iter().flat_map(RecordedRequest::tool_results);
-        // The vendor's program appends reminders to some results.
-        let ran =
-            results.into_iter().any(|it| !it.is_error && it.text.lines().next() == Some(&*output));
+        let ran = results.contains(&output);
         ensure!(ran, "the output of command {turn} did not reach the model\n{stdout}");
     }
     let last = format!("The last one is turn-{}", TURNS - 1);

@@ -60,6 +60,7 @@ pub mod address;
 mod ask;
 pub mod bridge;
 mod connection;
+mod end;
 mod events;
 mod gate;
 mod host;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::RecvFlags;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Interest};
+use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio::task::{JoinHandle, JoinSet};
@@ -19,16 +19,13 @@ use self::socket::Socket;
 pub use self::socket::StartError;
 use crate::ask::{Asker, HostAnswer, HostRequest, Questions};
 use crate::connection::{Connection, Limits};
+use crate::end::refuse;
 use crate::events::{CAPACITY, EventReader, HostEvent};
 use crate::gate::Gate;
 use crate::network::{Network, SystemNetwork};
 use crate::rules::HostRules;
 use crate::user_proxy::UserProxy;
 use crate::{http, socks};
-
-/// How long, and how much, is read from a client that was refused.
-const REFUSAL: Duration = Duration::from_secs(1);
-const MOST_UNREAD: u64 = 64 * 1024;
 
 /// What a new proxy is made of.
 #[must_use]
@@ -252,15 +249,4 @@ async fn first_byte(stream: &UnixStream) -> io::Result<Option<u8>> {
 async fn unknown(stream: UnixStream) {
     let text = "This is a proxy: it takes HTTP CONNECT, plain HTTP requests and SOCKS5.";
     refuse(stream, "400 Bad Request", text).await;
-}
-
-/// Tells a client of HTTP why it is refused, and ends the connection.
-pub(crate) async fn refuse(mut stream: UnixStream, status: &str, text: &str) {
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nConnection: close");
-    // The client may be gone.
-    _ = stream.write_all(format!("{head}\r\n\r\n{text}\n").as_bytes()).await;
-    _ = stream.shutdown().await;
-    // What is left unread would make the system drop the answer.
-    let mut rest = stream.take(MOST_UNREAD);
-    _ = timeout(REFUSAL, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
 }

@@ -6,7 +6,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 
 use crate::connection::Limits;
-use crate::proxy::refuse;
+use crate::end::refuse;
 use crate::socks;
 use crate::tunnel::tunnel;
 
