@@ -288,7 +288,28 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 
-    // Mutants: a new user does not wait for one that removes; one that removes does not look for users.
+    // Mutant: a new user does not wait.
+    #[test]
+    fn a_new_user_waits_for_one_that_removes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mark = Mark::used(open_folder(folder.path()).unwrap()).unwrap();
+        let path = folder.path().to_owned();
+        let mut user = None;
+        let removed = mark.remove_if_last(|_| {
+            user = Some(std::thread::spawn(move || masks(&path, &KINDS)));
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_millis(5));
+                assert!(listed(folder.path()).is_empty(), "made while another one removes");
+            }
+            Ok(())
+        });
+        removed.unwrap();
+        let masks = user.unwrap().join().unwrap();
+        assert_eq!(listed(folder.path()).len(), KINDS.len());
+        drop(masks);
+    }
+
+    // Mutant: one that removes does not look for users.
     #[test]
     fn of_many_users_that_begin_and_end_together_none_misses_a_placeholder() {
         let folder = tempfile::tempdir().unwrap();

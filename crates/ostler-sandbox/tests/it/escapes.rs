@@ -1,10 +1,14 @@
 //! The attacks on files, processes and the kernel.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use ostler_sandbox::{Kind, Layers, Mapped, Protected, SandboxError};
 
-use crate::probe::{self, NO_NAMESPACES, NO_SECCOMP, NONE, ONLY_LANDLOCK, ONLY_SECCOMP, Probe};
+use crate::probe::{
+    self, NO_NAMESPACES, NO_SECCOMP, NONE, ONLY_LANDLOCK, ONLY_NAMESPACES, ONLY_SECCOMP, Probe,
+};
 use crate::stage::{SECRET, Stage};
 
 const FILES: &[Probe] = &[
@@ -176,6 +180,27 @@ fn no_attack_on_files_works() {
     probe::check(FILES);
 }
 
+// The rules about files (Landlock) are a second lock; the first one must hold by itself. Mutants: the view of the root folder is
+// not read-only; hidden folders are not; protected parts are not.
+#[test]
+fn the_mounts_alone_stop_every_attack_on_files() {
+    probe::check_with(ONLY_NAMESPACES, FILES);
+    let hidden =
+        Probe::new(10, NONE, "for it in $HOME /home /; do touch $it/new && echo ESCAPED; done");
+    probe::check_with(ONLY_NAMESPACES, &[hidden]);
+    if !rustix::process::geteuid().is_root() {
+        // Other users have no folder outside of those that a sandbox replaces.
+        return;
+    }
+    let open = tempfile::tempdir_in("/var/lib").unwrap();
+    fs::set_permissions(open.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let script = format!("touch {}/new", open.path().display());
+    Stage::new().run(ONLY_NAMESPACES, &script);
+    assert!(!open.path().join("new").exists());
+    Stage::new().run(ONLY_SECCOMP, &script);
+    assert!(open.path().join("new").exists(), "it works without the mounts");
+}
+
 // Mutant: each script with the layers taken away that stop it; the test runs it.
 #[test]
 fn no_attack_on_processes_and_the_kernel_works() {
@@ -191,8 +216,8 @@ fn a_protected_path_that_is_a_link_stops_the_sandbox() {
     assert!(bash().is_ok());
     std::os::unix::fs::symlink(stage.path("outside"), stage.path("work/.vscode")).unwrap();
     assert!(matches!(bash(), Err(SandboxError::Link(_))));
-    std::fs::remove_file(stage.path("work/.vscode")).unwrap();
-    std::fs::rename(stage.path("work/.git"), stage.path("work/real")).unwrap();
+    fs::remove_file(stage.path("work/.vscode")).unwrap();
+    fs::rename(stage.path("work/.git"), stage.path("work/real")).unwrap();
     std::os::unix::fs::symlink("real", stage.path("work/.git")).unwrap();
     assert!(matches!(bash(), Err(SandboxError::Link(_))));
 }
@@ -234,7 +259,7 @@ fn no_program_types_into_the_terminal() {
         String::from_utf8_lossy(&output.stdout).contains("ESCAPED")
     };
     assert!(!escaped(Layers::ALL));
-    let is_possible = std::fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti");
+    let is_possible = fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti");
     if is_possible.is_ok_and(|text| text.trim() == "1") {
         assert!(escaped(NO_SECCOMP), "the test itself does not work");
     }
@@ -250,10 +275,9 @@ async fn the_programs_that_build_the_sandbox_take_nothing_from_the_project() {
     let work = stage.path("work");
     for name in ["bwrap", "sh", "bash", "setsid"] {
         let program = work.join(name);
-        std::fs::write(&program, format!("#!/bin/sh\ntouch {}\n", work.join("used").display()))
-            .unwrap();
+        fs::write(&program, format!("#!/bin/sh\ntouch {}\n", work.join("used").display())).unwrap();
         let runnable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(&program, runnable).unwrap();
+        fs::set_permissions(&program, runnable).unwrap();
     }
     let variables = [
         ("LD_PRELOAD", "/no/such/library.so".to_owned()),

@@ -5,6 +5,7 @@ use ostler_sandbox::Layers;
 use crate::stage::Stage;
 
 pub(crate) const NONE: Layers = Layers { namespaces: false, landlock: false, seccomp: false };
+pub(crate) const ONLY_NAMESPACES: Layers = Layers { namespaces: true, ..NONE };
 pub(crate) const NO_NAMESPACES: Layers = Layers { namespaces: false, ..Layers::ALL };
 pub(crate) const NO_SECCOMP: Layers = Layers { seccomp: false, ..Layers::ALL };
 pub(crate) const ONLY_SECCOMP: Layers = Layers { seccomp: true, ..NONE };
@@ -60,4 +61,12 @@ pub(crate) fn check(probes: &[Probe]) {
     let findings: Vec<String> = probes.iter().filter_map(Probe::finding).collect();
     assert!(findings.is_empty(), "{}", findings.join("\n\n"));
     println!("{} attacks, none worked", probes.len());
+}
+
+/// Runs them with fewer layers, with which they must fail too.
+pub(crate) fn check_with(layers: Layers, probes: &[Probe]) {
+    for probe in probes {
+        let (text, escaped) = probe.attempt(layers);
+        assert!(!escaped, "row {}: {}\nescaped with {layers:?}: {text}", probe.row, probe.script);
+    }
 }
