@@ -7,6 +7,7 @@ mod cargo;
 mod checksum;
 mod conformance;
 mod fuzz;
+mod packages;
 mod peers;
 mod programs;
 mod python;

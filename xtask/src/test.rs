@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
 use crate::tally::{self, MOST_FLAKY, Tally};
-use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
+use crate::{Misuse, attacks, cargo, conformance, fuzz, packages, programs, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
@@ -230,7 +230,17 @@ fn build_tests() -> Result<programs::Build> {
     const BUILD: [&str; 5] =
         ["build", "--workspace", "--all-targets", "--locked", "--message-format=json"];
     setup::components()?;
-    programs::build(&mut cargo::linting(&BUILD))
+    // Without them the build only takes longer.
+    match packages::restore() {
+        Ok(true) => eprintln!("using compiled packages from the cache folder"),
+        Ok(false) => {}
+        Err(error) => eprintln!("compiling all packages: {error:#}"),
+    }
+    let build = programs::build(&mut cargo::linting(&BUILD))?;
+    if let Err(error) = packages::keep() {
+        eprintln!("the compiled packages are not kept: {error:#}");
+    }
+    Ok(build)
 }
 
 fn cargo_test(
