@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 
 use crate::{cargo, conformance};
 
@@ -17,10 +17,6 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
 
 /// Runs the driver as the tests built it: a release build would take longer than it saves in so short a run.
 pub(crate) fn briefly(args: &[OsString]) -> Result<ExitStatus> {
-    // With the same flags as the tests, so that nothing is compiled again.
-    let build = ["build", "--workspace", "--all-targets", "--locked", "--quiet"];
-    let status = cargo::status(&mut cargo::linting(&build))?;
-    ensure!(status.success(), "building the programs ended with {status}");
     cargo::status(Command::new(conformance::built("ostler-fuzz")?).args(args))
 }
 

@@ -7,6 +7,7 @@ mod cargo;
 mod checksum;
 mod conformance;
 mod fuzz;
+mod lanes;
 mod packages;
 mod peers;
 mod programs;

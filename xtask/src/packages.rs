@@ -62,7 +62,8 @@ pub(crate) fn keep() -> Result<()> {
 /// The folder for the packages of this `Cargo.lock`, compiler and profile.
 fn folder() -> Result<PathBuf> {
     let root = cargo::root();
-    let read = |name| fs::read_to_string(root.join(name)).with_context(|| format!("reading {name}"));
+    let read =
+        |name| fs::read_to_string(root.join(name)).with_context(|| format!("reading {name}"));
     let compiler = Command::new("rustc").arg("-vV").output().context("starting rustc")?;
     let flags = std::env::var("RUSTFLAGS").unwrap_or_default();
     let parts = [
@@ -142,7 +143,11 @@ fn link(from: &Path, to: &Path) -> Result<()> {
     fs::copy(from, to).with_context(copying)?;
     let modified = fs::metadata(from).and_then(|file| file.modified()).with_context(copying)?;
     let times = FileTimes::new().set_modified(modified);
-    File::options().write(true).open(to).and_then(|file| file.set_times(times)).with_context(copying)
+    File::options()
+        .write(true)
+        .open(to)
+        .and_then(|file| file.set_times(times))
+        .with_context(copying)
 }
 
 /// Removes all but the newest lists of packages.
@@ -175,7 +180,9 @@ mod tests {
     #[test]
     fn own_crates_are_not_kept() {
         let members = BTreeSet::from(["ostler-cli", "ostler_cli", "it"].map(str::to_owned));
-        for own in ["ostler-cli-0a1b", "libostler_cli-0a1b.rlib", "ostler_cli-0a1b.d", "it-0a1b", ".lock"] {
+        for own in
+            ["ostler-cli-0a1b", "libostler_cli-0a1b.rlib", "ostler_cli-0a1b.d", "it-0a1b", ".lock"]
+        {
             assert!(belongs_to(&members, own), "{own}");
         }
         for other in ["serde-0a1b", "libserde_json-0a1b.rmeta", "libit_x-0a1b.so", "cli-0a1b.d"] {

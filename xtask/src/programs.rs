@@ -1,19 +1,14 @@
-//! The workspace's test programs: cargo builds them all, then they run two at a time, the slow ones first. Most tests
-//! wait, so two programs at once take little longer than one.
+//! The workspace's test programs: cargo builds them all, then they run next to each other, the slow ones first.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::tally::{MOST_FLAKY, Tally};
-
-/// How many programs run at once.
-const AT_ONCE: usize = 2;
 
 /// The packages whose tests take longest, longest first. Another order only costs time.
 const SLOWEST: [&str; 5] =
@@ -104,44 +99,32 @@ pub(crate) struct Repeats {
     pub(crate) slow: Vec<OneTest>,
 }
 
-/// Runs the programs. Each one's output is printed as a whole when it has ended.
+impl Repeats {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.failed.extend(other.failed);
+        self.slow.extend(other.slow);
+    }
+}
+
+/// Runs a program. Its output is printed as a whole when it has ended.
 pub(crate) fn run(
-    programs: Vec<Program>,
+    program: &Program,
     args: &[std::ffi::OsString],
-    prepare: &(impl Fn(&mut Command) + Sync),
-    tally: &mut Tally,
-) -> Repeats {
-    let repeats = Mutex::new(Repeats::default());
-    let waiting = Mutex::new(VecDeque::from(programs));
-    let tally = Mutex::new(tally);
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                while let Some(program) = next() {
-                    let mut command = program.command(args);
-                    prepare(&mut command);
-                    let output = command.stderr(Stdio::inherit()).output();
-                    let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-                    let (before, n_timed) = (tally.failures.len(), tally.n_timed());
-                    if let Err(error) = output
-                        .context("starting it")
-                        .and_then(|output| count(program.package(), &output, &mut tally))
-                    {
-                        tally.fail(format!("{}: {error:#}", program.path.display()));
-                    }
-                    let failed = tally.failures[before..].to_vec();
-                    let of_it = |test| OneTest { program: program.clone(), test };
-                    let mut repeats = repeats.lock().unwrap_or_else(PoisonError::into_inner);
-                    repeats.slow.extend(tally.too_slow(n_timed).into_iter().map(of_it));
-                    if failed.len() <= MOST_FLAKY {
-                        repeats.failed.extend(failed.into_iter().map(of_it));
-                    }
-                }
-            });
-        }
-    });
-    repeats.into_inner().unwrap_or_else(PoisonError::into_inner)
+    prepare: impl Fn(&mut Command),
+) -> (Tally, Repeats) {
+    let mut command = program.command(args);
+    prepare(&mut command);
+    let mut tally = Tally::default();
+    let output = command.stderr(Stdio::inherit()).output().context("starting it");
+    if let Err(error) = output.and_then(|output| count(program.package(), &output, &mut tally)) {
+        tally.fail(format!("{}: {error:#}", program.path.display()));
+    }
+    let of_it = |test| OneTest { program: program.clone(), test };
+    let slow = tally.too_slow().into_iter().map(of_it).collect();
+    // Many failures have one cause, which is not load.
+    let few = tally.failures.len() <= MOST_FLAKY;
+    let failed = tally.failures.iter().filter(|_| few).cloned().map(of_it).collect();
+    (tally, Repeats { failed, slow })
 }
 
 /// A test, and the program that it is in.

@@ -8,11 +8,16 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
+use crate::lanes::{self, Job};
+use crate::programs::{self, Repeats};
 use crate::tally::{self, MOST_FLAKY, Tally};
-use crate::{Misuse, attacks, cargo, conformance, fuzz, packages, programs, rustdoc, setup, tidy, web};
+use crate::{Misuse, attacks, cargo, conformance, fuzz, packages, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
+
+/// How many jobs run at once. On two cores a fourth one makes tests fail that wait for a process.
+const LANES: usize = 3;
 
 /// How many commands the fuzzer of permission decisions tries, always the same ones; and how many with `--full`.
 const JUDGED_COMMANDS: [&str; 2] = ["8000", "20000"];
@@ -42,7 +47,8 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// The variables that give tests their full size, with `--nightly`.
-const NIGHTLY: [(&str, &str); 5] = [
+const NIGHTLY: [(&str, &str); 6] = [
+    ("OSTLER_ABANDONED", "1000"),
     ("OSTLER_KILLS", "500"),
     ("OSTLER_PRINT_KILLS", "200"),
     ("OSTLER_FAULT_SECONDS", "60"),
@@ -128,25 +134,90 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         }
     };
     match build {
-        Ok(build) => {
-            if let Err(error) = step("cargo test", || cargo_test(plan, build, peers, tally)) {
-                tally.fail(format!("cargo test: {error:#}"));
-            }
-        }
-        Err(error) => tally.fail(format!("cargo test: {error:#}")),
+        Ok(build) => tests(plan, build, peers, tally),
+        Err(error) => tally.fail(format!("building the tests: {error:#}")),
     }
+}
+
+/// Runs everything that needs the build, in a few lanes: most of it waits for other processes.
+fn tests(plan: &Plan, build: programs::Build, peers: Option<Peers>, tally: &mut Tally) {
     if plan.is_whole() {
-        // Browsers and SDKs mostly wait; fuzzing does not.
-        let (outside, inputs) =
-            concurrently(|| from_outside(has_page), || hostile_inputs(plan.full));
-        tally.add(outside);
-        tally.add(inputs);
-        count_step(
-            tally,
-            "attacks",
-            step("hostile input: every attack, with its time and memory", attacks::check),
-        );
+        tally.step("lints", build.diagnostics.is_empty());
     }
+    let table = match attacks::begin() {
+        Ok(table) => table,
+        Err(error) => return tally.fail(format!("attacks: {error:#}")),
+    };
+    let prepare = |command: &mut Command| {
+        command.envs(peers.iter().flatten().cloned()).envs([table.clone()]);
+        if plan.full {
+            command.env("OSTLER_FULL", "1");
+        }
+        if plan.nightly {
+            command.envs(NIGHTLY);
+        }
+    };
+    let mut repeats = Repeats::default();
+    for (counted, again) in
+        step("all tests", || Ok(lanes::run(LANES, jobs(plan, &build, peers.is_some(), &prepare))))
+            .unwrap_or_default()
+    {
+        tally.add(counted);
+        repeats.add(again);
+    }
+    if !plan.is_whole() {
+        return;
+    }
+    repeats.failed.iter().for_each(|test| test.run_again(prepare, tally));
+    if !plan.nightly {
+        repeats.slow.iter().for_each(|test| test.time_alone(prepare, tally));
+    }
+    let attacks = step("hostile input: every attack, with its time and memory", attacks::check);
+    count_step(tally, "attacks", attacks);
+}
+
+/// A job with tests, and the tests to run once more.
+type TestJob<'a> = Job<'a, (Tally, Repeats)>;
+
+/// The jobs, in the order in which they start: the longest first.
+fn jobs<'a>(
+    plan: &'a Plan,
+    build: &'a programs::Build,
+    has_peers: bool,
+    prepare: &'a (impl Fn(&mut Command) + Sync),
+) -> Vec<TestJob<'a>> {
+    let mut args = plan.filter.clone();
+    if has_peers {
+        // Ignored tests are exactly those that need the peers.
+        args.push("--include-ignored".into());
+    }
+    let mut jobs: Vec<TestJob<'a>> = Vec::new();
+    for program in &build.programs {
+        let args = args.clone();
+        jobs.push(Box::new(move || programs::run(program, &args, prepare)));
+    }
+    let mut others: Vec<Job<'a, Tally>> = vec![Box::new(move || documentation(plan))];
+    if plan.is_whole() {
+        if plan.peers {
+            others.insert(0, Box::new(browser_tests));
+            others.insert(1, Box::new(conform));
+        }
+        let full = usize::from(plan.full);
+        let (count, every) = (JUDGED_COMMANDS[full], MATRIX_EVERY[full]);
+        others.push(Box::new(move || {
+            fuzz("fuzz judge --matrix", &["judge", "--matrix", "--every", every])
+        }));
+        others.push(Box::new(move || {
+            fuzz("fuzz judge", &["judge", "--count", count, "--seed", "1"])
+        }));
+        others.push(Box::new(move || fuzz("fuzz", &["--seconds", FUZZ_SECONDS])));
+    }
+    let counted =
+        others.into_iter().map(|job| Box::new(move || (job(), Repeats::default())) as TestJob<'a>);
+    // After the two programs that take longest.
+    let place = jobs.len().min(2);
+    jobs.splice(place..place, counted);
+    jobs
 }
 
 /// Runs two functions concurrently.
@@ -158,46 +229,31 @@ fn concurrently<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce()
     })
 }
 
-/// The official SDKs and a browser use the program that the tests were built with.
-fn from_outside(has_page: bool) -> Tally {
+/// The page in a browser, on the program that the tests were built with.
+fn browser_tests() -> Tally {
     let mut tally = Tally::default();
-    if !has_page {
-        return tally;
-    }
-    if let Err(error) = step("conformance", || conform(&mut tally)) {
-        tally.fail(format!("conformance: {error:#}"));
-    }
-    if let Err(error) = step("the web page in a browser", || browser_tests(&mut tally)) {
+    let outcome = step("the web page in a browser", || {
+        count_tests(&mut web::browser_tests(None)?, &mut tally)?;
+        let failed = tally.failures.clone();
+        for test in failed.iter().filter(|_| failed.len() <= MOST_FLAKY) {
+            eprintln!("{test} failed and runs once more, alone");
+            let passed = cargo::status(web::browser_tests(Some(test))?.stdout(std::io::stderr()))?;
+            tally.ran_again(test, passed.success());
+        }
+        Ok(())
+    });
+    if let Err(error) = outcome {
         tally.fail(format!("web: {error:#}"));
     }
     tally
 }
 
-fn browser_tests(tally: &mut Tally) -> Result<()> {
-    let before = tally.failures.len();
-    count_tests(&mut web::browser_tests(None)?, tally)?;
-    let failed = tally.failures[before..].to_vec();
-    for test in failed.iter().filter(|_| failed.len() <= MOST_FLAKY) {
-        eprintln!("{test} failed and runs once more, alone");
-        let passed = cargo::status(web::browser_tests(Some(test))?.stdout(std::io::stderr()))?;
-        tally.ran_again(test, passed.success());
-    }
-    Ok(())
-}
-
-fn hostile_inputs(full: bool) -> Tally {
+fn fuzz(heading: &str, args: &[&str]) -> Tally {
     let mut tally = Tally::default();
-    fuzz("fuzz", &["--seconds", FUZZ_SECONDS], &mut tally);
-    let (count, every) = (JUDGED_COMMANDS[usize::from(full)], MATRIX_EVERY[usize::from(full)]);
-    fuzz("fuzz judge", &["judge", "--count", count, "--seed", "1"], &mut tally);
-    fuzz("fuzz judge --matrix", &["judge", "--matrix", "--every", every], &mut tally);
-    tally
-}
-
-fn fuzz(heading: &str, args: &[&str], tally: &mut Tally) {
     let args: Vec<_> = args.iter().map(OsString::from).collect();
     let outcome = step(heading, || Ok(fuzz::briefly(&args)?.success()));
-    count_step(tally, heading, outcome);
+    count_step(&mut tally, heading, outcome);
+    tally
 }
 
 fn prepare() -> Result<()> {
@@ -243,45 +299,6 @@ fn build_tests() -> Result<programs::Build> {
     Ok(build)
 }
 
-fn cargo_test(
-    plan: &Plan,
-    build: programs::Build,
-    peers: Option<Peers>,
-    tally: &mut Tally,
-) -> Result<()> {
-    if plan.is_whole() {
-        tally.step("lints", build.diagnostics.is_empty());
-    }
-    let mut args = plan.filter.clone();
-    if peers.is_some() {
-        // Ignored tests are exactly those that need the peers.
-        args.push("--include-ignored".into());
-    }
-    let table = attacks::begin()?;
-    let prepare = |command: &mut Command| {
-        command.envs(peers.iter().flatten().cloned()).envs([table.clone()]);
-        if plan.full {
-            command.env("OSTLER_FULL", "1");
-        }
-        if plan.nightly {
-            command.envs(NIGHTLY);
-        }
-    };
-    // Tests mostly wait, and rustdoc does not.
-    let (documented, repeats) = concurrently(
-        || documentation(plan),
-        || programs::run(build.programs, &args, &prepare, tally),
-    );
-    if plan.is_whole() {
-        repeats.failed.iter().for_each(|test| test.run_again(prepare, tally));
-        if !plan.nightly {
-            repeats.slow.iter().for_each(|test| test.time_alone(prepare, tally));
-        }
-    }
-    tally.add(documented);
-    Ok(())
-}
-
 /// Runs the examples in the documentation, and checks its links.
 fn documentation(plan: &Plan) -> Tally {
     let mut tally = Tally::default();
@@ -301,10 +318,17 @@ fn documentation(plan: &Plan) -> Tally {
 }
 
 /// Every scenario with every SDK counts as one test.
-fn conform(tally: &mut Tally) -> Result<()> {
-    let mut runner = conformance::runner()?;
-    runner.arg("--cli").arg(conformance::built("ostler")?).arg("--as-tests");
-    count_tests(&mut runner, tally)
+fn conform() -> Tally {
+    let mut tally = Tally::default();
+    let outcome = step("conformance", || {
+        let mut runner = conformance::runner()?;
+        runner.arg("--cli").arg(conformance::built("ostler")?).arg("--as-tests");
+        count_tests(&mut runner, &mut tally)
+    });
+    if let Err(error) = outcome {
+        tally.fail(format!("conformance: {error:#}"));
+    }
+    tally
 }
 
 /// Runs a test program, or cargo with many of them, and counts the results.

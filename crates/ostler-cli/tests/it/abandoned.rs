@@ -11,6 +11,8 @@ use serde_json::json;
 
 /// Far longer than any step takes.
 const LIMIT: Duration = Duration::from_secs(300);
+/// The variable with the number of clients; a thousand at night.
+const ABANDONED: &str = "OSTLER_ABANDONED";
 /// In the environment of every process that a test starts.
 pub(crate) const MARK: &str = "OSTLER_TEST_ABANDONED";
 
@@ -197,7 +199,15 @@ async fn leaves_nothing(base: Options, mark: &str, count: usize) {
         after_first.get_or_insert_with(resident_kib);
     }
     let growth = resident_kib().saturating_sub(after_first.unwrap());
-    assert!(growth < 32 * 1024, "{growth} KiB more");
+    // A client that leaks has at least its buffers, some hundred KiB; the allocator's own growth does not depend on them.
+    let most = (40 * count).max(16 * 1024) as u64;
+    assert!(growth < most, "{growth} KiB more, limit {most}");
+}
+
+/// How many clients are abandoned. Each of the seven moments occurs often enough that a rare leak shows.
+fn count() -> usize {
+    let number = std::env::var(ABANDONED).ok().map(|number| number.parse().expect("a number"));
+    number.unwrap_or(210)
 }
 
 /// Memory can only be measured in a process without other tests: runs the test in its own process. True inside of it.
@@ -215,17 +225,17 @@ fn is_alone(test: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_abandoned_embedded_engines_leave_nothing() {
-    if !is_alone("abandoned::a_thousand_abandoned_embedded_engines_leave_nothing") {
+async fn abandoned_embedded_engines_leave_nothing() {
+    if !is_alone("abandoned::abandoned_embedded_engines_leave_nothing") {
         return;
     }
-    leaves_nothing(Options::new().transport(Embedded), "embedded", 1000).await;
+    leaves_nothing(Options::new().transport(Embedded), "embedded", count()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_abandoned_child_processes_leave_nothing() {
-    if !is_alone("abandoned::a_thousand_abandoned_child_processes_leave_nothing") {
+async fn abandoned_child_processes_leave_nothing() {
+    if !is_alone("abandoned::abandoned_child_processes_leave_nothing") {
         return;
     }
-    leaves_nothing(Options::new().executable(env!("CARGO_BIN_EXE_ostler")), "child", 1000).await;
+    leaves_nothing(Options::new().executable(env!("CARGO_BIN_EXE_ostler")), "child", count()).await;
 }
