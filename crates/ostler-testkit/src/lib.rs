@@ -168,6 +168,7 @@ mod script;
 mod server;
 mod state;
 mod status;
+mod tools;
 mod transcript;
 mod validate;
 mod when;

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use crate::conversation::{Conversation, blocks};
+use crate::tools;
 
 /// The reason why the API would answer a `/v1/messages` request with `invalid_request_error`.
 pub(crate) fn check_message_request(body: &Value) -> Result<(), String> {
@@ -34,6 +35,7 @@ pub(crate) fn check_countable_request(body: &Value) -> Result<(), String> {
         return Err("messages: at least one message is required".to_owned());
     }
     check_tool_names(body)?;
+    tools::check_definitions(body)?;
     for (number, message) in messages.iter().enumerate() {
         check_message(number, message, number + 1 == messages.len())?;
     }
@@ -101,7 +103,11 @@ fn check_block(at: &str, role: &str, block: &Value) -> Result<(), String> {
                 Err(format!("{at}.tool_use.input: must be an object"))
             }
         }
-        ("tool_result", "user") => required("tool_use_id"),
+        ("tool_result", "user") => {
+            required("tool_use_id")?;
+            tools::check_result(at, block)
+        }
+        ("image", _) => tools::check_image(at, block),
         ("tool_use" | "thinking" | "redacted_thinking", "user") | ("tool_result", _) => {
             Err(format!("{at}: a {kind} block cannot be in a message of the {role}"))
         }

@@ -22,7 +22,7 @@ mod pdf;
 #[cfg(not(feature = "pdf"))]
 #[path = "no_pdf.rs"]
 mod pdf;
-mod picture;
+pub mod picture;
 mod process;
 mod read;
 mod read_files;

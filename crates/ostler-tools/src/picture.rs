@@ -41,14 +41,31 @@ pub(crate) fn show(
     bytes: &[u8],
     format: ImageFormat,
 ) -> Result<ToolOutput, ToolError> {
+    let (size, shown) = fitted(bytes, format)
+        .map_err(|reason| ToolError::Refused(format!("{} {reason}", path.display())))?;
+    Ok(output(bytes.len(), size, &shown))
+}
+
+/// An image as a content block that the API accepts, and how it was scaled, for images that do not come from files.
+///
+/// # Errors
+/// Why it cannot be shown: a sentence that follows the name of the image.
+pub fn fit(bytes: &[u8]) -> Result<(ContentBlock, Option<String>), String> {
+    let format = format(bytes).ok_or("is not a PNG, JPEG, GIF or WebP image")?;
+    let (size, shown) = fitted(bytes, format)?;
+    let data = BASE64_STANDARD.encode(&shown.bytes);
+    Ok((block(shown.format, data), scaled(size, &shown)))
+}
+
+/// The size of an image, and the image as the API accepts it.
+fn fitted(bytes: &[u8], format: ImageFormat) -> Result<((u32, u32), EncodedImage), String> {
     let picture = decode(bytes, format).map_err(|error| match error {
-        ImageError::Limits(_) => ToolError::Refused(format!(
-            "{} is too large to show: unpacked it has more than {} MiB, or more than {MAX_DECODED_SIDE} pixels on a \
+        ImageError::Limits(_) => format!(
+            "is too large to show: unpacked it has more than {} MiB, or more than {MAX_DECODED_SIDE} pixels on a \
              side. Make a smaller copy with Bash (for example with ImageMagick: convert -resize 2000x2000).",
-            path.display(),
             MAX_DECODED_BYTES / (1024 * 1024)
-        )),
-        error => ToolError::Refused(format!("{} is not a valid image: {error}", path.display())),
+        ),
+        error => format!("is not a valid image: {error}"),
     })?;
     let (width, height) = (picture.width(), picture.height());
     let fits = bytes.len() <= MAX_BYTES && width <= MAX_SIDE && height <= MAX_SIDE;
@@ -56,14 +73,13 @@ pub(crate) fn show(
         EncodedImage { bytes: bytes.to_vec(), format, width, height }
     } else {
         shrink(&picture).ok_or_else(|| {
-            ToolError::Refused(format!(
-                "{} ({width} × {height} pixels, {} bytes) is too large to show, and could not be made smaller.",
-                path.display(),
+            format!(
+                "({width} × {height} pixels, {} bytes) is too large to show, and could not be made smaller.",
                 bytes.len()
-            ))
+            )
         })?
     };
-    Ok(output(bytes.len(), (width, height), &shown))
+    Ok(((width, height), shown))
 }
 
 struct EncodedImage {
@@ -105,20 +121,8 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<(Vec<u8>, Image
 
 fn output(original_size: usize, (width, height): (u32, u32), shown: &EncodedImage) -> ToolOutput {
     let base64 = BASE64_STANDARD.encode(&shown.bytes);
-    let source = Base64Source {
-        media_type: shown.format.to_mime_type().to_owned(),
-        data: base64.clone(),
-        ..Base64Source::default()
-    };
-    let image =
-        ImageBlock { source: Source::Base64(source), cache_control: None, extra: Extra::default() };
-    let mut blocks = vec![ContentBlock::Image(image)];
-    if (shown.width, shown.height) != (width, height) {
-        blocks.push(ContentBlock::text(format!(
-            "[shown with {} × {} pixels; the file has {width} × {height}]",
-            shown.width, shown.height
-        )));
-    }
+    let mut blocks = vec![block(shown.format, base64.clone())];
+    blocks.extend(scaled((width, height), shown).map(ContentBlock::text));
     let file = build!(ImageFile {
         original_size: original_size as u64,
         dimensions: Some(build!(ImageDimensions {
@@ -130,6 +134,22 @@ fn output(original_size: usize, (width, height): (u32, u32), shown: &EncodedImag
         ..ImageFile::new(image_type(shown.format), base64)
     });
     ToolOutput::blocks(blocks, ReadOutput::Image(ReadImage::new(file)))
+}
+
+fn block(format: ImageFormat, data: String) -> ContentBlock {
+    let media_type = format.to_mime_type().to_owned();
+    let source = Source::Base64(Base64Source { media_type, data, ..Base64Source::default() });
+    ContentBlock::Image(ImageBlock { source, cache_control: None, extra: Extra::default() })
+}
+
+/// A line about the size of an image that was scaled.
+fn scaled((width, height): (u32, u32), shown: &EncodedImage) -> Option<String> {
+    ((shown.width, shown.height) != (width, height)).then(|| {
+        let (shown_width, shown_height) = (shown.width, shown.height);
+        format!(
+            "[shown with {shown_width} × {shown_height} pixels; the file has {width} × {height}]"
+        )
+    })
 }
 
 fn image_type(format: ImageFormat) -> ImageType {

@@ -21,7 +21,7 @@ use crate::library::Library;
 use crate::limits::Limits;
 use crate::mcp::Servers;
 use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec};
-use crate::outbox::Outbox;
+use crate::outbox::{Notice, Outbox};
 use crate::permissions::Permissions;
 use crate::sandbox::SessionSandbox;
 use crate::session_records::SessionRecords;
@@ -174,6 +174,8 @@ impl TurnContext {
             more = servers.ready() => more,
             () = self.cx.cancelled.cancelled() => Vec::new(),
         };
+        let changes = servers.new_changes().into_iter();
+        self.outbox.notify(changes.map(|content| Notice { content, level: "warning" }));
         let prompts = servers.commands();
         let mut library = Arc::clone(&self.library);
         if !prompts.is_empty() {

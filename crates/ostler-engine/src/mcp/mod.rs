@@ -7,6 +7,7 @@ mod line;
 mod policy;
 mod prompts;
 mod resources;
+mod schema;
 mod status;
 mod tool;
 
@@ -196,6 +197,8 @@ struct Inner {
 #[derive(Default)]
 struct State {
     entries: BTreeMap<String, Entry>,
+    /// What was changed about tools, and whether it was reported.
+    changes: BTreeMap<String, bool>,
     // Dropping the set cancels open connection attempts.
     connecting: JoinSet<()>,
 }
@@ -226,17 +229,36 @@ impl Entry {
         if matches!(self.config, McpServerConfig::Sdk(_)) { "sdk" } else { self.scope }
     }
 
-    /// Its tools, sorted by name, without those that its configuration denies.
-    fn tools(&self, name: &str) -> Vec<McpTool> {
+    /// Its tools, sorted by name, without those that its configuration denies and those that the model cannot use.
+    /// `note` gets a sentence for each that was changed or left out.
+    fn tools(&self, name: &str, mut note: impl FnMut(String)) -> Vec<McpTool> {
         let ServerState::Connected(server) = &self.how else { return Vec::new() };
         let mut known = server.tools();
         known.sort_by(|one, other| one.name.cmp(&other.name));
-        let of = |tool: McpToolInfo| {
+        let mut tools = Vec::new();
+        for tool in known {
             let policy = policy::of(&self.config, &tool.name);
-            McpTool::new(name, self.source(), tool, Arc::clone(server), policy)
-        };
-        let is_offered = |tool: &McpTool| tool.policy() != ServerToolPolicy::AlwaysDeny;
-        known.into_iter().map(of).filter(is_offered).collect()
+            if policy == ServerToolPolicy::AlwaysDeny {
+                continue;
+            }
+            let own_name = tool.name.clone();
+            match McpTool::new(name, self.source(), tool, Arc::clone(server), policy) {
+                Ok((tool, changes)) => {
+                    tools.push(tool);
+                    let sentence = |change| format!("the tool {own_name}: {change}");
+                    changes.into_iter().map(sentence).for_each(&mut note);
+                }
+                Err(reason) => note(format!("the tool {own_name} is left out: {reason}")),
+            }
+        }
+        tools
+    }
+
+    /// What was changed about its tools, and which were left out.
+    fn changes(&self, name: &str) -> Vec<String> {
+        let mut changes = Vec::new();
+        self.tools(name, |change| changes.push(change));
+        changes
     }
 }
 
@@ -471,10 +493,23 @@ impl Servers {
     pub(crate) fn specs(&self) -> Vec<(String, ToolSpec)> {
         let state = self.lock();
         let of = |(name, entry): (&String, &Entry)| {
-            let specs = entry.tools(name).into_iter().map(|tool| (name.clone(), tool.spec()));
+            let tools = entry.tools(name, drop).into_iter();
+            let specs = tools.map(|tool| (name.clone(), tool.spec()));
             specs.collect::<Vec<_>>()
         };
         state.entries.iter().flat_map(of).collect()
+    }
+
+    /// What was changed about tools so that the model can use them, and which were left out: each once, with the
+    /// name of the server.
+    pub(crate) fn new_changes(&self) -> Vec<String> {
+        let mut state = self.lock();
+        let new = state.changes.iter_mut().filter(|(_, is_reported)| !**is_reported);
+        let report = |(change, is_reported): (&String, &mut bool)| {
+            *is_reported = true;
+            change.clone()
+        };
+        new.map(report).collect()
     }
 
     /// Delivers a message that a server inside the host sends by itself.
@@ -491,13 +526,17 @@ impl Servers {
 
     /// The tools, unless a server still connects.
     fn tools(&self) -> Option<Vec<Arc<dyn AnyTool>>> {
-        let state = self.lock();
+        let mut state = self.lock();
+        let State { entries, changes, .. } = &mut *state;
         let mut tools: Vec<Arc<dyn AnyTool>> = Vec::new();
-        for (name, entry) in &state.entries {
+        for (name, entry) in entries {
             match &entry.how {
                 ServerState::Pending => return None,
                 ServerState::Connected(_) => {
-                    let of_server = entry.tools(name).into_iter();
+                    let note = |change| {
+                        changes.entry(format!("MCP server {name}: {change}")).or_default();
+                    };
+                    let of_server = entry.tools(name, note).into_iter();
                     tools.extend(of_server.map(|tool| Arc::new(tool) as Arc<dyn AnyTool>));
                 }
                 ServerState::Failed(_) | ServerState::Disabled => {}

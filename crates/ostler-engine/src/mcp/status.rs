@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Entry, NotConnected, ServerState, Servers};
 
+const CONNECTED: &str = "connected";
+
 impl Servers {
     /// The state of every server, for `mcp_status`.
     pub(crate) fn status(&self) -> Vec<Value> {
@@ -15,11 +17,13 @@ impl Servers {
 
     /// The short form, for `init`.
     pub(crate) fn summary(&self) -> Vec<InitMcpServer> {
-        let short = |status: Value| json!({"name": status["name"], "status": status["status"], "source": status["source"]});
-        self.status()
-            .into_iter()
-            .filter_map(|status| serde_json::from_value(short(status)).ok())
-            .collect()
+        let state = self.lock();
+        let short = |(name, entry): (&String, &Entry)| {
+            let (status, _) = connection(entry);
+            json!({"name": name, "status": status, "source": entry.source()})
+        };
+        let servers = state.entries.iter().map(short);
+        servers.filter_map(|server| serde_json::from_value(server).ok()).collect()
     }
 }
 
@@ -34,29 +38,44 @@ fn status(name: &str, entry: &Entry) -> Value {
     if let Some(config) = config {
         status["config"] = config;
     }
-    let failed = |status: &mut Value, why: &NotConnected| {
-        status["status"] = json!(if why.needs_auth { "needs-auth" } else { "failed" });
-        status["error"] = json!(why.reason);
-    };
-    match &entry.how {
-        ServerState::Pending => status["status"] = json!("pending"),
-        ServerState::Disabled => status["status"] = json!("disabled"),
-        ServerState::Failed(why) => failed(&mut status, why),
-        ServerState::Connected(server) => match server.lost() {
-            Some(reason) => failed(&mut status, &reason.into()),
-            None => {
-                let (server_name, version) = server.info();
-                let tools = server.tools().into_iter().map(|tool| {
-                    let hints = tool.annotations.as_ref().map_or_else(|| json!({}), hints);
-                    json!({"name": tool.name, "annotations": hints})
-                });
-                status["status"] = json!("connected");
-                status["serverInfo"] = json!({"name": server_name, "version": version});
-                status["tools"] = tools.collect();
-            }
-        },
+    let (connection, error) = connection(entry);
+    status["status"] = json!(connection);
+    if let Some(error) = error {
+        status["error"] = json!(error);
+    }
+    if let ServerState::Connected(server) = &entry.how
+        && connection == CONNECTED
+    {
+        let (server_name, version) = server.info();
+        let tools = server.tools().into_iter().map(|tool| {
+            let hints = tool.annotations.as_ref().map_or_else(|| json!({}), hints);
+            json!({"name": tool.name, "annotations": hints})
+        });
+        status["serverInfo"] = json!({"name": server_name, "version": version});
+        status["tools"] = tools.collect();
+        let changes = entry.changes(name);
+        if !changes.is_empty() {
+            status["warnings"] = json!(changes);
+        }
     }
     status
+}
+
+/// The state of a connection, and why it failed.
+fn connection(entry: &Entry) -> (&'static str, Option<String>) {
+    let failed = |why: &NotConnected| {
+        let state = if why.needs_auth { "needs-auth" } else { "failed" };
+        (state, Some(why.reason.clone()))
+    };
+    match &entry.how {
+        ServerState::Pending => ("pending", None),
+        ServerState::Disabled => ("disabled", None),
+        ServerState::Failed(why) => failed(why),
+        ServerState::Connected(server) => match server.lost() {
+            Some(reason) => failed(&reason.into()),
+            None => (CONNECTED, None),
+        },
+    }
 }
 
 /// The configuration of a server without variables and headers, which may be secret.

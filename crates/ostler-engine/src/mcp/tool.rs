@@ -5,14 +5,17 @@ use std::sync::Arc;
 use ostler_proto::build;
 use ostler_proto::mcp::McpServerProvenance;
 use ostler_proto::message::ToolUseMeta;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::{McpToolInfo, Server};
+use super::{McpToolInfo, Server, schema};
 use crate::model::ToolSpec;
 use crate::tool::{AnyTool, Effect, Prepared, ServerToolPolicy, ToolCx};
 
 /// The most characters of a description: every request pays for it.
 const MAX_DESCRIPTION: usize = 2048;
+
+/// The most characters of a name. The Messages API refuses a request with a longer one.
+const MAX_NAME: usize = 128;
 
 pub(super) struct McpTool {
     spec: ToolSpec,
@@ -23,28 +26,32 @@ pub(super) struct McpTool {
 }
 
 impl McpTool {
+    /// The tool as the Messages API accepts it, and what was changed for that.
+    ///
+    /// # Errors
+    /// Why it cannot be offered.
     pub(super) fn new(
         server_name: &str,
         source: &str,
         mut tool: McpToolInfo,
         server: Arc<dyn Server>,
         policy: ServerToolPolicy,
-    ) -> Self {
+    ) -> Result<(Self, Vec<String>), String> {
+        let name = format!("{}{}", tools_of(server_name), plain(&tool.name));
+        if name.len() > MAX_NAME {
+            let n = name.len();
+            return Err(format!(
+                "its name for the model has {n} characters, and the Messages API accepts {MAX_NAME}; give the server a shorter name"
+            ));
+        }
+        let fitted = schema::fit(std::mem::take(&mut tool.input_schema))?;
         // The description is stored once: a server may have thousands of tools.
         let description = std::mem::take(&mut tool.description);
         let description: String = description.chars().take(MAX_DESCRIPTION).collect();
-        let spec = ToolSpec {
-            name: format!("{}{}", tools_of(server_name), plain(&tool.name)),
-            description,
-            input_schema: object_schema(std::mem::take(&mut tool.input_schema)),
-        };
+        let spec = ToolSpec { name, description, input_schema: fitted.schema };
         let from =
             build!(McpServerProvenance { name: server_name.to_owned(), source: source.to_owned() });
-        Self { spec, tool, server, from, policy }
-    }
-
-    pub(super) fn policy(&self) -> ServerToolPolicy {
-        self.policy
+        Ok((Self { spec, tool, server, from, policy }, fitted.changes))
     }
 }
 
@@ -70,17 +77,6 @@ pub(super) fn plain(name: &str) -> String {
     let fits =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     name.chars().map(|character| if fits(character) { character } else { '_' }).collect()
-}
-
-/// Adds `type: object`, which the API requires and a server may leave out.
-fn object_schema(schema: Value) -> Value {
-    match schema {
-        Value::Object(mut fields) => {
-            fields.entry("type").or_insert_with(|| json!("object"));
-            Value::Object(fields)
-        }
-        _ => json!({"type": "object"}),
-    }
 }
 
 impl AnyTool for McpTool {
@@ -124,13 +120,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_schemas_fit_the_api_and_people() {
+    fn names_fit_the_api_and_people() {
         assert_eq!(for_people("get_weather-now"), "Get Weather-Now");
         assert_eq!(plain("my server.io/ü"), "my_server_io__");
-        assert_eq!(
-            object_schema(json!({"properties": {}})),
-            json!({"properties": {}, "type": "object"})
-        );
-        assert_eq!(object_schema(json!(null)), json!({"type": "object"}));
     }
 }

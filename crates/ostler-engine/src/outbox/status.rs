@@ -103,6 +103,11 @@ impl Outbox {
         self.send(ToHost::System(System::Informational(frame))).await;
     }
 
+    /// Adds notices for the user, which are sent after the next `init`.
+    pub(crate) fn notify(&self, notices: impl Iterator<Item = Notice>) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
+    }
+
     /// Sends the notices about the start, once.
     pub(super) async fn send_notices(&self) {
         let notices =

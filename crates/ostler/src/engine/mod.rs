@@ -13,6 +13,7 @@ pub mod pick;
 mod recording;
 pub mod rules;
 pub mod sandbox;
+mod server_content;
 mod server_files;
 mod server_output;
 mod servers;

@@ -12,12 +12,11 @@ use ostler_engine::mcp::{
 };
 use ostler_engine::permission::Policy;
 use ostler_engine::sandbox::SessionSandbox;
-use ostler_engine::tool::{RunFuture, ToolCx, ToolError, ToolOutput};
+use ostler_engine::tool::{RunFuture, ToolCx, ToolError};
 use ostler_mcp::{
-    CallOptions, Channel, Client, ClientOptions, Content, Endpoint, Event, Output, PromptInfo,
-    Status, ToolInfo,
+    CallOptions, Channel, Client, ClientOptions, Endpoint, Event, PromptInfo, Status, ToolInfo,
 };
-use ostler_proto::api::{Content as ApiContent, ContentBlock};
+use ostler_proto::api::ContentBlock;
 use ostler_proto::build;
 use ostler_proto::control::ResourceContents;
 use ostler_proto::mcp::McpServerConfig;
@@ -25,8 +24,8 @@ use ostler_proto::tool::McpResource;
 use ostler_sdk::transport::Environment;
 use serde_json::{Value, json};
 
-use super::StartContext;
 use super::server_output::{self, OutputLimit};
+use super::{StartContext, server_content};
 
 /// Connects to servers over the network, in child processes, and inside the host.
 pub(super) struct ServerConnector {
@@ -247,9 +246,15 @@ impl Server for ConnectedServer {
             let output = output.map_err(|error| ToolError::Failed(error.to_string()))?;
             if output.is_error {
                 let text = limit.cut(output.joined_text(), &scratch);
+                // The API refuses an error without a text.
+                let is_blank = text.trim().is_empty();
+                let text =
+                    if is_blank { format!("{tool} failed and gave no reason") } else { text };
                 return Err(ToolError::Failed(text));
             }
-            Ok(tool_output(server_output::within(limit, output, &scratch)))
+            let fit = move || server_output::tool_output(output, limit, &scratch);
+            let fitted = tokio::task::spawn_blocking(fit).await;
+            fitted.map_err(|error| ToolError::Failed(format!("reading the result failed: {error}")))
         }
         .boxed()
     }
@@ -289,7 +294,8 @@ impl Server for ConnectedServer {
         async move {
             let prompt = client.get_prompt(&name, arguments).await;
             let prompt = prompt.map_err(|error| error.to_string())?;
-            Ok(prompt.messages.iter().map(|message| block(&message.content)).collect())
+            let messages = prompt.messages.iter();
+            Ok(messages.flat_map(|it| server_content::blocks(&it.content, None)).collect())
         }
         .boxed()
     }
@@ -335,35 +341,5 @@ impl Server for ConnectedServer {
             Ok(read.into_iter().map(of).collect())
         }
         .boxed()
-    }
-}
-
-/// A server's result in two forms: for the model, and structured for programs.
-fn tool_output(output: Output) -> ToolOutput {
-    let content = json!(output.content.iter().map(Content::to_value).collect::<Vec<_>>());
-    match output.structured {
-        Some(structured) => ToolOutput {
-            content: ApiContent::Text(structured.to_string()),
-            structured: Some(json!({"content": content, "structuredContent": structured})),
-        },
-        None => {
-            let blocks = output.content.iter().map(block).collect();
-            ToolOutput { content: ApiContent::Blocks(blocks), structured: Some(content) }
-        }
-    }
-}
-
-/// A block that the API accepts. Content of other kinds becomes text.
-fn block(content: &Content) -> ContentBlock {
-    match content {
-        Content::Text(text) => ContentBlock::text(text.as_str()),
-        Content::Image(image) => {
-            let value = json!({"type": "image", "source": {
-                "type": "base64", "media_type": image.mime_type, "data": image.data,
-            }});
-            let text = "[an image that cannot be shown]";
-            serde_json::from_value(value).unwrap_or_else(|_| ContentBlock::text(text))
-        }
-        other => ContentBlock::text(other.to_value().to_string()),
     }
 }
