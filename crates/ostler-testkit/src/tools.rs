@@ -94,7 +94,7 @@ fn is_base64(data: &str) -> bool {
     let text = data.trim_end_matches('=');
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     !text.is_empty()
-        && data.len() % 4 == 0
+        && data.len().is_multiple_of(4)
         && data.len() - text.len() <= 2
         && text.bytes().all(fits)
 }
