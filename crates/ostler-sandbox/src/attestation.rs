@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-#[cfg(target_os = "linux")]
-use crate::boundary::{Boundary, Network, UnixSockets};
-use crate::boundary::{Layers, Limits};
+use crate::boundary::{Boundary, Layers, Limits, Network, UnixSockets};
 
 /// What a sandbox enforces, for people and programs that must know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -15,7 +13,9 @@ use crate::boundary::{Layers, Limits};
 pub struct Attestation {
     /// The program that builds the sandbox, with its version: `bubblewrap 0.8.0`.
     pub backend: String,
-    /// What enforces the boundary.
+    /// What is enforced: `fs` (files), `net` (network), `syscalls` (system calls). The names of `sandbox.required`.
+    pub protections: Vec<&'static str>,
+    /// What enforces the boundary on Linux.
     pub layers: Layers,
     /// The version of the kernel's rules about files; 0 if they are not used.
     pub landlock_abi: i32,
@@ -38,12 +38,36 @@ pub struct Attestation {
 }
 
 impl Attestation {
+    /// That of a backend with namespaces and the helper inside.
     #[cfg(target_os = "linux")]
-    pub(crate) fn new(boundary: &Boundary, backend: String, landlock_abi: i32, user: u32) -> Self {
+    pub(crate) fn of_linux(
+        boundary: &Boundary,
+        backend: String,
+        layers: Layers,
+        user: u32,
+    ) -> Self {
+        let protections = [
+            (layers.namespaces || layers.landlock, "fs"),
+            (layers.namespaces && boundary.network != Network::Host, "net"),
+            (layers.seccomp, "syscalls"),
+        ];
+        let protections = protections.into_iter().filter(|(is_given, _)| *is_given);
+        let protections = protections.map(|(_, name)| name).collect();
+        Self { layers, ..Self::new(boundary, backend, protections, user) }
+    }
+
+    /// What a boundary requests, enforced with these protections.
+    pub(crate) fn new(
+        boundary: &Boundary,
+        backend: String,
+        protections: Vec<&'static str>,
+        user: u32,
+    ) -> Self {
         Self {
             backend,
-            layers: boundary.layers,
-            landlock_abi: if boundary.layers.landlock { landlock_abi } else { 0 },
+            protections,
+            layers: Layers::NONE,
+            landlock_abi: 0,
             user,
             writable: boundary.writable_roots().cloned().collect(),
             protected: boundary.protected.iter().map(|it| it.path.clone()).collect(),
@@ -66,11 +90,7 @@ impl Attestation {
 
     /// Whether a protection is enforced: `fs` (files), `net` (network) or `syscalls` (system calls). `None` for another name.
     pub fn has(&self, protection: &str) -> Option<bool> {
-        match protection {
-            "fs" => Some(self.layers.namespaces || self.layers.landlock),
-            "net" => Some(self.layers.namespaces && self.network != "host"),
-            "syscalls" => Some(self.layers.seccomp),
-            _ => None,
-        }
+        const KNOWN: [&str; 3] = ["fs", "net", "syscalls"];
+        KNOWN.contains(&protection).then(|| self.protections.contains(&protection))
     }
 }

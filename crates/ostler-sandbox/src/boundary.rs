@@ -37,7 +37,6 @@ pub struct Boundary {
 
 impl Boundary {
     /// The folders and files that may really be written: those that are not protected as a whole.
-    #[cfg(target_os = "linux")]
     pub(crate) fn writable_roots(&self) -> impl Iterator<Item = &PathBuf> {
         let is_protected =
             |root: &&PathBuf| self.protected.iter().any(|it| root.starts_with(&it.path));
@@ -110,7 +109,6 @@ pub enum Network {
 
 impl Network {
     /// The Unix socket of the proxy, if there is one.
-    #[cfg(target_os = "linux")]
     pub(crate) fn socket(&self) -> Option<&PathBuf> {
         match self {
             Self::Proxy(socket) | Self::UserProxy(socket) => Some(socket),
@@ -188,6 +186,8 @@ pub struct Layers {
 impl Layers {
     /// All of them.
     pub const ALL: Self = Self { namespaces: true, landlock: true, seccomp: true };
+    /// None of them.
+    pub const NONE: Self = Self { namespaces: false, landlock: false, seccomp: false };
 }
 
 impl Default for Layers {

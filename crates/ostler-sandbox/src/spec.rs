@@ -22,8 +22,6 @@ pub(crate) const BUILD: &str = "__sandbox-build";
 pub(crate) const OF_THIS_BUILD: &str = env!("OSTLER_SANDBOX_BUILD");
 /// The exit code if the sandbox cannot be built; the reason is on stderr. Shells do not use it.
 pub(crate) const FAILED: u8 = 199;
-/// The prefix of the reason.
-pub(crate) const COMPLAINT: &str = "ostler sandbox: ";
 
 /// Where the outer helper shows to bubblewrap what the sandbox shows.
 pub(crate) const STAGE: &str = "/tmp";

@@ -34,9 +34,11 @@ use std::sync::OnceLock;
 use ostler_process::sweep;
 
 #[cfg(target_os = "linux")]
+use crate::error::COMPLAINT;
+#[cfg(target_os = "linux")]
 use crate::mask;
 #[cfg(target_os = "linux")]
-use crate::spec::{BRIDGE, BUILD, COMPLAINT, FAILED, INNER, NAMESPACE, NETWORK, OUTER};
+use crate::spec::{BRIDGE, BUILD, FAILED, INNER, NAMESPACE, NETWORK, OUTER};
 
 /// The program to start as the helper.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
