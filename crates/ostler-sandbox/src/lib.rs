@@ -33,6 +33,10 @@ mod boundary;
 mod bubblewrap;
 mod choice;
 mod confine;
+#[cfg(target_os = "linux")]
+mod container;
+#[cfg(target_os = "linux")]
+mod control_group;
 mod diagnosis;
 #[cfg(target_os = "linux")]
 mod environment;
@@ -43,6 +47,8 @@ mod mark;
 #[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
+mod owner;
+#[cfg(target_os = "linux")]
 mod placeholders;
 #[cfg(target_os = "linux")]
 mod plan;
@@ -52,6 +58,7 @@ mod renounce;
 #[path = "no_renounce.rs"]
 mod renounce;
 mod sandbox;
+mod seatbelt;
 mod setup;
 #[cfg(target_os = "linux")]
 mod spec;
@@ -67,4 +74,4 @@ pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
 pub use self::renounce::renounce;
 pub use self::sandbox::{Guard, Sandbox, SandboxedCommand};
-pub use self::setup::Setup;
+pub use self::setup::{BackendChoice, Setup};
