@@ -13,6 +13,9 @@ use crate::error::SandboxError;
 use crate::plan::{self, View};
 use crate::spec::{HELPER, INNER, InnerSpec};
 
+/// The processes that the user inside may have on the whole machine: as many as podman lets itself have.
+const PROCESSES_OF_USER: u64 = 32_768;
+
 /// A container to start.
 pub(super) struct Container<'a> {
     pub(super) engine: Engine,
@@ -112,12 +115,12 @@ fn limits(limits: &Limits) -> Vec<OsString> {
         add("--shm-size", format!("{most}b"));
     }
     add("--ulimit", "core=0:0".to_owned());
-    for (resource, name, wanted) in
-        [(Resource::Nofile, "nofile", limits.open_files), (Resource::Nproc, "nproc", None)]
-    {
+    for (resource, name, wanted) in [
+        (Resource::Nofile, "nofile", limits.open_files),
+        (Resource::Nproc, "nproc", Some(PROCESSES_OF_USER)),
+    ] {
         // Container programs set higher ones by default, which not every process may do.
-        let most = getrlimit(resource).maximum;
-        if let Some(most) = most.into_iter().chain(wanted).min() {
+        if let Some(most) = getrlimit(resource).maximum.into_iter().chain(wanted).min() {
             add("--ulimit", format!("{name}={most}:{most}"));
         }
     }

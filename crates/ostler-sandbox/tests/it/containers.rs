@@ -53,12 +53,8 @@ fn image() {
         fs::copy(&file, &target).unwrap();
     }
     let tar = folder.path().join("image.tar");
-    let made = Command::new("tar")
-        .arg("-C")
-        .arg(folder.path())
-        .args(["--exclude=image.tar", "-cf"])
-        .arg(&tar)
-        .arg(".");
+    let mut made = Command::new("tar");
+    made.arg("-C").arg(folder.path()).args(["--exclude=image.tar", "-cf"]).arg(&tar).arg(".");
     assert!(made.status().unwrap().success());
     let imported = podman(&["import", tar.to_str().unwrap(), IMAGE]);
     assert!(imported.status.success(), "{imported:?}");
