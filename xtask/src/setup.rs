@@ -27,6 +27,12 @@ pub(crate) fn podman() -> Result<()> {
     provide(&["podman", "--version"], "podman runc catatonit", what)
 }
 
+/// What the vendor's sandbox needs in addition.
+pub(crate) fn needs_of_vendor_sandbox() -> Result<()> {
+    provide(&["socat", "-V"], "socat", "socat, which the vendor's sandbox needs")?;
+    provide(&["rg", "--version"], "ripgrep", "ripgrep, which the vendor's sandbox needs")
+}
+
 /// A language for the attacks that the tests try in a sandbox.
 pub(crate) fn python() -> Result<()> {
     provide(&["python3", "--version"], "python3", "Python, with which the tests attack the sandbox")

@@ -123,6 +123,12 @@ impl Backend for BubblewrapBackend {
             boundary.protected.clear();
         }
         let group = self.group(&boundary)?;
+        if let (Some(_), Some(groups)) = (&group, self.groups) {
+            // Programs that reserve much memory and use little would meet the other limit.
+            let Controllers { processes, memory } = groups.controllers;
+            boundary.limits.processes = boundary.limits.processes.filter(|_| !processes);
+            boundary.limits.memory = boundary.limits.memory.filter(|_| !memory);
+        }
         let masks = placeholders::make(&mut boundary, &self.helper)?;
         let CommandLine { program, arguments } = self.program.command(
             &boundary,
