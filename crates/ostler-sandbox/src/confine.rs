@@ -4,7 +4,6 @@ use std::io;
 
 use ostler_process::{Confine, ConfinedProgram, InsideProgram};
 
-use crate::environment::with_prefix;
 use crate::sandbox::{Sandbox, SandboxedCommand};
 
 impl Confine for Sandbox {
@@ -17,7 +16,7 @@ impl Confine for Sandbox {
         environment.extend(set);
         let command = self.command(program, arguments, folder).map_err(io::Error::other)?;
         let SandboxedCommand { program, arguments, guard } = command;
-        let environment = environment.into_iter().map(with_prefix).collect();
+        let environment = self.variables(environment);
         Ok(ConfinedProgram { program, arguments, environment, guard: Box::new(guard) })
     }
 }

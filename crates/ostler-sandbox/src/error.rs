@@ -1,9 +1,10 @@
 //! Why a sandbox cannot be had.
 
 use std::io;
-#[cfg(target_os = "linux")]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Precedes the reason that a helper writes to stderr if the sandbox cannot be built.
+pub(crate) const COMPLAINT: &str = "ostler sandbox: ";
 
 /// Why a program cannot run in a sandbox. The text says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +36,6 @@ pub enum SandboxError {
 }
 
 impl SandboxError {
-    #[cfg(target_os = "linux")]
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         |error| Self::Io { path: path.to_owned(), error }
     }

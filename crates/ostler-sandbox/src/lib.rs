@@ -27,34 +27,38 @@
 #![warn(missing_docs)]
 
 mod attestation;
+mod backend;
 mod boundary;
 #[cfg(target_os = "linux")]
 mod bubblewrap;
-#[cfg(target_os = "linux")]
+mod choice;
 mod confine;
 #[cfg(target_os = "linux")]
+mod container;
+#[cfg(target_os = "linux")]
+mod control_group;
 mod diagnosis;
 #[cfg(target_os = "linux")]
 mod environment;
 mod error;
 mod helper;
 #[cfg(target_os = "linux")]
-mod id_map;
-#[cfg(target_os = "linux")]
 mod mark;
 #[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
-mod network;
+mod owner;
+#[cfg(target_os = "linux")]
+mod placeholders;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
 mod renounce;
 #[cfg(not(target_os = "linux"))]
-#[path = "no_sandbox.rs"]
+#[path = "no_renounce.rs"]
+mod renounce;
 mod sandbox;
-#[cfg(target_os = "linux")]
-mod sandbox;
+mod seatbelt;
 mod setup;
 #[cfg(target_os = "linux")]
 mod spec;
@@ -68,9 +72,6 @@ pub use self::boundary::{
 };
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
-#[cfg(target_os = "linux")]
 pub use self::renounce::renounce;
-#[cfg(not(target_os = "linux"))]
-pub use self::sandbox::renounce;
 pub use self::sandbox::{Guard, Sandbox, SandboxedCommand};
-pub use self::setup::Setup;
+pub use self::setup::{BackendChoice, Setup};

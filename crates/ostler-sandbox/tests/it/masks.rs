@@ -105,11 +105,12 @@ fn a_killed_caller_leaves_no_process_and_no_placeholder() {
         child.wait().unwrap();
         let limit = Instant::now() + Duration::from_secs(30);
         let is_alive = || Path::new(&format!("/proc/{}", id.as_deref().unwrap())).exists();
-        while (listed() != before || is_alive()) && Instant::now() < limit {
+        let groups = || crate::groups::groups(&format!("ostler-{}-", child.id()));
+        while (listed() != before || is_alive() || !groups().is_empty()) && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(listed(), before, "round {round}");
-        assert!(!is_alive(), "round {round}");
+        assert!(!is_alive() && groups().is_empty(), "round {round}");
     }
 }
 

@@ -140,7 +140,7 @@ fn programs_of_one_sandbox_reach_each_other_and_those_of_another_do_not() {
         String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap()
     };
     assert_eq!(output(&sandbox), "hello");
-    assert_eq!(output(&sandbox.with(stage.boundary.clone())), "hello");
+    assert_eq!(output(&sandbox.with(stage.boundary.clone()).unwrap()), "hello");
     assert_eq!(output(&other), "", "another sandbox has another network");
     assert!(TcpStream::connect(("127.0.0.1", port)).is_err(), "and this machine has another one");
     server.kill().unwrap();

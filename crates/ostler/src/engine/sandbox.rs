@@ -253,18 +253,19 @@ impl PrivateFolders {
 }
 
 impl OwnSandbox {
-    fn current(&self, policy: &Policy) -> Arc<Sandbox> {
+    fn current(&self, policy: &Policy) -> Result<Arc<Sandbox>, String> {
         let parts = PolicyParts::of(policy, &self.request.hosts);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
-            Some((of, sandbox)) if *of == parts => Arc::clone(sandbox),
+            Some((of, sandbox)) if *of == parts => Ok(Arc::clone(sandbox)),
             _ => {
                 self.folders.proxy.set_rules(self.request.hosts.rules(&parts.domains));
                 let boundary: Boundary =
                     boundary::of(&self.request, &parts, self.home.as_deref(), &self.folders.paths);
-                let sandbox = Arc::new(self.base.with(boundary));
+                let sandbox = self.base.with(boundary).map_err(|error| error.to_string())?;
+                let sandbox = Arc::new(sandbox);
                 *last = Some((parts, Arc::clone(&sandbox)));
-                sandbox
+                Ok(sandbox)
             }
         }
     }
@@ -272,11 +273,15 @@ impl OwnSandbox {
 
 impl SessionSandbox for OwnSandbox {
     fn boundary(&self, policy: &Policy) -> Result<Arc<dyn Confine>, String> {
-        Ok(self.current(policy))
+        Ok(self.current(policy)?)
     }
 
     fn attestation(&self, policy: &Policy) -> Value {
-        serde_json::to_value(self.current(policy).attestation()).unwrap_or_default()
+        match self.current(policy) {
+            Ok(sandbox) => serde_json::to_value(sandbox.attestation()).unwrap_or_default(),
+            // Then nothing is started.
+            Err(reason) => serde_json::json!({"missing": [reason]}),
+        }
     }
 
     fn ask_about_hosts(&self, asker: HostAsker) -> Option<Box<dyn Guard>> {

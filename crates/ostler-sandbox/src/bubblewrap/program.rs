@@ -1,53 +1,52 @@
-//! The backend for Linux: bubblewrap makes separate views of files, processes and network, the helper inside restricts
-//! files and system calls again.
+//! The program `bwrap`, and the command lines that build a sandbox with it.
 
 use std::ffi::OsString;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::id_map;
+use super::network::SharedNetwork;
 use crate::boundary::{Boundary, Network, UnixSockets};
 use crate::error::SandboxError;
-use crate::id_map;
-use crate::network::SharedNetwork;
 use crate::plan::{self, View};
-use crate::spec::{INNER, InnerSpec, Mount, OUTER, OuterSpec, ROOT, STAGE, What};
+use crate::spec::{HELPER, INNER, InnerSpec, Mount, OUTER, OuterSpec, ROOT, STAGE, What};
 
 /// Where packages install it. Never looked up by name: a file of a project must not replace it.
 const KNOWN: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
-/// Where the helper is inside.
-const HELPER: &str = "/run/ostler-sandbox-helper";
 
 /// The program `bwrap`.
 #[derive(Clone, Debug)]
-pub(crate) struct Bubblewrap {
+pub(super) struct Bubblewrap {
     path: PathBuf,
-    pub(crate) version: String,
+    pub(super) version: String,
 }
 
 /// A command line, without the environment.
 #[derive(Clone, Debug)]
-pub(crate) struct CommandLine {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<OsString>,
+pub(super) struct CommandLine {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<OsString>,
 }
 
 /// What runs inside, and how it is started.
-pub(crate) struct Inside<'a> {
-    pub(crate) helper: &'a Path,
-    pub(crate) folder: &'a Path,
-    pub(crate) program: &'a Path,
-    pub(crate) arguments: &'a [OsString],
-    pub(crate) user_namespaces: bool,
+pub(super) struct Inside<'a> {
+    pub(super) helper: &'a Path,
+    pub(super) folder: &'a Path,
+    pub(super) program: &'a Path,
+    pub(super) arguments: &'a [OsString],
+    pub(super) user_namespaces: bool,
     /// Whether the caller is root.
-    pub(crate) is_root: bool,
+    pub(super) is_root: bool,
     /// The network that the program shares with others; `None` if it has its own.
-    pub(crate) network: Option<&'a SharedNetwork>,
+    pub(super) network: Option<&'a SharedNetwork>,
+    /// The control group that the program runs in.
+    pub(super) group: Option<&'a Path>,
 }
 
 impl Bubblewrap {
     /// Finds it: at `path`, or where packages install it.
-    pub(crate) fn find(path: Option<&Path>) -> Result<Self, SandboxError> {
+    pub(super) fn find(path: Option<&Path>) -> Result<Self, SandboxError> {
         let missing = |reason: String| {
             SandboxError::Unavailable(format!(
                 "the sandbox needs bubblewrap: {reason}. Install it, on Debian or Ubuntu: sudo apt-get install bubblewrap"
@@ -84,7 +83,7 @@ impl Bubblewrap {
     }
 
     /// The command line that runs a program inside the boundary.
-    pub(crate) fn command(
+    pub(super) fn command(
         &self,
         boundary: &Boundary,
         inside: &Inside<'_>,
@@ -103,6 +102,8 @@ impl Bubblewrap {
         let spec = OuterSpec {
             id: inside.is_root.then_some(id_map::ID),
             network: inside.network.map(SharedNetwork::spec),
+            group: inside.group.map(Path::to_owned),
+            temporary: boundary.limits.temporary,
             mounts: mounts.all,
         };
         let mut all = vec![OUTER.into(), json(&spec, inside.helper)?, self.path.clone().into()];

@@ -12,13 +12,13 @@ use std::sync::{Mutex, PoisonError};
 use crate::spec::NAMESPACE;
 
 /// The user and group of a sandbox that root starts. No system gives this number to a user.
-pub(crate) const ID: u32 = 65_533;
+pub(super) const ID: u32 = 65_533;
 
 /// An owner of files: user and group.
 type Owner = (u32, u32);
 
 /// The namespace for the owner of a path, as a path that other processes of this user can open while this process lives.
-pub(crate) fn namespace_of(path: &Path, helper: &Path) -> io::Result<PathBuf> {
+pub(super) fn namespace_of(path: &Path, helper: &Path) -> io::Result<PathBuf> {
     static KNOWN: Mutex<Option<HashMap<Owner, File>>> = Mutex::new(None);
     let about = fs::symlink_metadata(path)?;
     let owner = (about.uid(), about.gid());

@@ -11,7 +11,7 @@ use crate::spec::{NETWORK, NetworkSpec};
 
 /// A network namespace. It exists as long as this value or a program in it.
 #[derive(Debug)]
-pub(crate) struct SharedNetwork {
+pub(super) struct SharedNetwork {
     network: File,
     /// The user namespace that it belongs to; `None` if root made it.
     user: Option<File>,
@@ -19,7 +19,7 @@ pub(crate) struct SharedNetwork {
 
 impl SharedNetwork {
     /// Makes one by a process that enters it and then is not needed any more.
-    pub(crate) fn new(helper: &Path, is_root: bool) -> io::Result<Self> {
+    pub(super) fn new(helper: &Path, is_root: bool) -> io::Result<Self> {
         let mut command = Command::new(helper);
         command.arg(NETWORK).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::piped()).spawn()?;
@@ -40,7 +40,7 @@ impl SharedNetwork {
     }
 
     /// What a helper needs to enter it, while this process lives.
-    pub(crate) fn spec(&self) -> NetworkSpec {
+    pub(super) fn spec(&self) -> NetworkSpec {
         let path = |file: &File| -> PathBuf {
             format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
         };

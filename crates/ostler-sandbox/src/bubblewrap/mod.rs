@@ -1,0 +1,158 @@
+//! The backend for Linux: bubblewrap makes separate views of files, processes and network, the helper inside restricts
+//! files and system calls again.
+
+mod id_map;
+mod network;
+mod program;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use self::network::SharedNetwork;
+use self::program::{Bubblewrap, CommandLine, Inside};
+use crate::attestation::{Attestation, rlimits};
+use crate::backend::{Backend, InsideCommand, Variables};
+use crate::boundary::{Boundary, Layers, Network};
+use crate::control_group::{ControlGroups, Controllers, LimitedGroup};
+use crate::diagnosis;
+use crate::environment::with_prefix;
+use crate::error::SandboxError;
+use crate::placeholders;
+use crate::sandbox::{Guard, SandboxedCommand};
+use crate::setup::Setup;
+use crate::sys;
+
+/// Sandboxes of bubblewrap.
+#[derive(Debug)]
+pub(crate) struct BubblewrapBackend {
+    program: Bubblewrap,
+    helper: PathBuf,
+    setup: Setup,
+    is_root: bool,
+    landlock_abi: i32,
+    /// Where limits of all processes of a command together can be set.
+    groups: Option<&'static ControlGroups>,
+    /// Made for the first program; `None` in it if this machine does not allow that. Then each program has its own.
+    network: OnceLock<Option<SharedNetwork>>,
+}
+
+impl BubblewrapBackend {
+    /// # Errors
+    /// When bubblewrap is missing or too old.
+    pub(crate) fn find(setup: Setup, helper: PathBuf) -> Result<Self, SandboxError> {
+        Ok(Self {
+            program: Bubblewrap::find(setup.bubblewrap.as_deref())?,
+            helper,
+            is_root: rustix::process::geteuid().is_root(),
+            landlock_abi: sys::landlock_version(),
+            groups: ControlGroups::of_this_process(),
+            network: OnceLock::new(),
+            setup,
+        })
+    }
+
+    /// The layers that this kernel has, of those that a boundary requests.
+    fn layers(&self, boundary: &Boundary) -> Layers {
+        let landlock = boundary.layers.landlock && self.landlock_abi > 0;
+        Layers { landlock, ..boundary.layers }
+    }
+
+    /// The group of a command, if its limits need one. Without namespaces no helper enters it.
+    fn group(&self, boundary: &Boundary) -> Result<Option<LimitedGroup>, SandboxError> {
+        match self.groups.filter(|_| boundary.layers.namespaces) {
+            Some(groups) => groups.group(&boundary.limits, &self.helper),
+            None => Ok(None),
+        }
+    }
+
+    /// What enforces each limit.
+    fn limits_by(&self, boundary: &Boundary) -> BTreeMap<&'static str, &'static str> {
+        let controllers = self.groups.filter(|_| boundary.layers.namespaces);
+        let Controllers { processes, memory } =
+            controllers.map(|groups| groups.controllers).unwrap_or_default();
+        let by = |has_group: bool| if has_group { "cgroup" } else { "rlimit" };
+        let mut all = rlimits(&boundary.limits);
+        for (name, has_group) in [("processes", processes), ("memory", memory)] {
+            all.entry(name).and_modify(|it| *it = by(has_group));
+        }
+        all
+    }
+
+    /// The network that the programs share, if they have none of the outside.
+    fn network(&self, boundary: &Boundary) -> Option<&SharedNetwork> {
+        if !boundary.layers.namespaces || boundary.network == Network::Host {
+            return None;
+        }
+        let make = || SharedNetwork::new(&self.helper, self.is_root).ok();
+        self.network.get_or_init(make).as_ref()
+    }
+}
+
+impl Backend for BubblewrapBackend {
+    fn attest(&self, boundary: &Boundary) -> Result<Attestation, SandboxError> {
+        let layers = self.layers(boundary);
+        let mut missing = Vec::new();
+        if layers != boundary.layers {
+            let reason = "the kernel has no rules about files (Landlock, Linux 5.13 or newer)";
+            if !self.setup.accept_weaker {
+                return Err(SandboxError::Unavailable(format!(
+                    "the sandbox is not complete: {reason}. Set sandbox.enableWeakerNestedSandbox to accept that"
+                )));
+            }
+            missing.push(reason.to_owned());
+        }
+        let user = if self.is_root { id_map::ID } else { rustix::process::geteuid().as_raw() };
+        let backend = format!("bubblewrap {}", self.program.version);
+        let mut attestation = Attestation::of_linux(boundary, backend, layers, user);
+        attestation.landlock_abi = if layers.landlock { self.landlock_abi } else { 0 };
+        attestation.missing = missing;
+        attestation.limits_by = self.limits_by(boundary);
+        Ok(attestation)
+    }
+
+    fn command(
+        &self,
+        boundary: &Boundary,
+        inside: &InsideCommand<'_>,
+    ) -> Result<SandboxedCommand, SandboxError> {
+        let mut boundary = Boundary { layers: self.layers(boundary), ..boundary.clone() };
+        let network = if inside.is_trial { None } else { self.network(&boundary) };
+        if !boundary.layers.namespaces {
+            // The other layers know no exceptions inside a writable folder.
+            boundary.protected.clear();
+        }
+        let group = self.group(&boundary)?;
+        if let (Some(_), Some(groups)) = (&group, self.groups) {
+            // Programs that reserve much memory and use little would meet the other limit.
+            let Controllers { processes, memory } = groups.controllers;
+            boundary.limits.processes = boundary.limits.processes.filter(|_| !processes);
+            boundary.limits.memory = boundary.limits.memory.filter(|_| !memory);
+        }
+        let masks = placeholders::make(&mut boundary, &self.helper)?;
+        let CommandLine { program, arguments } = self.program.command(
+            &boundary,
+            &Inside {
+                helper: &self.helper,
+                folder: inside.folder,
+                program: inside.program,
+                arguments: inside.arguments,
+                user_namespaces: self.setup.user_namespaces,
+                is_root: self.is_root,
+                network,
+                group: group.as_ref().map(LimitedGroup::path),
+            },
+        )?;
+        // In this order: what runs may still use the placeholders.
+        let guard = Guard::new(vec![Box::new(group), Box::new(masks)]);
+        Ok(SandboxedCommand { program, arguments, guard })
+    }
+
+    fn reached_limit(&self) -> Option<String> {
+        diagnosis::reached(&self.groups?.take_reached())
+    }
+
+    fn variables(&self, _: &Boundary, inside: Variables) -> Variables {
+        inside.into_iter().map(with_prefix).collect()
+    }
+}
