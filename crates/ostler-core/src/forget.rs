@@ -302,8 +302,10 @@ async fn delete_older(app: &App, time: Duration) -> Fallible<()> {
             if session.tally.last_activity.max(session.created) >= oldest {
                 return Ok(());
             }
-            // A run that waits for a user is not over, however long that takes.
-            if app.sessions.live_run(&session.id).await?.is_none() {
+            // A run that waits for a user is not over, however long that takes, and also if the server was restarted meanwhile.
+            let waits = app.sessions.live_run(&session.id).await?.is_some()
+                || app.sessions.approvals.are_pending_in(&session.id).await?;
+            if !waits {
                 tracing::info!(
                     session = session.id,
                     "deleting a session in which nothing happened for a long time"

@@ -83,6 +83,7 @@ mod tests {
         read
     }
 
+    // Mutants: the check of the length, and that of the time, left out.
     #[test]
     fn a_pipe_is_read_to_its_end_within_its_limits() {
         assert_eq!(check(b"hello", false, 5).unwrap(), "hello");
@@ -93,6 +94,7 @@ mod tests {
         assert_eq!(kind(b"\xff", false), ErrorKind::InvalidData);
     }
 
+    // Mutant: `is_descriptor` is always true.
     #[test]
     fn only_a_pipe_by_its_descriptor_counts() {
         let folder = tempfile::tempdir().unwrap();

@@ -88,6 +88,7 @@ mod tests {
 
     use super::*;
 
+    // Mutant: `open` opens whatever it is.
     #[test]
     fn a_file_is_opened_and_everything_else_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();

@@ -185,3 +185,40 @@ impl Log {
         Ok(n > 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTE: &str = "\n[the rest is not saved]\n";
+
+    /// The file of a task whose command writes `portion` three times.
+    fn written(scratch: &Scratch, room: u64, portion: &[u8]) -> String {
+        let path = scratch.folder().unwrap().join("task.output");
+        let file = scratch.create(&path).unwrap();
+        let mut log = Log { file, room, scratch: scratch.clone(), is_cut: false };
+        (0..3).for_each(|_| assert!(log.append(portion, portion.len()).unwrap()));
+        assert!(!log.append(portion, 0).unwrap(), "the end of a pipe");
+        ostler_files::read_text(&path, 1000).unwrap()
+    }
+
+    // Mutant: `append` does not look at `room`.
+    #[test]
+    fn the_output_file_of_a_task_has_a_size_limit() {
+        assert_eq!(written(&Scratch::default(), 100, b"12345"), "123451234512345");
+        assert_eq!(written(&Scratch::default(), 15, b"12345"), "123451234512345");
+        assert_eq!(written(&Scratch::default(), 7, b"12345"), format!("1234512{NOTE}"));
+    }
+
+    // Mutant: `append` without `take_room`.
+    #[test]
+    fn the_output_file_of_a_task_counts_for_the_sessions_quota() {
+        let scratch = Scratch::default();
+        let all = scratch.take_room(u64::MAX);
+        assert!(all > 0);
+        assert_eq!(written(&scratch, 100, b"12345"), NOTE);
+        let scratch = Scratch::default();
+        assert_eq!(scratch.take_room(all - 12), all - 12);
+        assert_eq!(written(&scratch, 100, b"12345"), format!("123451234512{NOTE}"));
+    }
+}

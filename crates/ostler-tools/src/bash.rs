@@ -77,7 +77,7 @@ impl Tool for Bash {
             let description = args.description.as_deref().unwrap_or(&args.command);
             return background::start(cx, &start, &args.command, description, &confinement).await;
         }
-        let limit = args.timeout.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT);
+        let limit = time_limit(args.timeout);
         let cannot = |error: io::Error| cannot_run(&start, &error);
         let call = self.shell.call(cx, start.clone(), &confinement).map_err(cannot)?;
         let script = script(&args.command, &call);
@@ -115,6 +115,11 @@ impl Tool for Bash {
         let hint = hint(&confinement, &text, code).unwrap_or_default();
         Err(ToolError::Failed(paragraphs(&[&failure, &text, &hint])))
     }
+}
+
+/// How long a command may run, from the milliseconds that the model asks for.
+fn time_limit(milliseconds: Option<u64>) -> Duration {
+    milliseconds.map_or(DEFAULT_TIMEOUT, Duration::from_millis).min(MAX_TIMEOUT)
 }
 
 /// Whether a command runs in the sandbox. One that the user lets out does not.
@@ -268,7 +273,16 @@ fn success(text: String, outputs: &Outputs) -> ToolOutput {
 
 #[cfg(test)]
 mod tests {
-    use super::trimmed_lines;
+    use super::{DEFAULT_TIMEOUT, MAX_TIMEOUT, time_limit, trimmed_lines};
+
+    // Mutant: without `MAX_TIMEOUT`.
+    #[test]
+    fn every_command_has_a_time_limit_of_at_most_ten_minutes() {
+        assert_eq!(time_limit(None), DEFAULT_TIMEOUT);
+        assert_eq!(time_limit(Some(5)).as_millis(), 5);
+        assert_eq!(time_limit(Some(600_001)), MAX_TIMEOUT);
+        assert_eq!(time_limit(Some(u64::MAX)), MAX_TIMEOUT);
+    }
 
     #[test]
     fn output_for_programs_has_no_empty_lines_around_it() {

@@ -129,6 +129,21 @@ impl WholeOutputFile {
 mod tests {
     use super::*;
 
+    // Mutants: `append` without `MAX_FILE_BYTES`; the end in memory is not cut.
+    #[test]
+    fn the_file_of_an_endless_output_stops_growing() {
+        let scratch = Scratch::default();
+        let path = scratch.folder().unwrap().join("output.txt");
+        let mut output = Output::new(path.clone(), &scratch);
+        let portion = vec![b'x'; 1 << 20];
+        (0..65).for_each(|_| output.push(&portion));
+        assert_eq!(path.metadata().unwrap().len(), MAX_FILE_BYTES);
+        assert_eq!(output.head.len() + output.tail.len(), 2 * HALF);
+        let text = output.text();
+        assert!(text.contains("the first 64 MiB are in"), "{}", &text[HALF..HALF + 200]);
+    }
+
+    // Mutant: `append` without `take_room`.
     #[test]
     fn output_beyond_the_sessions_quota_is_not_saved() {
         let scratch = Scratch::default();

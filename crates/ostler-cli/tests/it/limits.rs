@@ -58,7 +58,8 @@ fn background(command: &str) -> Script {
         .rule(when(), reply().text("It runs."))
 }
 
-/// Mutants: `COMMANDS_WAIT` taken for `BACKGROUND_WAIT`; `deadline` left out of `end_of_wait`.
+/// Mutant: `COMMANDS_WAIT` taken for `BACKGROUND_WAIT`. Without `deadline` in `end_of_wait` it passes: the command is ended
+/// after `COMMANDS_WAIT` anyway.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_background_command_that_does_not_end_is_ended_after_the_answer() {
     for limit in [&[][..], &["--max-time", "2s"]] {
@@ -92,6 +93,7 @@ async fn a_server_that_never_lists_its_tools_does_not_delay_a_run() {
     }
 }
 
+/// Mutant: `hooks::run` without the deadline of the prompt.
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_end_with_the_time_of_the_prompt() {
     // A prompt whose hook has not answered is not sent, whatever the reason.
@@ -112,6 +114,7 @@ async fn hooks_end_with_the_time_of_the_prompt() {
     }
 }
 
+/// Mutant: a compaction by hand does not look at the deadline.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_ends_with_the_time_of_the_prompt() {
     let script = Script::new()
@@ -211,6 +214,8 @@ async fn the_temporary_folder_of_a_killed_program_is_removed_at_the_next_start()
 }
 
 /// The result of a run that was ended by a limit names the limit.
+///
+/// Mutant: `with_server_tools` without the deadline.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_time_limit_reached_while_servers_start_is_in_the_result() {
     let config = json!({"mcpServers": {"silent": {"command": "/bin/sh", "args": ["-c", SILENT]}}});

@@ -108,6 +108,7 @@ async fn a_program_that_is_asked_to_end_leaves_nothing_running() {
     }
 }
 
+// Mutant: the watchdog ends nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_ends_with_the_engine_however_the_engine_ends() {
     let (_api, ostler) = hanging().await;

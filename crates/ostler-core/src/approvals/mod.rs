@@ -197,13 +197,23 @@ impl Approvals {
 
     /// Withdraws the pending requests of a session.
     pub(crate) async fn withdraw_session(&self, session: &str) -> Fallible<()> {
-        let of_session = Some(("session".to_owned(), session.to_owned()));
-        let found: Vec<Approval> =
-            self.records.all(Filter { field: of_session, ..Filter::default() }).await?;
-        for approval in found.iter().filter(|approval| approval.is_pending()) {
+        for approval in self.open_in(session).await? {
             self.end(&approval.id, ApprovalState::Withdrawn, "the session was deleted").await;
         }
         Ok(())
+    }
+
+    /// Whether a session has a pending request, also if no engine waits for its answer.
+    pub(crate) async fn are_pending_in(&self, session: &str) -> Fallible<bool> {
+        Ok(!self.open_in(session).await?.is_empty())
+    }
+
+    async fn open_in(&self, session: &str) -> Fallible<Vec<Approval>> {
+        let of_session = Some(("session".to_owned(), session.to_owned()));
+        let mut found: Vec<Approval> =
+            self.records.all(Filter { field: of_session, ..Filter::default() }).await?;
+        found.retain(Approval::is_pending);
+        Ok(found)
     }
 
     /// Ends a request without an answer. If an answer came first, the answer counts.

@@ -52,6 +52,7 @@ pub fn end(file: &Path, max: u64) -> io::Result<OutputTail> {
 mod tests {
     use super::*;
 
+    // Mutant: the whole file is read.
     #[test]
     fn the_end_begins_with_a_whole_line() {
         let folder = tempfile::tempdir().unwrap();
@@ -65,6 +66,7 @@ mod tests {
         assert_eq!(end(&path, 3).unwrap().text, "ee\n");
     }
 
+    // Mutant: `std::fs::File::open`.
     #[test]
     fn an_output_that_is_not_a_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();

@@ -77,7 +77,8 @@ async fn read_slowly(host: &mut TestHost) {
 
 /// Hosts take the last list as the truth, and wait for the tasks in it.
 ///
-/// Mutant: `Inner::report` for an end replaced by sending the frames from the task itself, with the list made before.
+/// Mutants: `Inner::report` for an end replaced by sending the frames from the task itself, with the list made before; `end_of`
+/// lists the task itself; the task reports its end before it marks it; the end is never marked as announced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn two_tasks_that_end_together_never_stay_in_the_list_of_running_tasks() {
     const ROUNDS: usize = 1000;

@@ -358,7 +358,7 @@ fn grant() -> PermissionUpdate {
         "rules": [{"toolName": "Bash"}]}))
 }
 
-// Mutants: `real_file` without the check of the project; with `canonicalize` and without the check, as before.
+// Mutants: `real_file` without the check of the project; without following links.
 #[test]
 fn a_link_that_leads_out_of_the_project_is_not_written_through() {
     let home = home(&[(Source::User, json!({"model": "m"})), (Source::Project, json!({}))]);

@@ -1,5 +1,6 @@
 //! File changes of agents, and rewinding them.
 
+use ostler_server::config::Config;
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -25,7 +26,9 @@ async fn say(client: &Client, session: &str, prompt: &str) -> String {
 
 async fn begin(script: impl Fn(&std::path::Path) -> Script) -> (Desk, String) {
     // The script names files in the workspace, which exists only once the server has started.
-    let mut desk = Desk::open(Script::new()).await;
+    let skills =
+        |config: &mut Config| config.skills = vec![config.workspace.join(".claude/skills")];
+    let mut desk = Desk::with(Script::new(), skills).await;
     desk.api = ostler_testkit::ScriptedApi::start(script(desk.workspace())).await;
     desk.stop().await;
     desk.start().await;
@@ -149,6 +152,10 @@ async fn files_that_became_pipes_block_no_door_of_the_server() {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(file, "{}").unwrap();
     }
+    let skill = "---\nname: s\ndescription: Sings.\n---\nSing.\n";
+    std::fs::write(desk.workspace().join(".claude/skills/s/SKILL.md"), skill).unwrap();
+    let skills = client.get("/api/skills").await;
+    assert!(skills.to_string().contains("Sings."), "the server reads it: {skills}");
     let first = say(&client, &session, "write it").await;
     let run = client.prompt(&session, "replace").await;
     let pending = client.pending().await;

@@ -1,10 +1,12 @@
 //! Deleting a session cancels its pending work.
 
+use std::time::Duration;
+
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::desk::{Client, Desk};
+use crate::desk::{Client, Desk, within};
 use crate::socket::Socket;
 
 fn asks() -> Script {
@@ -25,7 +27,7 @@ async fn nothing_waits(client: &Client, runs: &[String]) {
     assert_eq!(client.get("/api/approvals").await["items"], json!([]));
 }
 
-// Mutant: `delete` that closes the worker alone; then the schedule goes on.
+// Mutants: `forget` without `session_deleted`: then the schedule continues; `delete` without its event.
 #[tokio::test]
 async fn deleting_a_session_cancels_its_runs_approvals_and_schedules() {
     let desk = Desk::open(asks()).await;
@@ -68,7 +70,38 @@ async fn deleting_a_session_withdraws_the_approvals_of_an_interrupted_run() {
     desk.start().await;
     let client = desk.client();
     client.until(&run, "interrupted").await;
+    let mut socket = Socket::open(&client).await;
+    socket.say(json!({"type": "subscribe", "sessionId": session})).await;
+    // The socket receives the session's events from now on.
+    socket.hear("prompt").await;
     delete(&client, &session).await;
+    assert_eq!(socket.hear("permission_resolved").await["state"], "withdrawn");
     let is_empty = |list: &Value| list["items"] == json!([]);
     client.watch("/api/approvals", "no request", is_empty).await;
+}
+
+#[tokio::test]
+async fn deleting_a_session_ends_its_commands() {
+    let wait = json!({"command": "echo $$ > pid; exec sleep 600"});
+    let script = Script::new().rule(when(), reply().tool_use("Bash", wait));
+    let desk = Desk::with(script, |config| config.allow_bypass = true).await;
+    let client = desk.client();
+    let made = client.post("/api/sessions", json!({"permissionMode": "bypassPermissions"})).await;
+    let session = made["id"].as_str().unwrap();
+    client.prompt(session, "wait").await;
+    let pid = || std::fs::read_to_string(desk.workspace().join("pid")).unwrap_or_default();
+    within(async {
+        while !pid().ends_with('\n') {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    delete(&client, session).await;
+    let stat = format!("/proc/{}/stat", pid().trim());
+    within(async {
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
 }

@@ -80,7 +80,7 @@ async fn each_problem_is_named_with_a_fix() {
     desk.api.finish();
 }
 
-// Mutant: `unreadable` that leaves the record where it is.
+// Mutants: `unreadable` that leaves the record where it is; `readable` that fails for it.
 #[tokio::test]
 async fn a_server_starts_with_a_broken_record_of_a_run_and_its_check_up_warns() {
     let mut desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;

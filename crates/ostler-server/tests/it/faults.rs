@@ -315,12 +315,14 @@ async fn check_all(fault: Fault) {
     join_all(checking).await;
 }
 
-// Mutant: a session that cannot be claimed is refused and runs that nobody works on are not looked for.
+// Mutants: a session that cannot be claimed is refused and runs that nobody works on are not looked for; `is_of_store` does not
+// count a full disk; such a run fails instead of being interrupted; a run that could not begin is dropped and `sweep` finds nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_loses_no_run_and_no_answer() {
     check_all(FULL).await;
 }
 
+// Mutant: `is_of_store` does not count a failed store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_busy_for_a_while_loses_no_run_and_no_answer() {
     check_all(BUSY).await;
@@ -332,12 +334,13 @@ async fn a_disk_whose_writes_fail_for_a_while_needs_no_restart() {
     check_all(SYNC_FAILS).await;
 }
 
+// Mutant: `is_of_store` does not count a failed store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_cannot_be_read_for_a_while_loses_no_run_and_no_answer() {
     check_all(READ_FAILS).await;
 }
 
-// Mutant: `Ending::Abandoned` that notes nothing.
+// Mutant: `Ending::Abandoned` that notes nothing, and `sweep` that finds nothing. Each alone is made good by the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_lease_loses_no_run_and_no_answer() {
     check_all(Fault::LostLease).await;
@@ -431,6 +434,7 @@ async fn accept(case: &Case) {
     case.desk.store().put(vec![request]).await.unwrap();
 }
 
+// Mutant: `unless_cancelled`, `settle_end` and `sweep` together do not look for requests. Two of them are enough.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_accepted_cancel_counts_although_the_lease_is_lost_before_the_worker_receives_it() {
     let case = within(Case::open(Stage::Starting, Fault::LostLease)).await;
@@ -467,7 +471,7 @@ async fn a_run_whose_cancel_was_accepted_is_cancelled_after_a_restart() {
     }
 }
 
-// Mutant: `cancel` that drops the error of `request_cancel`.
+// Mutants: `cancel` that drops the error of `request_cancel`; `as_it_is` that does not look for requests.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_that_cannot_be_written_is_refused_but_stops_the_run() {
     let case = within(Case::open(Stage::Cancelling, FULL)).await;

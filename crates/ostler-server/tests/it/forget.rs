@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ostler_store::{Put, Store as _};
+use ostler_store::{Filter, Page, Put, Store as _};
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,6 +26,44 @@ fn files_with(folder: &Path, text: &str) -> Vec<String> {
         }
     }
     found
+}
+
+/// The files and folders below a folder with this text in their name.
+fn names_with(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_string_lossy().contains(text) {
+            found.push(path.display().to_string());
+        } else if path.is_dir() {
+            found.extend(names_with(&path, text));
+        }
+    }
+    found
+}
+
+/// Adds the transcript of a subagent, next to that of its session. Returns the engine's id of the conversation.
+async fn add_subagent(desk: &Desk, session: &str) -> String {
+    let stored = desk.store().get("session", session).await.unwrap().unwrap();
+    let conversation = stored.body["engineSession"].as_str().unwrap().to_owned();
+    let transcript = names_with(desk.data(), &format!("{conversation}.jsonl")).remove(0);
+    let folder = Path::new(&transcript).with_extension("").join("subagents");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("agent-1.jsonl"), CANARY).unwrap();
+    conversation
+}
+
+/// The kinds of the records that belong to a session.
+async fn records_of(desk: &Desk, session: &str) -> Vec<String> {
+    let mut kinds = Vec::new();
+    for kind in ostler_core::records::KINDS {
+        let all = desk.store().list(kind, &Filter::default(), &Page::default()).await.unwrap();
+        if all.iter().any(|it| it.id == session || it.body.to_string().contains(session)) {
+            kinds.push(kind.to_owned());
+        }
+    }
+    kinds.sort();
+    kinds
 }
 
 fn script() -> Script {
@@ -52,8 +90,8 @@ fn script_of_files(workspace: &Path) -> Script {
         .rule(when(), reply().text(format!("Wrote {CANARY}")))
 }
 
-/// Adds records with the canary that no run creates by itself: a picture of an unfinished run, an unreadable record,
-/// and a firing of a schedule.
+/// Adds records that no run of this test creates: a request to cancel, and with the canary a picture of an unfinished run, an
+/// unreadable record, a firing of a schedule and the thread of an AG-UI client.
 async fn add_records(desk: &Desk, session: &str, run: &str) {
     let attached =
         json!({"id": run, "owner": "owner", "content": [{"type": "text", "text": CANARY}]});
@@ -61,7 +99,10 @@ async fn add_records(desk: &Desk, session: &str, run: &str) {
     let firing = json!({"id": "firing_x_1", "schedule": "schedule_x", "owner": "owner", "planned": 1, "byHand": false,
         "state": "completed", "retries": 0, "session": session, "run": run, "checkSaid": CANARY, "note": CANARY});
     let put = |kind: &str, id: &str, body: Value| Put::new(kind, id, body).owner("owner");
+    let cancel = json!({"id": "run_damaged", "owner": "owner", "session": session});
     let puts = vec![
+        put("cancelRequest", "run_damaged", cancel),
+        put("thread", session, json!({"id": session, "owner": "owner", "state": CANARY})),
         put("attached", run, attached),
         put("run", "run_damaged", damaged(json!(5))),
         put("firing", "firing_x_1", firing),
@@ -69,7 +110,9 @@ async fn add_records(desk: &Desk, session: &str, run: &str) {
     desk.store().put(puts).await.unwrap();
 }
 
-// Mutant: transcripts are not removed.
+// Mutants, each alone: the transcript, the files next to it, or the copies of files are not removed; any entry left out of
+// `WITHOUT_TEXT` or `OF_SESSION`; `rule` left out of the audit's; records that were quarantined or attached, the totals, the thread,
+// what the engine said about itself, the keys of prompts, or the record of the deletion stay.
 #[tokio::test]
 async fn no_file_contains_a_deleted_session() {
     let mut desk = Desk::open(Script::new()).await;
@@ -81,7 +124,9 @@ async fn no_file_contains_a_deleted_session() {
     let session = session["id"].as_str().unwrap();
     let kept = client.session().await;
     client.until(&client.prompt(&kept, "stay").await, "completed").await;
-    let first = client.prompt(session, CANARY).await;
+    let runs = format!("/api/sessions/{session}/runs");
+    let first = client.post(&runs, json!({"prompt": CANARY, "key": "once"})).await;
+    let first = first["id"].as_str().unwrap().to_owned();
     client.until(&first, "completed").await;
     let run = client.prompt(session, "Edit it and run the command").await;
     let asked = client.pending().await;
@@ -93,6 +138,7 @@ async fn no_file_contains_a_deleted_session() {
     // Reading the damaged record moves it to the quarantine.
     assert_eq!(client.ask(Method::GET, "/api/runs/run_damaged", None).await.0, 404);
 
+    let conversation = add_subagent(&desk, session).await;
     let before = files_with(desk.data(), CANARY);
     for place in ["/projects/", "/file-history/", "ostler.db"] {
         assert!(before.iter().any(|file| file.contains(place)), "{place}: {before:?}");
@@ -113,6 +159,8 @@ async fn no_file_contains_a_deleted_session() {
     let path = format!("/api/sessions/{session}");
     assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 204);
     assert_eq!(files_with(desk.data(), CANARY), Vec::<String>::new());
+    assert_eq!(names_with(desk.data(), &conversation), Vec::<String>::new());
+    assert_eq!(records_of(&desk, session).await, ["audit", "firing", "usage"], "without text");
     assert_eq!(client.ask(Method::GET, &path, None).await.0, 404);
     assert_eq!(client.ask(Method::GET, &format!("/api/runs/{run}"), None).await.0, 404);
     let audit = client.get("/api/audit").await;
@@ -142,6 +190,7 @@ async fn a_task_whose_session_is_deleted_can_be_executed_again() {
     client.until(again["execution"]["run"].as_str().unwrap(), "completed").await;
 }
 
+// Mutant: files that a fork uses are removed.
 #[tokio::test]
 async fn a_fork_continues_after_its_source_is_deleted() {
     let desk = Desk::open(script()).await;
@@ -154,6 +203,69 @@ async fn a_fork_continues_after_its_source_is_deleted() {
     client.until(&client.prompt(fork, "continue").await, "completed").await;
     let transcript = desk.api.requests().last().unwrap().transcript();
     assert!(transcript.contains("the number 12"), "{transcript}");
+}
+
+// Mutant: no record of the deletion is written first.
+#[tokio::test]
+async fn a_deletion_that_was_interrupted_is_completed_at_the_next_start() {
+    let mut desk = Desk::open(script()).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let run = client.prompt(&session, CANARY).await;
+    client.until(&run, "completed").await;
+    let path = format!("/api/sessions/{session}");
+    // The place of the transcripts is a file, so they cannot be removed.
+    let transcripts = names_with(desk.data(), "projects").remove(0);
+    let aside = format!("{transcripts}-aside");
+    std::fs::rename(&transcripts, &aside).unwrap();
+    std::fs::write(&transcripts, "").unwrap();
+    assert_eq!(client.ask(Method::DELETE, &path, None).await.0, 500);
+    assert_eq!(client.ask(Method::GET, &path, None).await.0, 404, "nothing can begin in it");
+    assert!(!files_with(desk.data(), CANARY).is_empty());
+    std::fs::remove_file(&transcripts).unwrap();
+    std::fs::rename(&aside, &transcripts).unwrap();
+    desk.stop().await;
+    desk.start().await;
+    within(async {
+        while !files_with(desk.data(), CANARY).is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    within(async {
+        while records_of(&desk, &session).await != ["usage"] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+// Mutant: pending approvals are not looked at, as before.
+#[tokio::test]
+async fn a_session_that_waits_for_an_answer_is_not_deleted_however_old_it_is() {
+    let day = Duration::from_secs(24 * 60 * 60);
+    let mut desk = Desk::with(script(), move |config| config.keep_sessions = Some(day)).await;
+    let client = desk.client();
+    let waiting = client.session().await;
+    client.prompt(&waiting, "write").await;
+    client.pending().await;
+    // The last one that is looked at: when it is gone, the other one stays.
+    let idle = client.session().await;
+    client.until(&client.prompt(&idle, "hello").await, "completed").await;
+    desk.clock.advance(2 * day);
+    desk.stop().await;
+    desk.start().await;
+    let client = desk.client();
+    let status = async |session: &str| {
+        client.ask(Method::GET, &format!("/api/sessions/{session}"), None).await.0
+    };
+    within(async {
+        while status(&idle).await != 404 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(status(&waiting).await, 200);
 }
 
 // Seen to fail when the age of a session is not checked.

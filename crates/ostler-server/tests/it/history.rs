@@ -150,3 +150,32 @@ async fn text_streamed_before_the_server_ended_is_kept_and_marked() {
         "{log:#?}"
     );
 }
+
+// Mutant: `cut_off` also for a run that has not started.
+#[tokio::test]
+async fn text_that_streams_is_not_repeated_when_a_queued_run_is_cancelled() {
+    let script = Script::new()
+        .rule(when(), reply().text_pieces(["half ", "a ", "sentence"]).gate(3, "half"));
+    let desk = Desk::open(script).await;
+    let client = desk.client();
+    let session = client.session().await;
+    let run = client.prompt(&session, "go").await;
+    let queued = client.prompt(&session, "more").await;
+    desk.api.gate("half").reached().await;
+    within(async {
+        while !Value::from(client.log(&session).await).to_string().contains("half ") {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    client.post(&format!("/api/runs/{queued}/cancel"), json!({})).await;
+    client.until(&queued, "cancelled").await;
+    desk.api.gate("half").release();
+    client.until(&run, "completed").await;
+    let answers = connect(&client, &session).await;
+    let answers = answers.iter().filter(|message| message["role"] == "assistant");
+    let texts: Vec<_> = answers.map(|message| message["content"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["half a sentence"]);
+    let log = client.log(&session).await;
+    assert!(!log.iter().any(|event| event["kind"] == "cut_off"), "{log:#?}");
+}

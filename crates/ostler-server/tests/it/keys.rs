@@ -94,7 +94,7 @@ async fn a_repeated_prompt_gets_its_run_also_when_there_is_no_room_for_another_s
     assert_eq!(desk.api.requests().len(), 1);
 }
 
-// Mutant: `execute` that passes no key on.
+// Mutants: `execute` that passes no key on; `execute_once` that always notes the execution.
 #[tokio::test]
 async fn a_task_is_executed_once_for_each_key() {
     let mut desk = Desk::with(says(), |config| config.limits.sessions_per_user = 2).await;
@@ -123,7 +123,7 @@ async fn a_task_is_executed_once_for_each_key() {
     assert_eq!(desk.api.requests().len(), 2);
 }
 
-// Mutant: `run_now` that does not look at the key.
+// Mutants: `run_now` that does not look at the key; `remove_firing` that leaves the key.
 #[tokio::test]
 async fn a_schedule_is_started_by_hand_once_for_each_key() {
     let desk = Desk::open(says()).await;

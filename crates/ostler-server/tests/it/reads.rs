@@ -98,7 +98,7 @@ async fn a_page_of_spaces_or_of_their_sessions_reads_that_page() {
     assert_eq!(ids(&spaces), ["a", "a-00000"]);
 }
 
-// Mutant: `session_deleted` that reads all schedules.
+// Mutants: `session_deleted` that reads all schedules; `unsaid` that reads all runs.
 #[tokio::test]
 async fn deleting_and_forking_a_session_reads_neither_all_schedules_nor_all_runs() {
     let desk = Desk::open(script()).await;

@@ -99,15 +99,17 @@ fn uncounted(desk: &Desk, number: u64) -> Put {
     Put::new("uncountedUsage", format!("u{number}"), body).owner("owner")
 }
 
-// Mutant: `count_usage` that removes nothing: every question reads and adds all runs again.
+// Mutants: `count_usage` that removes nothing: every question reads and adds all runs again; `usage_since` that reads the usage of
+// all runs.
 #[tokio::test]
 async fn the_cost_of_usage_does_not_grow_with_the_number_of_runs() {
     let desk = Desk::open(Script::new()).await;
     let client = desk.client();
     let numbers: Vec<u64> = (0..3_000).collect();
     for some in numbers.chunks(500) {
-        let puts = some.iter().map(|number| uncounted(&desk, *number)).collect();
-        desk.store().put(puts).await.unwrap();
+        let puts = some.iter().map(|number| uncounted(&desk, *number));
+        let runs = some.iter().map(|number| of_session(&desk, "session_old", *number)[0].clone());
+        desk.store().put(puts.chain(runs).collect()).await.unwrap();
     }
     let first = client.get("/api/usage?days=366").await;
     assert_eq!(first["total"]["runs"], 3_000);
@@ -165,7 +167,7 @@ fn of_session(desk: &Desk, session: &str, number: u64) -> [Put; 2] {
     ]
 }
 
-// Mutant: `of_session` that reads all records of the session.
+// Mutants: `of_session` that reads all records of the session; `end_puts` without the sums.
 #[tokio::test]
 async fn the_cost_of_a_sessions_usage_and_changes_does_not_grow_with_its_runs() {
     let desk = Desk::open(Script::new().rule(when(), reply().text("Fine."))).await;

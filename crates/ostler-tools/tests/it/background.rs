@@ -47,6 +47,7 @@ async fn a_wait_that_times_out_reports_that_the_task_still_runs() {
     assert!(text.starts_with(&format!("[task {task}: it still runs]")), "{text}");
 }
 
+// Mutant: a dropped `Group` ends nothing.
 #[tokio::test]
 async fn stopping_a_task_ends_its_children() {
     let session = Session::new();
@@ -75,6 +76,7 @@ async fn stopping_a_task_ends_its_children() {
     assert_eq!(error, format!("task {task} has ended already"));
 }
 
+// Mutant: they are not killed, and the pipes are read to their end.
 #[tokio::test]
 async fn processes_left_by_a_command_do_not_delay_the_end_of_its_task() {
     let session = Session::new();
@@ -93,6 +95,7 @@ async fn the_end_of_a_long_output_is_shown() {
     assert!(text.len() < 31_000, "{}", text.len());
 }
 
+// Mutant: `make_room` does not count.
 #[tokio::test]
 async fn the_number_of_background_tasks_is_limited() {
     let session = Session::new();

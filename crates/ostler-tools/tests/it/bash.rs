@@ -67,12 +67,18 @@ async fn the_directory_lasts_and_variables_do_not() {
     );
 }
 
+// Mutants: the note is read with `std::fs::read`; without a limit on its length.
 #[tokio::test]
 async fn a_command_that_replaces_the_file_for_its_last_directory_does_not_block_the_tool() {
     let session = Session::new();
-    for replacement in
-        ["mkfifo \"$f\"", "ln -s /dev/zero \"$f\"", "truncate -s 1G \"$f\"", "mkdir \"$f\""]
-    {
+    for replacement in [
+        "mkfifo \"$f\"",
+        "ln -s /dev/zero \"$f\"",
+        "truncate -s 1G \"$f\"",
+        // Longer than any path.
+        "printf '/%0100000d\\n' 0 > \"$f\"",
+        "mkdir \"$f\"",
+    ] {
         let find = r#"f=$(trap -p EXIT | grep -o "/[^']*cwd-[0-9]*"); test -n "$f" && trap - EXIT"#;
         let command = format!("{find} && rm -f \"$f\" && {replacement} && cd / && echo done");
         assert_eq!(session.text("Bash", bash(&command)).await, "done", "{replacement}");
@@ -162,6 +168,7 @@ async fn long_output_is_cut_in_the_middle_and_saved_to_a_file() {
     assert!(!Path::new(path).exists(), "the session's folder is deleted with it");
 }
 
+// Mutant: the end of the output is not cut.
 #[tokio::test]
 async fn endless_output_ends_at_the_timeout() {
     let error = Session::new().error("Bash", json!({ "command": "yes", "timeout": 300 })).await;
@@ -182,6 +189,15 @@ async fn the_timeout_ends_the_command_and_its_processes() {
     dies(pid).await;
 }
 
+// Mutant: without SIGTERM.
+#[tokio::test]
+async fn a_command_may_clean_up_when_its_time_is_up() {
+    let command = "trap 'echo cleaned up; exit' TERM; sleep 30 & wait";
+    let error = Session::new().error("Bash", json!({ "command": command, "timeout": 1000 })).await;
+    assert_eq!(error, "Ended because it took longer than 1000 ms.\ncleaned up");
+}
+
+// Mutant: SIGKILL does not follow.
 #[tokio::test]
 async fn a_command_that_ignores_sigterm_is_killed() {
     let session = Session::new();
@@ -193,6 +209,7 @@ async fn a_command_that_ignores_sigterm_is_killed() {
     dies(pid).await;
 }
 
+// Mutant: a dropped `Group` ends nothing.
 #[tokio::test]
 async fn an_interrupt_ends_the_command_and_its_processes() {
     let session = Session::new();
@@ -207,6 +224,7 @@ async fn an_interrupt_ends_the_command_and_its_processes() {
     dies(pid).await;
 }
 
+// Mutant: they are not killed, and the pipes are read to their end.
 #[tokio::test]
 async fn background_processes_of_a_command_end_with_it() {
     let session = Session::new();
@@ -217,6 +235,7 @@ async fn background_processes_of_a_command_end_with_it() {
     dies(pid).await;
 }
 
+// Mutant: the watchdog ends nothing.
 #[tokio::test]
 async fn killing_this_process_ends_the_command_and_its_processes() {
     const PIPE: &str = "OSTLER_TEST_PIPE";

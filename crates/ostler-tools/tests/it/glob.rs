@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use ostler_engine::tool::Effect;
 use serde_json::json;
 
-use crate::session::Session;
+use crate::session::{Session, make_pipe};
 
 /// A file that was last changed `seconds` ago.
 fn aged(session: &Session, name: &str, seconds: u64) {
@@ -54,6 +54,23 @@ async fn ignored_files_are_left_out_unless_named() {
         session.text("Glob", json!({ "pattern": "*.rs", "path": "target" })).await,
         "target/a.rs\n"
     );
+}
+
+// Mutant: everything but folders is listed.
+#[tokio::test]
+async fn pipes_sockets_and_folders_are_not_listed() {
+    let session = Session::new();
+    session.file("folder/file", "");
+    make_pipe(&session.path("pipe"));
+    let _socket = std::os::unix::net::UnixListener::bind(session.path("socket")).unwrap();
+    std::os::unix::fs::symlink("folder/file", session.path("link")).unwrap();
+    let output = session.structured("Glob", json!({ "pattern": "**/*" })).await;
+    let mut names: Vec<_> = output["filenames"].as_array().unwrap().iter().collect();
+    names.sort_by_key(|name| name.as_str());
+    assert_eq!(names, ["folder/file", "link"]);
+    // Without a folder to walk, a device is the only match.
+    let text = session.text("Glob", json!({ "pattern": "nul[l]", "path": "/dev" })).await;
+    assert_eq!(text, "No files found.\n");
 }
 
 #[tokio::test]

@@ -303,6 +303,7 @@ mod tests {
         assert_eq!(picked(Some(OFFLINE), &[("ANTHROPIC_API_KEY", "k")]).unwrap(), OFFLINE);
     }
 
+    // Mutant: the settings come first.
     #[test]
     fn settings_name_the_model_and_the_key_unless_the_command_line_does() {
         let key = ("ANTHROPIC_API_KEY", "k");
@@ -321,6 +322,7 @@ mod tests {
         assert!(with_settings(helper("true"), None, &[]).unwrap_err().contains("no key"));
     }
 
+    // Mutant: the default model counts as chosen, so that a short name of its family means it.
     #[test]
     fn a_short_name_means_the_model_that_the_environment_or_the_settings_name_for_it() {
         let key = ("ANTHROPIC_API_KEY", "k");

@@ -141,7 +141,8 @@ fn git_commands_that_look_read_only_but_write_require_approval() {
     );
 }
 
-// Mutant: `forbidden_key` returns `None`.
+// Mutants: `forbidden_key` returns `None`; each of alternates, `commondir`, `config.worktree`, the common configuration, hooks,
+// submodules, bare repositories, missing parts, links and repositories outside the working directories is not looked at.
 #[test]
 fn git_runs_without_approval_only_where_no_configuration_can_start_a_program() {
     let make = |change: &dyn Fn(&Path)| {
@@ -175,6 +176,11 @@ fn git_runs_without_approval_only_where_no_configuration_can_start_a_program() {
         git(folder, &["add", "sub"]);
         append(&folder.join("sub"), ".git/config", "[core]\n\tfsmonitor = touch p\n");
     };
+    let linked = |folder: &Path, name: &str| {
+        fs::rename(folder.join(name), folder.join("conf/moved")).unwrap();
+        symlink("../conf/moved", folder.join(name)).unwrap();
+    };
+    let outside = project();
     let cases: Vec<(TempDir, &str)> = vec![
         (make(&|folder| append(folder, ".git/config", "[core]\n\tfsmonitor = touch p\n")), ""),
         (make(&|folder| append(folder, ".git/config", "[diff]\n\texternal = touch p\n")), ""),
@@ -193,6 +199,26 @@ fn git_runs_without_approval_only_where_no_configuration_can_start_a_program() {
             "",
         ),
         (make(&|folder| fs::remove_file(folder.join(".git/HEAD")).unwrap()), ""),
+        (
+            // Complete and harmless itself, and its configuration is elsewhere.
+            make(&|folder| {
+                fs::create_dir_all(folder.join(".git/real/objects")).unwrap();
+                fs::create_dir_all(folder.join(".git/real/refs")).unwrap();
+                fs::write(folder.join(".git/commondir"), "real\n").unwrap();
+                append(folder, ".git/real/config", "[diff]\n\texternal = touch p\n");
+            }),
+            "",
+        ),
+        (make(&|folder| linked(folder, ".git/config")), ""),
+        (make(&|folder| linked(folder, ".git/objects")), ""),
+        (
+            make(&|folder| {
+                fs::remove_dir_all(folder.join(".git")).unwrap();
+                let gitdir = format!("gitdir: {}\n", outside.path().join(".git").display());
+                fs::write(folder.join(".git"), gitdir).unwrap();
+            }),
+            "",
+        ),
     ];
     for (project, before) in &cases {
         let commands = ["git status", "git diff HEAD", "git show", "git log -p", "git ls-files"];
@@ -213,6 +239,7 @@ fn git_runs_without_approval_only_where_no_configuration_can_start_a_program() {
     );
 }
 
+// Mutants: `read_to_string` in place of `read_text`; `fs::read` of the index.
 #[test]
 fn endless_files_of_git_are_not_read() {
     let forms: [&dyn Fn(&Path); 3] = [
