@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use ostler_proto::build;
 use ostler_proto::control::{AskHost, CanUseTool, DECISION_STEPS};
 use ostler_proto::launch::Answerer;
-use ostler_proto::permission::PermissionResult;
+use ostler_proto::permission::{Allow, PermissionResult};
 use ostler_proto::{AgentId, Extra};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -119,8 +119,11 @@ impl HostAsker for ProgramAsker {
         let calls = self.calls.clone();
         let in_background = self.in_background.load(Ordering::Relaxed);
         async move {
-            let request = AskHost::CanUseTool(Box::new(request));
-            match calls.ask::<CanUseTool>(request, in_background).await {
+            let question = AskHost::CanUseTool(Box::new(request.clone()));
+            match calls.ask::<CanUseTool>(question, in_background).await {
+                Ok(PermissionResult::Allow(allow)) if names_another(&request, &allow) => {
+                    unanswered("the answer names another host")
+                }
                 Ok(PermissionResult::Allow(allow)) => {
                     let updates = allow.updated_permissions.unwrap_or_default();
                     let (done, applied) = oneshot::channel();
@@ -142,6 +145,12 @@ impl HostAsker for ProgramAsker {
     fn moved_to_background(&self) {
         self.in_background.store(true, Ordering::Relaxed);
     }
+}
+
+/// Whether an answer changed the host. A yes to another one is not a yes to this one.
+pub(crate) fn names_another(request: &CanUseTool, allow: &Allow) -> bool {
+    let named = allow.updated_input.as_ref().and_then(|input| input.get("host"));
+    named.is_some_and(|named| *named != request.input["host"])
 }
 
 /// The answer to a question that failed.

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::answer;
 use super::permit::{CallContext, Refusal};
 use crate::drive::TurnContext;
-use crate::host_question::{Requester, request, unanswered};
+use crate::host_question::{Requester, names_another, request, unanswered};
 use crate::permission::{Decision, Policy};
 use crate::sandbox::{HostAnswer, HostAsker, HostQuestion, NETWORK_TOOL};
 use crate::tool::Effect;
@@ -86,6 +86,9 @@ async fn ask(
         context.records.ledger.ask();
     }
     match answer::ask(&at, &request, &effect, decision, true).await {
+        Ok((PermissionResult::Allow(allow), _)) if names_another(&request, &allow) => {
+            unanswered("the answer names another host")
+        }
         Ok((PermissionResult::Allow(allow), _)) => {
             let updates = allow.updated_permissions.unwrap_or_default();
             answer::apply_updates(context, &updates).await;

@@ -28,6 +28,7 @@ use self::repositories::Repositories;
 use self::settings::SandboxRequest;
 use super::{StartContext, StartError};
 
+pub use ostler_engine::sandbox::NETWORK_TOOL;
 pub use ostler_sandbox::{Attestation, run_if_called, use_helper};
 
 /// The sandbox of a session.
