@@ -245,6 +245,7 @@ async fn at_the_terminal_a_command_in_the_background_asks_too() {
     window.shows_times(1, "2 turns");
     fs::write(ostler.path("go"), "").unwrap();
     window.shows("Connect to localhost?");
+    window.shows("this session: WebFetch(domain:localhost)");
     window.press("y");
     let text = || fs::read_to_string(ostler.path("out")).unwrap_or_default();
     eventually(|| text().contains("end"), text);
@@ -253,7 +254,7 @@ async fn at_the_terminal_a_command_in_the_background_asks_too() {
 
 /// The options of an SDK program whose engine is the one in this process.
 async fn sdk(answer: bool) -> (ScriptedApi, tempfile::TempDir, Options, Arc<Mutex<Vec<String>>>) {
-    ostler::engine::sandbox::use_helper(PROGRAM);
+    ostler::engine::sandbox::use_helper(PROGRAM.into());
     let bash = json!({"command": format!("{FETCH}; exit 1"), "description": "Try"});
     let api = ScriptedApi::start(once(bash)).await;
     let folder = tempfile::tempdir().unwrap();
@@ -297,9 +298,9 @@ async fn a_callback_of_the_rust_sdk_answers() {
 // Mutants: the prompt's options lose the sandbox; `Response::sandbox` is always missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_typed_prompt_runs_in_the_sandbox_and_sees_what_was_enforced() {
-    use ostler::prompts::{Adapter, Markdown, Prompt, Session};
+    use ostler_prompt::{Adapter, Markdown, Prompt, Session};
     let (api, folder, options, asked) = sdk(true).await;
-    let prompt = Prompt::<String>::builder("try", "it")
+    let prompt = Prompt::<()>::builder("try", "it")
         .section(Markdown::new("Task", "task", "Go."))
         .build()
         .unwrap();
@@ -476,8 +477,9 @@ async fn a_member_cannot_grant_what_the_operator_denies() {
     for (arguments, expected) in [
         (["--sandbox-domain", "other.example"], "allowedDomains"),
         (["--settings", &denied], "deniedDomains"),
-        (["--settings", &strict], "allowedDomains"),
-        (["--settings", &none], "allowedDomains"),
+        // Without a host that could be reached there is no proxy at all.
+        (["--settings", &strict], "Couldn't connect"),
+        (["--settings", &none], "Couldn't connect"),
     ] {
         let served = Served::scripted(always(), &arguments).await;
         let ada = User::new(&served, "ada", "member").await;
@@ -552,7 +554,7 @@ async fn over_ag_ui_an_interrupt_is_answered() {
         let answer = json!([{"interruptId": interrupt["id"], "status": "resolved",
             "payload": {"approved": approved}}]);
         let second = tokio::time::timeout(Duration::from_secs(60), run("r2", answer)).await.unwrap();
-        assert!(second.contains("RUN_FINISHED") && second.contains("Done."), "{second}");
+        assert!(second.contains("\"success\""), "{second}");
         assert!(last_result(&served).contains(expected), "{}", last_result(&served));
     }
 }
