@@ -58,9 +58,11 @@ impl Refusal {
             Self::Resolve(_) | Self::Connect(_) | Self::OwnAddress(_) => {
                 "The sandbox allows this host; check its name, the port and the network.".to_owned()
             }
-            Self::Rules(_) | Self::NoOneToAsk | Self::NotAsked(_) | Self::TooManyQuestions => format!(
-                "To allow it, add {host:?} to sandbox.network.allowedDomains, or run the command outside the sandbox with the user's approval."
-            ),
+            Self::Rules(_) | Self::NoOneToAsk | Self::NotAsked(_) | Self::TooManyQuestions => {
+                format!(
+                    "To allow it, add {host:?} to sandbox.network.allowedDomains, or run the command outside the sandbox with the user's approval."
+                )
+            }
         }
     }
 

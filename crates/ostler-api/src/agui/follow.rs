@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler::proto::frame::ToHost;
 use ostler_agui::event::{Body, Event, TextRole};
 use ostler_base::error::{self, Fallible};
-use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler_core::approvals::record::Approval;
 use ostler_core::config::agui::{Approvals, Disconnect};
 use ostler_core::log::Logged;
@@ -215,9 +215,8 @@ impl RunStream<'_> {
         let about: BTreeSet<&str> =
             of_calls.clone().filter_map(|ask| ask.tool_use_id.as_deref()).collect();
         let asks_for_host = of_calls.count() < asks.len();
-        let waiting = |id: &str| {
-            asks_for_host || about.contains(id) || calls.iter().any(|call| call == id)
-        };
+        let waiting =
+            |id: &str| asks_for_host || about.contains(id) || calls.iter().any(|call| call == id);
         // A call may wait before the log has it.
         let is_told = |id: &str| self.waited.contains(id) || self.translator.knows(id);
         let all_told = about.iter().copied().chain(calls.iter().map(String::as_str)).all(is_told);

@@ -1,8 +1,8 @@
 //! Questions to the client as interrupts, and the meaning of its answers.
 
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler_agui::event::Interrupt;
 use ostler_agui::input::{Resume, ResumeStatus};
-use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest, questions};
 use ostler_core::approvals::record::{Approval, ApprovalKind, Scope};
 use serde_json::{Map, Value, json};

@@ -392,7 +392,11 @@ async fn a_repository_in_a_subfolder_keeps_its_hooks_and_its_configuration() {
     assert!(printed.ostler.path("vendor/lib/.git/HEAD").exists(), "{}", printed.result);
     assert!(!printed.ostler.path("vendor/lib/.git/commondir").exists(), "no placeholder stays");
     // One that the command itself made can be written by it, and is reported.
-    assert!(printed.result.contains("A git repository was created inside the sandbox"), "{}", printed.result);
+    assert!(
+        printed.result.contains("A git repository was created inside the sandbox"),
+        "{}",
+        printed.result
+    );
     assert!(printed.result.contains("/new."), "{}", printed.result);
     // Without the sandbox the same attack succeeds, so the test can fail.
     let printed = print(attack, &json!({}), prepare).await;
@@ -403,7 +407,8 @@ async fn a_repository_in_a_subfolder_keeps_its_hooks_and_its_configuration() {
 // Mutant: `enforce` does not look at `required`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_with_less_than_the_required_protections_is_an_error() {
-    let weak = json!({"sandbox": {"enabled": true, "required": ["fs", "net", "nothing-like-this"]}});
+    let weak =
+        json!({"sandbox": {"enabled": true, "required": ["fs", "net", "nothing-like-this"]}});
     let printed = print("true", &weak, |_| {}).await;
     assert!(printed.errors.contains("nothing-like-this"), "{}", printed.errors);
     assert!(printed.errors.contains("use fs, net or syscalls"), "{}", printed.errors);

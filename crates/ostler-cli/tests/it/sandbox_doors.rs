@@ -157,7 +157,13 @@ async fn where_no_user_can_answer_the_reason_is_stated() {
             "hooks": {"UserPromptSubmit": hook("prompt.txt"), "SessionEnd": hook("end.txt"), "Setup": hook("setup.txt")},
         });
         let ran = ostler.run(&[
-            "-p", "go", "--init", "--settings", &settings.to_string(), "--permission-mode", mode,
+            "-p",
+            "go",
+            "--init",
+            "--settings",
+            &settings.to_string(),
+            "--permission-mode",
+            mode,
         ]);
         let body = api.requests().last().unwrap().body.to_string();
         let files = ["prompt.txt", "end.txt", "setup.txt"];
@@ -392,10 +398,11 @@ impl<'a> User<'a> {
 /// A model that tries the host in each turn.
 fn always() -> Script {
     let bash = json!({"command": format!("{FETCH}; exit 1"), "description": "Try"});
-    (0..12).fold(Script::new(), |script, turn| {
-        script.rule(when().turn(2 * turn), reply().tool_use("Bash", bash.clone()))
-    })
-    .rule(when(), reply().text("Done."))
+    (0..12)
+        .fold(Script::new(), |script, turn| {
+            script.rule(when().turn(2 * turn), reply().tool_use("Bash", bash.clone()))
+        })
+        .rule(when(), reply().text("Done."))
 }
 
 fn last_result(served: &Served) -> String {
@@ -439,9 +446,16 @@ async fn members_of_a_server_are_asked_and_the_audit_says_what_was_decided() {
     let of_hosts: Vec<_> = entries
         .iter()
         .filter(|it| it["subject"] == "Connect to localhost")
-        .map(|it| (it["decision"].as_str().unwrap(), it["by"].as_str().unwrap(), it["scope"].as_str().unwrap()))
+        .map(|it| {
+            (
+                it["decision"].as_str().unwrap(),
+                it["by"].as_str().unwrap(),
+                it["scope"].as_str().unwrap(),
+            )
+        })
         .collect();
-    let expected = [("denied", "ada", "once"), ("allowed", "ada", "session"), ("allowed", "rule", "once")];
+    let expected =
+        [("denied", "ada", "once"), ("allowed", "ada", "session"), ("allowed", "rule", "once")];
     assert_eq!(of_hosts, expected, "{audit}");
     let runs: Vec<_> = entries.iter().filter(|it| it["decision"] == "sandboxed").collect();
     assert_eq!(runs.len(), 3, "{audit}");
@@ -550,10 +564,14 @@ async fn over_ag_ui_an_interrupt_is_answered() {
         let last = first.lines().rfind(|line| line.starts_with("data: ")).unwrap();
         let end: Value = serde_json::from_str(&last[6..]).unwrap();
         let interrupt = &end["outcome"]["interrupts"][0];
-        assert!(interrupt["message"].as_str().unwrap_or_default().contains("Connect to localhost"), "{end}");
+        assert!(
+            interrupt["message"].as_str().unwrap_or_default().contains("Connect to localhost"),
+            "{end}"
+        );
         let answer = json!([{"interruptId": interrupt["id"], "status": "resolved",
             "payload": {"approved": approved}}]);
-        let second = tokio::time::timeout(Duration::from_secs(60), run("r2", answer)).await.unwrap();
+        let second =
+            tokio::time::timeout(Duration::from_secs(60), run("r2", answer)).await.unwrap();
         assert!(second.contains("\"success\""), "{second}");
         assert!(last_result(&served).contains(expected), "{}", last_result(&served));
     }

@@ -158,7 +158,10 @@ fn prints(output: &str, texts: &[&str]) -> bool {
 /// The absolute paths in a line, as programs write them: in quotes, or up to a space or colon.
 fn absolute_paths(line: &str) -> Vec<PathBuf> {
     let is_end = |character: char| "'\"`‘’“”:,;()".contains(character) || character.is_whitespace();
-    line.split(is_end).filter(|word| word.starts_with('/') && word.len() > 1).map(PathBuf::from).collect()
+    line.split(is_end)
+        .filter(|word| word.starts_with('/') && word.len() > 1)
+        .map(PathBuf::from)
+        .collect()
 }
 
 #[cfg(test)]
@@ -170,7 +173,8 @@ mod tests {
     fn boundary() -> Boundary {
         let mut boundary = Boundary::default();
         boundary.writable = vec!["/work".into()];
-        boundary.protected = vec![Protected { path: "/work/.git/hooks".into(), kind: Kind::Folder }];
+        boundary.protected =
+            vec![Protected { path: "/work/.git/hooks".into(), kind: Kind::Folder }];
         boundary.hidden = vec!["/home".into(), "/srv/secret".into()];
         boundary.readable = vec!["/home/me/.cargo/bin".into()];
         boundary
@@ -178,7 +182,8 @@ mod tests {
 
     fn refused(reason: &str) -> RefusedHost {
         let (host, reason) = ("new.example".to_owned(), reason.to_owned());
-        let advice = "To allow it, add \"new.example\" to sandbox.network.allowedDomains.".to_owned();
+        let advice =
+            "To allow it, add \"new.example\" to sandbox.network.allowedDomains.".to_owned();
         RefusedHost { host, port: 443, reason, advice }
     }
 
@@ -186,17 +191,32 @@ mod tests {
     #[test]
     fn each_refusal_names_the_one_setting_that_allows_it() {
         for (output, expected) in [
-            ("touch: cannot touch '/etc/x': Read-only file system", Some("adds /etc with --add-dir")),
+            (
+                "touch: cannot touch '/etc/x': Read-only file system",
+                Some("adds /etc with --add-dir"),
+            ),
             ("OSError: [Errno 30] Read-only file system: '/opt/a/b'", Some("adds /opt/a with")),
             ("Error: EROFS: read-only file system, open '/opt/x'", Some("filesystem.allowWrite")),
             ("touch: cannot touch '../x': Read-only file system", Some("filesystem.allowWrite")),
-            ("cat: /home/me/.ssh/id: No such file or directory", Some("/home/me/.ssh/id to sandbox.filesystem.allowRead")),
+            (
+                "cat: /home/me/.ssh/id: No such file or directory",
+                Some("/home/me/.ssh/id to sandbox.filesystem.allowRead"),
+            ),
             ("cat: /srv/secret: Permission denied", Some("filesystem.allowRead")),
             ("curl: (6) Could not resolve host: a.example", Some("network.allowedDomains")),
             ("getaddrinfo ENOTFOUND a.example", Some("network.allowedDomains")),
-            ("socket.socket(socket.AF_UNIX): Operation not permitted", Some("network.allowUnixSockets")),
-            ("dial unix /var/run/docker.sock: connect: operation: Operation not permitted", Some("allowUnixSockets")),
-            ("ssh-add: Could not open a connection: /run/a.sock: No such file or directory", Some("allowUnixSockets")),
+            (
+                "socket.socket(socket.AF_UNIX): Operation not permitted",
+                Some("network.allowUnixSockets"),
+            ),
+            (
+                "dial unix /var/run/docker.sock: connect: operation: Operation not permitted",
+                Some("allowUnixSockets"),
+            ),
+            (
+                "ssh-add: Could not open a connection: /run/a.sock: No such file or directory",
+                Some("allowUnixSockets"),
+            ),
             // These have no smaller permission than to leave.
             ("rm: cannot remove '/work/.git/hooks/x': Read-only file system", None),
             ("strace: ptrace(PTRACE_TRACEME): Operation not permitted", None),
@@ -214,7 +234,10 @@ mod tests {
             }
         }
         let found = cause(&boundary(), &[refused("the user denied it")], "EROFS").unwrap();
-        assert_eq!(found.reason.unwrap(), "it could not reach new.example:443 (the user denied it)");
+        assert_eq!(
+            found.reason.unwrap(),
+            "it could not reach new.example:443 (the user denied it)"
+        );
         assert!(found.advice.unwrap().contains("allowedDomains"));
     }
 

@@ -78,8 +78,11 @@ impl Repositories {
         let mut state = self.state();
         state.search_new(roots);
         let (found, _) = state.search(&roots.to_vec());
-        let new: Vec<PathBuf> =
-            found.into_iter().map(|(path, _)| path).filter(|path| !state.known.contains(path)).collect();
+        let new: Vec<PathBuf> = found
+            .into_iter()
+            .map(|(path, _)| path)
+            .filter(|path| !state.known.contains(path))
+            .collect();
         state.known.extend(new.iter().cloned());
         state.created.extend(new.iter().cloned());
         let first = new.iter().take(MOST_NAMED).map(|path| path.display().to_string());
