@@ -364,7 +364,7 @@ fn repository(folder: &Path) {
     assert!(made.success());
 }
 
-// Mutants: nested repositories are not protected; `.git/modules` is not searched; a new repository is not reported.
+// Mutants: nested repositories are not protected; `.git/modules` is not searched.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_in_a_subfolder_keeps_its_hooks_and_its_configuration() {
     let prepare = |folder: &Path| {

@@ -79,8 +79,7 @@ impl Frames {
     }
 }
 
-// Mutants: a command in the background has no one to ask; the question is withdrawn with the turn; the answer holds for other
-// commands; a no counts as a yes.
+// Mutants: the proxy of a command ends with its call; one answer for all programs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_in_the_background_asks_after_its_turn() {
     for (answer, expected) in [(yes(), MAY_REACH), (no(), "the user denied it")] {
@@ -111,7 +110,7 @@ async fn a_command_in_the_background_asks_after_its_turn() {
     }
 }
 
-// Mutants: a hook has no one to ask; an MCP server has no one to ask.
+// Mutants: hooks and MCP servers ask no one; a no counts as a yes.
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_and_mcp_servers_ask_too() {
     let write = |name: &str| format!("{FETCH} > {name} 2>&1; echo end >> {name}");
@@ -139,7 +138,6 @@ async fn hooks_and_mcp_servers_ask_too() {
     }
 }
 
-// Mutants: without a user the answer is yes; hooks wait for a session that waits for them.
 #[tokio::test(flavor = "multi_thread")]
 async fn where_no_user_can_answer_the_reason_is_stated() {
     let write = |name: &str| format!("{FETCH} > {name} 2>&1; echo end >> {name}");
@@ -179,6 +177,7 @@ async fn where_no_user_can_answer_the_reason_is_stated() {
 }
 
 // The session waits for these hooks before it receives answers, and after it has received the last one.
+// Mutant: hooks wait for a session that waits for them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_before_or_after_the_session_is_refused_with_the_reason() {
     let write = |name: &str| format!("{FETCH} > {name} 2>&1; echo end >> {name}");
@@ -301,7 +300,7 @@ async fn a_callback_of_the_rust_sdk_answers() {
     }
 }
 
-// Mutants: the prompt's options lose the sandbox; `Response::sandbox` is always missing.
+// Mutant: `Response::sandbox` is always missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_typed_prompt_runs_in_the_sandbox_and_sees_what_was_enforced() {
     use ostler_prompt::{Adapter, Markdown, Prompt, Session};
@@ -410,8 +409,7 @@ fn last_result(served: &Served) -> String {
     body[body.rfind("tool_result").expect("a result")..].to_owned()
 }
 
-// Mutants: members are not asked; `check_host_answer` lets a member say always; the audit has no entry for a run; the rule of an
-// answer covers no question.
+// Mutant: `check_host_answer` does not look at the role.
 #[tokio::test(flavor = "multi_thread")]
 async fn members_of_a_server_are_asked_and_the_audit_says_what_was_decided() {
     let served = Served::scripted(always(), &[]).await;

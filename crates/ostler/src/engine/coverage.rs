@@ -141,7 +141,6 @@ mod tests {
         assert!(!covered(&["mcp__x__y"], "mcp__x__z", &json!({})));
     }
 
-    // Mutant: a question about a host is judged like a call of an unknown tool.
     #[test]
     fn a_rule_about_a_domain_covers_a_question_about_its_hosts() {
         let host = |name: &str| json!({"host": name});

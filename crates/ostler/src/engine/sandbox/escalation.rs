@@ -187,7 +187,6 @@ mod tests {
         RefusedHost { host, port: 443, reason, advice }
     }
 
-    // Mutants: each of the five functions answers `None`; the order of `hidden` and `unix_socket` changed.
     #[test]
     fn each_refusal_names_the_one_setting_that_allows_it() {
         for (output, expected) in [

@@ -268,7 +268,6 @@ mod tests {
         names
     }
 
-    // Mutants: links are followed; `.git/modules` is not searched; a bare repository is not one.
     #[test]
     fn repositories_of_every_layout_are_protected() {
         let folder = tree(&[
@@ -297,7 +296,6 @@ mod tests {
         assert_eq!(found, expected);
     }
 
-    // Mutants: a new repository is protected; it is reported again; changed folders are not read again.
     #[test]
     fn a_new_repository_is_reported_once_and_stays_writable() {
         let folder = tree(&["old/.git/HEAD", "x/y/"]);
@@ -312,7 +310,6 @@ mod tests {
         assert_eq!(protected(&repositories, folder.path()), before);
     }
 
-    // Mutant: the bound is not stated.
     #[test]
     fn what_the_search_does_not_reach_is_stated() {
         let many: Vec<String> =
