@@ -41,10 +41,10 @@ async function collected() {
 }
 
 async function attempt(name, test) {
-  // A test that scripts the model has its script next to it.
-  const { script, run = test } = test;
+  // A test that scripts the model, or needs other settings, has them next to it.
+  const { script, settings, run = test } = test;
   const model = script && (await new Model(script).start());
-  const server = new Server({ model });
+  const server = new Server({ model, settings });
   const visitors = [];
   try {
     await server.start();

@@ -28,9 +28,10 @@ Greet {{ who }}.
 `;
 
 export class Server {
-  /** With the scripted `model` of a test; otherwise the offline model answers. */
-  constructor({ model } = {}) {
+  /** With the scripted `model` of a test; otherwise the offline model answers. `settings` in place of the usual ones. */
+  constructor({ model, settings } = {}) {
     this.model = model;
+    this.settings = settings ? JSON.stringify(settings) : SETTINGS;
     this.folder = mkdtempSync(join(tmpdir(), "ostler-page-"));
     this.workspace = join(this.folder, "workspace");
     mkdirSync(join(this.folder, "skills", "greet"), { recursive: true });
@@ -40,7 +41,7 @@ export class Server {
   }
 
   async start(listen = this.address ?? "127.0.0.1:0") {
-    const args = ["serve", "--trust-members", "--settings", SETTINGS, "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
+    const args = ["serve", "--trust-members", "--settings", this.settings, "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
     const env = { ...process.env, HOME: this.folder };
     for (const name of Object.keys(env)) if (/^(ANTHROPIC|CLAUDE)_/.test(name)) delete env[name];
     if (this.model) Object.assign(env, { ANTHROPIC_BASE_URL: this.model.url, ANTHROPIC_API_KEY: "none" });

@@ -65,6 +65,8 @@ export interface Approval {
   input: Record<string, unknown>;
   digest: string;
   summary: string;
+  /** What the call does and which program makes it, in a sentence. */
+  description?: string;
   reason?: string;
   /** The steps that led to the question; the last one decided. */
   why?: { looked: string; result: string; decided?: boolean }[];

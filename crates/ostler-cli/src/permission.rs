@@ -5,6 +5,7 @@ use std::path::Path;
 
 use ostler::Decision;
 use ostler::engine::always::AlwaysRules;
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler_proto::control::CanUseTool;
 use ostler_proto::permission::{
     Allow, DecisionClassification, Deny, PermissionDestination, PermissionResult,
@@ -70,11 +71,19 @@ async fn by_line(
         .as_deref()
         .map(|reason| format!(" ({})", clean(reason)))
         .unwrap_or_default();
-    for line in arguments(&request.input) {
-        screen.remark(&line)?;
-    }
-    let subject = subject(&request.input, screen.columns());
-    let question = format!("Allow {} {subject}?{reason} [y/N]", clean(&request.tool_name));
+    let question = match about_host(request) {
+        Some((title, description)) => {
+            screen.remark(&clean(description))?;
+            format!("{}{reason} [y/N]", clean(title))
+        }
+        None => {
+            for line in arguments(&request.input) {
+                screen.remark(&line)?;
+            }
+            let subject = subject(&request.input, screen.columns());
+            format!("Allow {} {subject}?{reason} [y/N]", clean(&request.tool_name))
+        }
+    };
     let typed = answered(&question, input, screen).await?;
     Ok(match typed.as_deref().map(str::trim) {
         Some("y" | "Y" | "yes" | "Yes") => PermissionResult::Allow(Allow::default()),
@@ -200,7 +209,10 @@ fn heading(request: &CanUseTool, is_nested: bool, columns: usize) -> Vec<String>
     let who = if is_nested || request.agent_id.is_some() { " (a subagent asks)" } else { "" };
     let path = request.input.get("file_path").and_then(Value::as_str).unwrap_or_default();
     let text = format!("Allow {} {}", spelled(&request.tool_name), spelled(path));
-    let text = format!("{}?{who}", text.trim_end());
+    let text = match about_host(request) {
+        Some((title, _)) => format!("{}{who}", spelled(title)),
+        None => format!("{}?{who}", text.trim_end()),
+    };
     let lines = text.lines().flat_map(|line| wrapped(line, columns));
     lines.map(|line| format!("{YELLOW}{BOLD}{line}{BOLD:#}{YELLOW:#}")).collect()
 }
@@ -213,6 +225,9 @@ fn body(request: &CanUseTool, cwd: &Path, columns: usize) -> Vec<String> {
     let whole = |text: &str| -> Vec<String> {
         spelled(text).lines().flat_map(|line| wrapped(line, columns)).collect()
     };
+    if let Some((_, description)) = about_host(request) {
+        return whole(description);
+    }
     let Value::Object(fields) = &request.input else {
         return whole(&request.input.to_string());
     };
@@ -230,6 +245,12 @@ fn body(request: &CanUseTool, cwd: &Path, columns: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The title and the description of a question about a host that a program in the sandbox wants to reach.
+fn about_host(request: &CanUseTool) -> Option<(&str, &str)> {
+    let is_meant = request.tool_name == NETWORK_TOOL;
+    request.title.as_deref().zip(request.description.as_deref()).filter(|_| is_meant)
 }
 
 fn allow(

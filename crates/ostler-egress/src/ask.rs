@@ -33,7 +33,7 @@ impl HostRequest {
 }
 
 /// The answer to a [`HostRequest`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostAnswer {
     /// This connection, and those that waited for the same answer.
     AllowOnce,
@@ -44,6 +44,8 @@ pub enum HostAnswer {
     Deny,
     /// No connection, because no one can be asked at this moment.
     NoOneToAsk,
+    /// No connection, and the user was not asked, for this reason: the end of a sentence for people.
+    Refused(String),
 }
 
 /// An error is a no.
@@ -71,11 +73,12 @@ impl Asker {
 }
 
 /// What came of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answered {
     Yes,
     No,
     NoOneToAsk,
+    Refused(String),
     TooManyOpen,
 }
 
@@ -108,6 +111,7 @@ impl Questions {
             HostAnswer::AllowOnce | HostAnswer::AllowSession => Answered::Yes,
             HostAnswer::Deny => Answered::No,
             HostAnswer::NoOneToAsk => Answered::NoOneToAsk,
+            HostAnswer::Refused(reason) => Answered::Refused(reason),
         }
     }
 

@@ -18,6 +18,8 @@ pub struct HostEvent {
     pub outcome: HostOutcome,
     /// Why, as a sentence for people; empty if it was allowed.
     pub reason: String,
+    /// What would allow it, as a sentence for people; empty if it was allowed.
+    pub advice: String,
 }
 
 /// What came of an attempt to connect.

@@ -76,9 +76,10 @@ impl Gate {
             Some(_) => HostOutcome::Failed,
         };
         let reason = refusal.map(ToString::to_string).unwrap_or_default();
+        let advice = refusal.map(|refusal| refusal.advice(&shown(host))).unwrap_or_default();
         tracing::debug!(host, port, ?outcome, reason, "connection of a sandbox");
         // No reader is not an error.
-        _ = self.events.send(HostEvent { host: shown(host), port, outcome, reason });
+        _ = self.events.send(HostEvent { host: shown(host), port, outcome, reason, advice });
     }
 
     async fn connect(&self, target: &Target) -> Result<(TcpStream, Grant), Refusal> {
@@ -98,6 +99,7 @@ impl Gate {
             Answered::Yes => {}
             Answered::No => return Err(Refusal::Answer),
             Answered::NoOneToAsk => return Err(Refusal::NoOneToAsk),
+            Answered::Refused(reason) => return Err(Refusal::NotAsked(reason)),
             Answered::TooManyOpen => return Err(Refusal::TooManyQuestions),
         }
         // The rules may have changed while the user was thinking.

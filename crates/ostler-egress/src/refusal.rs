@@ -19,6 +19,8 @@ pub(crate) enum Refusal {
     Answer,
     #[error("it is not in sandbox.network.allowedDomains, and there is no one to ask")]
     NoOneToAsk,
+    #[error("{0}")]
+    NotAsked(String),
     #[error("it is not in sandbox.network.allowedDomains, and too many questions are open")]
     TooManyQuestions,
     #[error("the Host header names another host than the request")]
@@ -40,7 +42,7 @@ impl Refusal {
     }
 
     /// What the reader can do about it.
-    fn advice(&self, host: &str) -> String {
+    pub(crate) fn advice(&self, host: &str) -> String {
         match self {
             Self::Rules(DenyReason::Denied(_)) => {
                 "To allow it, remove that entry from sandbox.network.deniedDomains.".to_owned()
@@ -56,9 +58,11 @@ impl Refusal {
             Self::Resolve(_) | Self::Connect(_) | Self::OwnAddress(_) => {
                 "The sandbox allows this host; check its name, the port and the network.".to_owned()
             }
-            Self::Rules(_) | Self::NoOneToAsk | Self::TooManyQuestions => format!(
-                "To allow it, add {host:?} to sandbox.network.allowedDomains, or run the command outside the sandbox with the user's approval."
-            ),
+            Self::Rules(_) | Self::NoOneToAsk | Self::NotAsked(_) | Self::TooManyQuestions => {
+                format!(
+                    "To allow it, add {host:?} to sandbox.network.allowedDomains, or run the command outside the sandbox with the user's approval."
+                )
+            }
         }
     }
 

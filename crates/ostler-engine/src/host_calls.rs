@@ -2,11 +2,12 @@
 //! tasks, reports of hooks in the background, questions of MCP servers. Only the session's task sends them on the wire.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use ostler_proto::control::{Ask, AskHost, Elicitation, ElicitationReply, Success};
 use ostler_proto::peer::CallError;
+use ostler_proto::permission::PermissionUpdate;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hook_report::HookReport;
@@ -27,6 +28,8 @@ pub(crate) enum HostCall {
     Wake(String),
     /// Gets the answer to a question that an MCP server has for the user.
     Elicit { question: Box<Elicitation>, answer: oneshot::Sender<ElicitationReply> },
+    /// Applies the permission updates that came with an answer.
+    ChangePermissions { updates: Vec<PermissionUpdate>, done: oneshot::Sender<()> },
 }
 
 /// Sends calls to the session's task. Cheap to clone.
@@ -35,11 +38,23 @@ pub(crate) struct Calls {
     sender: mpsc::Sender<HostCall>,
     /// Of the question that was asked last.
     last_token: Arc<AtomicU64>,
+    /// Whether the session's task has begun to receive calls.
+    are_answered: Arc<AtomicBool>,
 }
 
 impl Calls {
     pub(crate) fn new(sender: mpsc::Sender<HostCall>) -> Self {
-        Self { sender, last_token: Arc::default() }
+        Self { sender, last_token: Arc::default(), are_answered: Arc::default() }
+    }
+
+    /// Notes that the session's task receives calls from now on.
+    pub(crate) fn begin(&self) {
+        self.are_answered.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the session's task has begun to receive calls. Before, an answer may never come.
+    pub(crate) fn are_answered(&self) -> bool {
+        self.are_answered.load(Ordering::Relaxed)
     }
 
     /// Returns whether the session still exists.

@@ -18,6 +18,7 @@ mod file_stamp;
 mod hook_report;
 mod hooks;
 mod host_calls;
+mod host_question;
 pub mod interpolate;
 pub mod library;
 mod limits;

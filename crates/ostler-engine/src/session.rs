@@ -57,6 +57,7 @@ use self::state::ReportedState;
 pub use self::state::StateEvents;
 use self::switch::{ModelHookResult, ModelRequest};
 pub use crate::agents::Delegation;
+use crate::call::apply_updates;
 use crate::checkpoint::{self, Checkpoints};
 use crate::commands::{self, BuiltIn, CommandCall};
 pub use crate::compact::Compaction;
@@ -126,6 +127,7 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
     options.policy.scratch = Some(scratch.path().to_owned());
     options.policy.set_environment(&options.env);
     let outbox = Outbox {
+        in_background: false,
         session_id,
         transcript,
         frames,
@@ -335,6 +337,7 @@ impl Session {
         let mut open = true;
         let mut reason = ExitReason::Other;
         let frames = self.context.outbox.frames.clone();
+        self.context.outbox.calls.begin();
         // Since when only background tasks keep the session alive.
         let mut since = Instant::now();
         loop {
@@ -376,6 +379,13 @@ impl Session {
                     }
                     HostCall::Wake(words) => self.queue.push(self.synthetic(words), false),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
+                    HostCall::ChangePermissions { updates, done } => {
+                        let context = self.context.clone();
+                        self.aside(async move {
+                            apply_updates(&context, &updates).await;
+                            let _ = done.send(());
+                        });
+                    }
                 },
                 Some(finished) = self.turns.join_next() => {
                     self.end(finished).await;

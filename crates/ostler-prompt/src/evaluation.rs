@@ -96,7 +96,9 @@ impl<T: Output> Evaluation<T> {
         let output = outcome?;
         let context = &self.context;
         let result = self.result.take();
+        let sandbox = result.as_ref().and_then(|result| result.extra.get("sandbox").cloned());
         Ok(Response {
+            sandbox,
             prompt_name: self.prompt.name().to_owned(),
             run_id: context.run_id().to_owned(),
             session_id: result.as_ref().map(|it| it.session_id.to_string()).unwrap_or_default(),

@@ -33,4 +33,6 @@ pub struct Response<T> {
     pub denied_calls: u64,
     /// The time spent in hooks.
     pub hooks: HookCost,
+    /// What a sandbox enforced for the commands of the run, as the engine reports it; `None` without a sandbox.
+    pub sandbox: Option<serde_json::Value>,
 }

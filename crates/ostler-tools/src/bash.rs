@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{io, pin::pin};
 
@@ -75,6 +75,7 @@ impl Tool for Bash {
         let confinement = confinement(cx, &start, &args.command, is_outside).await?;
         if args.run_in_background {
             let description = args.description.as_deref().unwrap_or(&args.command);
+            confinement.moved_to_background();
             return background::start(cx, &start, &args.command, description, &confinement).await;
         }
         let limit = time_limit(args.timeout);
@@ -91,6 +92,7 @@ impl Tool for Bash {
             () = promotion.wanted() => {
                 let description = args.description.as_deref().unwrap_or(&args.command);
                 let running = RunningCommand { group, pipes, written: outputs.text() };
+                confinement.moved_to_background();
                 return background::move_to_background(cx, &start, &args.command, description, running).await;
             }
         };
@@ -102,7 +104,8 @@ impl Tool for Bash {
             let _ = cx.announce(ToolEvent::Moved { from: call.cwd.clone(), to }).await;
         }
         let moved = moved.map(|cwd| format!("[the working directory is now {}]", cwd.display()));
-        let text = paragraphs(&[&outputs.text(), &moved.unwrap_or_default()]);
+        let notice = notice(&confinement).await.unwrap_or_default();
+        let text = paragraphs(&[&outputs.text(), &moved.unwrap_or_default(), &notice]);
         let failure = match &end {
             End::Exited(status) if status.success() => return Ok(success(text, &outputs)),
             End::Exited(status) => format!("Exit code {}", code(*status)),
@@ -141,8 +144,15 @@ async fn confinement(
 fn hint(confinement: &Confinement, text: &str, code: Option<i32>) -> Option<String> {
     match confinement {
         Confinement::None => None,
-        Confinement::Inside { sandbox, .. } => sandbox.hint(text, code),
+        Confinement::Inside { boundary, .. } => boundary.hint(text, code),
     }
+}
+
+/// What the user must know about a command that ran in the sandbox.
+async fn notice(confinement: &Confinement) -> Option<String> {
+    let Confinement::Inside { boundary, .. } = confinement else { return None };
+    let boundary = Arc::clone(boundary);
+    blocking(move || Ok(boundary.notice())).await.ok()?
 }
 
 /// Joins the texts that are not empty, one per line.

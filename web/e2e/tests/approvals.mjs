@@ -27,6 +27,27 @@ export default {
     assert.equal(has(server, "a.txt"), false);
   },
 
+  // The sandbox never connects to this machine, so a host that may be reached shows as one that leads here.
+  "a program in the sandbox asks before it reaches a new host": {
+    settings: { sandbox: { enabled: true } },
+    async run({ visit }) {
+      const visitor = await visit();
+      const command = "curl -sS --noproxy '' http://localhost/x; exit 1";
+      for (const [answers, reason] of [[["Allow once"], /it leads to/], [["Deny…", "Deny"], /the user denied it/]]) {
+        await visitor.say(`run \`${command}\``);
+        const card = visitor.card();
+        await card.getByRole("heading", { name: "Connect to localhost?" }).waitFor();
+        await card.getByText(/The command .* wants to connect to localhost, port 80/).waitFor();
+        await card.getByRole("button", { name: /Always allow/ }).waitFor();
+        for (const answer of answers) await card.getByRole("button", { name: new RegExp(`^${answer}( |$)`) }).first().click();
+        await visitor.rest();
+        const tool = visitor.page.locator('.tool[data-tool="Bash"]').last();
+        await tool.locator("summary").click();
+        await tool.getByText(reason).first().waitFor();
+      }
+    },
+  },
+
   async "deny and stop ends the run"({ server, visit }) {
     const visitor = await visit();
     await visitor.say('write "x" to a.txt, then write "y" to b.txt');

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { sessions } from "../state/app";
+import { me, sessions } from "../state/app";
 import { link } from "../state/route";
 import type { Approval, Scope } from "../types";
 import { listed } from "../text/arguments";
@@ -29,6 +29,8 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
   const { isSent, decide } = useDecide(approval);
   const card = useRef<HTMLElement>(null);
   const offers = approval.offers ?? [];
+  // Which hosts all sessions of a folder reach is for administrators.
+  const mayAlways = offers.length > 0 && !(isHost(approval) && me.value?.role === "member");
   const isWhole = offers.find((it) => it.label === rule)?.wholeTool ?? false;
   const allow = (scope: Scope) => {
     if (!isRead) return;
@@ -44,7 +46,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
     const isBusy = note !== undefined || whole !== undefined;
     if (event.target !== card.current || isBusy || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { y: () => allow("once"), s: () => allow("session"), a: () => allow("always"), n: () => write("") }[event.key];
-    if (!act || (offers.length === 0 && (event.key === "s" || event.key === "a"))) return;
+    if (!act || (offers.length === 0 && event.key === "s") || (!mayAlways && event.key === "a")) return;
     event.preventDefault();
     void act();
   };
@@ -54,8 +56,10 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
       ref={card} class="card approval" role="group" tabIndex={0} data-card={approval.id} aria-busy={isSent}
       aria-label={`May the agent do this? ${approval.summary}`} onKeyDown={press}
     >
-      <CardHead approval={approval} isInline={isInline} title={`May the agent use ${approval.toolName}?`} />
-      <ToolInput name={approval.toolName} input={approval.input} onOpen={() => read(true)} />
+      <CardHead approval={approval} isInline={isInline} title={title(approval)} />
+      {isHost(approval)
+        ? <p>{visible(approval.description ?? "A program in the sandbox wants to connect to it.")}</p>
+        : <ToolInput name={approval.toolName} input={approval.input} onOpen={() => read(true)} />}
       {approval.redacted && <p class="hint">Secrets are not shown here. The call runs with them.</p>}
       <Why approval={approval} />
       {offers.length > 0 && whole === undefined && <Rules approval={approval} rule={rule} choose={choose} />}
@@ -76,7 +80,7 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
           {offers.length > 0 && (
             <>
               <button type="button" disabled={isSent || !isRead} onClick={() => allow("session")}>Allow for this session <kbd>s</kbd></button>
-              <button type="button" disabled={isSent || !isRead} onClick={() => allow("always")}>Always allow in this folder <kbd>a</kbd></button>
+              {mayAlways && <button type="button" disabled={isSent || !isRead} onClick={() => allow("always")}>Always allow in this folder <kbd>a</kbd></button>}
             </>
           )}
           <button type="button" class="danger" disabled={isSent} onClick={() => write("")}>Deny… <kbd>n</kbd></button>
@@ -84,6 +88,17 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
       )}
     </section>
   );
+}
+
+/** Whether a program in the sandbox asks to reach a host. */
+function isHost(approval: Approval): boolean {
+  return approval.toolName === "SandboxNetworkAccess";
+}
+
+function title(approval: Approval): string {
+  if (!isHost(approval)) return `May the agent use ${approval.toolName}?`;
+  const { host } = approval.input as { host?: unknown };
+  return `Connect to ${visible(String(host))}?`;
 }
 
 interface WholeToolProps {

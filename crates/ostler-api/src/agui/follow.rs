@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler::proto::frame::ToHost;
 use ostler_agui::event::{Body, Event, TextRole};
 use ostler_base::error::{self, Fallible};
@@ -209,9 +210,13 @@ impl RunStream<'_> {
         if calls.is_empty() && asks.is_empty() {
             return None;
         }
+        // A question about a host is not about a call: the program that wants to reach it runs already, and waits.
+        let of_calls = asks.iter().filter(|ask| ask.tool_name != NETWORK_TOOL);
         let about: BTreeSet<&str> =
-            asks.iter().filter_map(|ask| ask.tool_use_id.as_deref()).collect();
-        let waiting = |id: &str| about.contains(id) || calls.iter().any(|call| call == id);
+            of_calls.clone().filter_map(|ask| ask.tool_use_id.as_deref()).collect();
+        let asks_for_host = of_calls.count() < asks.len();
+        let waiting =
+            |id: &str| asks_for_host || about.contains(id) || calls.iter().any(|call| call == id);
         // A call may wait before the log has it.
         let is_told = |id: &str| self.waited.contains(id) || self.translator.knows(id);
         let all_told = about.iter().copied().chain(calls.iter().map(String::as_str)).all(is_told);

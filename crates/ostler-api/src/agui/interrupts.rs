@@ -1,5 +1,6 @@
 //! Questions to the client as interrupts, and the meaning of its answers.
 
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler_agui::event::Interrupt;
 use ostler_agui::input::{Resume, ResumeStatus};
 use ostler_core::approvals::answer::{AnswersRequest, DecisionRequest, questions};
@@ -23,6 +24,7 @@ pub(super) fn interrupt(ask: &Approval, owner: Option<String>) -> Interrupt {
             let message = format!("May the agent do this? {}", ask.summary);
             let metadata = json!({
                 "toolName": ask.tool_name, "input": ask.input, "reason": ask.reason,
+                "description": ask.description,
                 "rules": ask.rules, "offers": ask.offers, "folder": ask.origin.folder,
                 "redacted": ask.redacted, "digest": ask.digest,
             });
@@ -38,7 +40,8 @@ pub(super) fn interrupt(ask: &Approval, owner: Option<String>) -> Interrupt {
         id: ask.id.clone(),
         reason: reason.to_owned(),
         message: Some(message),
-        tool_call_id: ask.tool_use_id.clone(),
+        // A question about a host is not about a call that the client knows.
+        tool_call_id: ask.tool_use_id.clone().filter(|_| ask.tool_name != NETWORK_TOOL),
         response_schema: object(schema),
         expires_at: ask.expires.and_then(date),
         metadata: object(without_nulls(metadata)),

@@ -179,7 +179,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = SandboxArg::Auto)]
     pub(crate) sandbox: SandboxArg,
 
-    /// A host that commands in that sandbox can reach: example.com, *.example.com, 127.0.0.1:8080
+    /// A host that commands in that sandbox can reach: example.com, *.example.com, 127.0.0.1:8080. With it, users are not asked
+    /// about other hosts
     #[arg(long, value_name = "HOST")]
     pub(crate) sandbox_domain: Vec<String>,
 

@@ -35,6 +35,7 @@ mod requests;
 mod rules;
 mod run;
 mod sandbox;
+mod sandbox_doors;
 mod sandbox_hosts;
 mod sandbox_kills;
 mod sandbox_work;

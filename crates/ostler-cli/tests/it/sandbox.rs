@@ -291,7 +291,7 @@ async fn a_member_with_every_approval_cannot_read_what_belongs_to_the_owner() {
     let hidden = ada.ask(&setup, None).await["sandbox"]["hidden"].clone();
     let data = data.canonicalize().unwrap();
     assert!(hidden.as_array().unwrap().contains(&json!(data)), "{hidden}");
-    assert_eq!(run["outcome"]["sandbox"]["network"], "none", "{run}");
+    assert_eq!(run["outcome"]["sandbox"]["network"], "allow-list", "{run}");
     // The owner's own agents are not confined, so the test itself works.
     let owner = Member { served: &served, token: served.token.clone() };
     owner.run("try 1.").await;
@@ -358,4 +358,71 @@ async fn the_check_of_a_schedule_does_not_see_the_servers_data() {
         let firing = said(data.join("secret").to_str().unwrap()).await;
         assert_eq!(firing["checkSaid"] == OTHER, sees_it, "{sandbox}: {firing}");
     }
+}
+
+/// Makes a repository.
+fn repository(folder: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    let made = std::process::Command::new("git").args(["init", "-q"]).arg(folder).status().unwrap();
+    assert!(made.success());
+}
+
+// Mutants: nested repositories are not protected; `.git/modules` is not searched.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_in_a_subfolder_keeps_its_hooks_and_its_configuration() {
+    let prepare = |folder: &Path| {
+        repository(&folder.join("vendor/lib"));
+        fs::create_dir_all(folder.join(".git/modules/sub/objects")).unwrap();
+        fs::create_dir_all(folder.join(".git/modules/sub/refs")).unwrap();
+        fs::write(folder.join(".git/modules/sub/HEAD"), "ref: refs/heads/main\n").unwrap();
+    };
+    let attack = "for r in vendor/lib/.git .git/modules/sub; do \
+        mkdir -p $r/hooks; echo 'touch pwned' > $r/hooks/post-checkout; \
+        printf '[core]\\nfsmonitor = touch pwned\\n' >> $r/config; \
+        mv $r $r.old; mv vendor gone; echo elsewhere > $r/commondir; done; \
+        git init -q new; git -C vendor/lib status --short; echo tried";
+    let enabled = json!({"sandbox": {"enabled": true}});
+    let printed = print(attack, &enabled, prepare).await;
+    assert!(printed.result.contains("tried"), "{} {}", printed.result, printed.errors);
+    let attacked = |printed: &Printed| {
+        ["vendor/lib/.git", ".git/modules/sub", ".git/modules/sub.old"].iter().any(|git| {
+            let git = printed.ostler.path(git);
+            let config = fs::read_to_string(git.join("config")).unwrap_or_default();
+            git.join("hooks/post-checkout").exists() || config.contains("fsmonitor")
+        })
+    };
+    assert!(!attacked(&printed), "{}", printed.result);
+    assert!(printed.ostler.path("vendor/lib/.git/HEAD").exists(), "{}", printed.result);
+    assert!(!printed.ostler.path("vendor/lib/.git/commondir").exists(), "no placeholder stays");
+    // One that the command itself made can be written by it, and is reported.
+    assert!(
+        printed.result.contains("A git repository was created inside the sandbox"),
+        "{}",
+        printed.result
+    );
+    assert!(printed.result.contains("/new."), "{}", printed.result);
+    // Without the sandbox the same attack succeeds, so the test can fail.
+    let printed = print(attack, &json!({}), prepare).await;
+    assert!(attacked(&printed), "{}", printed.result);
+}
+
+// Also the server: `--settings` with a protection that is missing fails the run of the owner.
+// Mutant: `enforce` does not look at `required`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_less_than_the_required_protections_is_an_error() {
+    let weak =
+        json!({"sandbox": {"enabled": true, "required": ["fs", "net", "nothing-like-this"]}});
+    let printed = print("true", &weak, |_| {}).await;
+    assert!(printed.errors.contains("nothing-like-this"), "{}", printed.errors);
+    assert!(printed.errors.contains("use fs, net or syscalls"), "{}", printed.errors);
+    let script = rule(Script::new(), 1, "true").rule(when(), reply().text("Done."));
+    let served = Served::scripted(script, &["--settings", &weak.to_string()]).await;
+    let owner = Member { served: &served, token: served.token.clone() };
+    let run = owner.run("try 1.").await;
+    assert_eq!(run["state"], "failed", "{run}");
+    let message = run["outcome"]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("nothing-like-this"), "{run}");
+    let ada = member(&served).await;
+    let run = ada.run("try 1.").await;
+    assert_eq!(run["state"], "failed", "{run}");
 }

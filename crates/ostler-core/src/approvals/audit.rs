@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::record::{Approval, ApprovalState, Scope};
+use crate::model::run::Run;
 use crate::model::space::Space;
 use crate::records::kept;
 
@@ -22,7 +24,7 @@ pub struct Audited {
     /// The interface: `rest`, `websocket`, `agui`, `cli`, or `server`.
     pub via: String,
     /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`; `widened` for a space whose agents may use a
-    /// whole tool, `memory` for a space whose memory was changed.
+    /// whole tool, `memory` for a space whose memory was changed, `sandboxed` for a run whose commands were in a sandbox.
     pub(crate) decision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<String>,
@@ -35,6 +37,12 @@ pub struct Audited {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     pub scope: Scope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What a sandbox enforced for the commands of the run: program, layers, folders that they could write, network, limits, and
+    /// what was requested and is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sandbox: Option<Value>,
 }
 
 impl Audited {
@@ -55,6 +63,8 @@ impl Audited {
             digest: Some(approval.digest.clone()),
             rule: answer.and_then(|answer| answer.rule.clone()),
             scope: answer.map_or(Scope::Once, |answer| answer.scope),
+            run: Some(approval.run.clone()),
+            sandbox: None,
         }
     }
 }
@@ -75,8 +85,42 @@ impl Audited {
             digest: None,
             rule: None,
             scope: Scope::Always,
+            run: None,
+            sandbox: None,
         }
     }
+
+    /// The entry for a run whose commands were in a sandbox.
+    pub(crate) fn of_run(run: &Run, sandbox: &Value, at: u64) -> Self {
+        Self {
+            id: id(at),
+            at,
+            owner: run.owner.clone(),
+            by: "server".to_owned(),
+            via: "server".to_owned(),
+            decision: "sandboxed".to_owned(),
+            approval: None,
+            session: Some(run.session.clone()),
+            subject: enforced(sandbox),
+            digest: None,
+            rule: None,
+            scope: Scope::Once,
+            run: Some(run.id.clone()),
+            sandbox: Some(sandbox.clone()),
+        }
+    }
+}
+
+/// What was enforced, in one line.
+fn enforced(sandbox: &Value) -> String {
+    let text = |name: &str| sandbox[name].as_str().unwrap_or("unknown").to_owned();
+    let layers = sandbox["layers"].as_object().into_iter().flatten();
+    let layers: Vec<&str> =
+        layers.filter(|(_, is_on)| **is_on == true).map(|(name, _)| name.as_str()).collect();
+    let missing = sandbox["missing"].as_array().map_or(0, Vec::len);
+    let missing = if missing > 0 { format!("; {missing} not enforced") } else { String::new() };
+    let layers = layers.join(", ");
+    format!("{}: {layers}; network {}{missing}", text("backend"), text("network"))
 }
 
 /// An id that sorts by time.

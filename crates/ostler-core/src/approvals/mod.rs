@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler::engine::coverage::CallPlace;
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_door::users::{Caller, Role};
 use ostler_store::{Error, Expected, Filter, Page, Put};
@@ -154,7 +155,10 @@ impl Approvals {
         id: &str,
         request: DecisionRequest,
     ) -> Fallible<Approval> {
-        self.find(caller, id).await?;
+        let asked = self.find(caller, id).await?;
+        if asked.tool_name == NETWORK_TOOL {
+            check_host_answer(caller, &request)?;
+        }
         if request.approved {
             self.refuse_denied(id, request.input.as_ref()).await?;
         }
@@ -188,11 +192,20 @@ impl Approvals {
             self.records.all::<Approval>(Filter { field: of_run, ..Filter::default() }).await;
         for approval in found.unwrap_or_default() {
             if approval.is_pending() {
+                // A program in the background may outlast the run; its engine withdraws the question when it ends.
+                if approval.tool_name == NETWORK_TOOL && self.is_awaited(&approval.id) {
+                    continue;
+                }
                 self.end(&approval.id, ApprovalState::Withdrawn, "the run is over").await;
             } else if self.take_unannounced(&approval.id) {
                 self.tell(&approval);
             }
         }
+    }
+
+    /// Whether a call in this process waits for the decision.
+    fn is_awaited(&self, id: &str) -> bool {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
     /// Withdraws the pending requests of a session.
@@ -346,6 +359,22 @@ impl Approvals {
     }
 }
 
+/// Refuses what no answer about a host may do: name another host, or, by a member, reach beyond the session. Which hosts the
+/// sessions of a folder reach is for administrators.
+fn check_host_answer(caller: &Caller, request: &DecisionRequest) -> Fallible<()> {
+    if request.approved && request.input.is_some() {
+        let message = "an answer cannot name another host than the question";
+        return Err(ApiError::invalid("input", message)
+            .hint("allow this host, or deny it with a note that names the other one"));
+    }
+    if request.approved && request.scope == Scope::Always && caller.role < Role::Admin {
+        let message = "only an administrator can allow a host in all sessions of a folder";
+        return Err(ApiError::forbidden("needs_admin", message)
+            .hint("allow it once or for this session, or ask an administrator to answer"));
+    }
+    Ok(())
+}
+
 /// The audit entry for a rule that no longer applies.
 fn revoked(granted: &Granted, decision: &str, by: &str, via: &str, at: u64) -> Audited {
     Audited {
@@ -361,6 +390,8 @@ fn revoked(granted: &Granted, decision: &str, by: &str, via: &str, at: u64) -> A
         digest: None,
         rule: Some(granted.rule.clone()),
         scope: granted.scope(),
+        run: None,
+        sandbox: None,
     }
 }
 

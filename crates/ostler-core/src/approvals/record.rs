@@ -38,6 +38,9 @@ pub struct Approval {
     pub digest: String,
     /// The call in one line.
     pub summary: String,
+    /// What the call does and which program makes it, in a sentence, if the engine says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// Why approval is required.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

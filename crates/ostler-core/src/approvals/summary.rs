@@ -1,5 +1,6 @@
 //! A call in one line that a user can trust: nothing in it can move the cursor or change the direction of the text.
 
+use ostler::engine::sandbox::NETWORK_TOOL;
 use serde_json::Value;
 
 use super::hidden;
@@ -17,6 +18,10 @@ pub(super) fn of(tool: &str, input: &Value) -> String {
         "Glob" | "Grep" => "pattern",
         _ => "",
     };
+    if tool == NETWORK_TOOL {
+        let host = input.get("host").and_then(Value::as_str).unwrap_or_default();
+        return format!("Connect to {}", shortened(host));
+    }
     let said = input.get(telling).and_then(Value::as_str);
     let text = said.map_or_else(|| input.to_string(), str::to_owned);
     format!("{tool}: {}", shortened(&text))
@@ -38,7 +43,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::of;
+    use super::{NETWORK_TOOL, of};
 
     // Seen to fail when control characters are shown as they are.
     #[test]
@@ -48,6 +53,7 @@ mod tests {
             of("Bash", &json!({"command": "a\u{202e}b\u{1b}[2J"})),
             "Bash: a⟨U+202E⟩b⟨U+001B⟩[2J"
         );
+        assert_eq!(of(NETWORK_TOOL, &json!({"host": "a.example"})), "Connect to a.example");
         assert_eq!(of("mcp__x__y", &json!({"a": 1})), "mcp__x__y: {\"a\":1}");
         assert!(of("Read", &json!({"file_path": "é".repeat(400)})).ends_with("é…"));
     }

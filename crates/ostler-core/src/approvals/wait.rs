@@ -76,6 +76,7 @@ impl Approvals {
             digest: digest::of(&call.tool_name, &call.input),
             redacted: false,
             summary: shown(&summary),
+            description: call.description.as_ref().map(shown),
             reason: call.decision_reason.as_ref().map(shown),
             why: steps(call, &self.redactor),
             reason_type: call.decision_reason_type.as_ref().and_then(word),

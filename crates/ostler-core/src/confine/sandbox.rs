@@ -64,9 +64,12 @@ pub(crate) fn put_around(options: &mut Options, config: &Config) {
     let network = sandbox.network.get_or_insert_with(SandboxNetwork::default);
     network.allow_all_unix_sockets = None;
     network.allow_unix_sockets = None;
-    network.allowed_domains = Some(config.sandbox_domains.clone());
-    // Which hosts a member reaches is the operator's decision: no answer of the member adds one.
-    network.strict_allowlist = Some(true);
+    if !config.sandbox_domains.is_empty() {
+        // The operator's list is complete: no answer of a member adds a host. Without it members are asked, about hosts that
+        // the operator's settings do not deny.
+        network.allowed_domains = Some(config.sandbox_domains.clone());
+        network.strict_allowlist = Some(true);
+    }
     options.context.sandbox = Some(sandbox);
 }
 

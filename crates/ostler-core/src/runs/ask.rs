@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler::proto::control::CanUseTool;
 use ostler::{Answers, CancellationToken, Decision, Options};
 use serde_json::Value;
@@ -150,7 +151,8 @@ impl Askers {
         cancelled: &CancellationToken,
     ) -> Result<Approval, String> {
         // A background subagent may ask between two runs; no run begins because of it.
-        if call.agent_id.is_none() {
+        // So may a program in the background that wants to reach a host.
+        if call.agent_id.is_none() && call.tool_name != NETWORK_TOOL {
             self.until_at_work(cancelled).await?;
         }
         let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();

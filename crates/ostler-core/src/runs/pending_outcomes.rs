@@ -14,6 +14,7 @@ use super::day_usage::UncountedUsage;
 use super::edits::RunChanges;
 use super::meter::Used;
 use super::worker::{Command, cancelled_outcome};
+use crate::approvals::audit::Audited;
 use crate::model::event;
 use crate::model::run::{Attached, Outcome, Run, RunState, Session};
 use crate::model::tally::{self, RunUsage};
@@ -226,6 +227,9 @@ impl Sessions {
             session.tally.spent.add(&spent);
         });
         let mut puts: Vec<Put> = session.await?.into_iter().collect();
+        if let Some(sandbox) = &ended.outcome.sandbox {
+            puts.push(Audited::of_run(run, sandbox, ended.at).put(Expected::Absent)?);
+        }
         if ended.used == Used::default() {
             return Ok(puts);
         }

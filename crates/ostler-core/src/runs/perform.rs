@@ -341,7 +341,7 @@ fn over(result: &TurnResult, is_cancelled: bool, agents_work: bool) -> Option<En
 }
 
 /// What a sandbox enforced, short enough for every record.
-fn without_lists(mut sandbox: Value) -> Value {
+pub(super) fn without_lists(mut sandbox: Value) -> Value {
     if let Some(fields) = sandbox.as_object_mut() {
         fields.retain(|name, _| !["protected", "hidden"].contains(&name.as_str()));
     }

@@ -484,6 +484,10 @@ impl Worker {
         for text in outcome.result.as_mut().into_iter().chain(said) {
             *text = self.sessions.redactor.text(text).into_owned();
         }
+        // A run that was cut off has no result that says it.
+        if outcome.sandbox.is_none() && self.engine.is_some() {
+            outcome.sandbox = self.about.sandbox.clone().map(perform::without_lists);
+        }
         let used = self.meter.finish(run, |text| self.sessions.redacted(text));
         // Engines report the total since their start.
         outcome.cost_usd = used.spent().cost_usd;

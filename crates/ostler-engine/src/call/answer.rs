@@ -321,7 +321,7 @@ fn unanswered(why: &str) -> Refusal {
 
 /// Applies the permission updates of a yes. An update that cannot be applied is reported and left out; the user is then
 /// asked again.
-pub(super) async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
+pub(crate) async fn apply_updates(context: &TurnContext, updates: &[PermissionUpdate]) {
     let TurnContext { outbox, permissions, .. } = context;
     for update in updates {
         match context.change_permissions(update).await {

@@ -22,7 +22,9 @@ use ostler_proto::hook::HookEvent;
 use ostler_proto::message::ToolResultMeta;
 use serde_json::{Value, json};
 
+pub(crate) use self::answer::apply_updates;
 use self::decision_source::DecisionSource;
+pub(crate) use self::host_question::CommandAsker;
 use self::permit::{Permit, Refusal};
 use self::recorded::PermittedCall;
 use crate::drive::TurnContext;
@@ -113,7 +115,6 @@ async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
     let permitted =
         PermittedCall { id: call.id.as_str(), name: &call.name, input: &input, effect: &effect };
     let run = prepared.run;
-    let _questions = host_question::answer_while_running(context, &effect);
     let running = recorded::run(records.recording.as_ref(), permitted, || run(cx.clone()));
     let running = AssertUnwindSafe(running).catch_unwind();
     let outcome = tokio::select! {

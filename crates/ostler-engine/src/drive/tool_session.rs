@@ -10,6 +10,7 @@ use ostler_proto::hook::HookEvent;
 use serde_json::json;
 
 use crate::ask_model::ask_model;
+use crate::call::CommandAsker;
 use crate::drive::TurnContext;
 use crate::hooks::Hooks;
 use crate::model::ledger::Ledger;
@@ -29,7 +30,8 @@ pub(crate) struct EngineToolSession {
     permissions: Permissions,
     hooks: Hooks,
     ledger: Ledger,
-    sandbox: Option<Arc<dyn SessionSandbox>>,
+    /// The sandbox of commands, and what their questions about hosts need.
+    sandbox: Option<(Arc<dyn SessionSandbox>, Box<TurnContext>)>,
     /// The instructions for plan mode.
     planning: Arc<str>,
     /// The rules as they were when the call first looked, so that a search judges all files alike.
@@ -45,7 +47,7 @@ impl EngineToolSession {
             permissions: context.permissions.clone(),
             hooks: context.hooks.clone(),
             ledger: context.records.ledger.clone(),
-            sandbox: context.sandbox.clone(),
+            sandbox: context.sandbox.clone().map(|it| (it, Box::new(context.clone()))),
             planning: Arc::clone(&context.planning),
             guard: OnceLock::new(),
         })
@@ -74,7 +76,9 @@ impl ToolSession for EngineToolSession {
     }
 
     fn confinement(&self, folder: &Path, command: &str) -> Result<Confinement, String> {
-        Confinement::of(self.sandbox.as_ref(), &self.permissions.policy(), folder, command)
+        let Some((sandbox, context)) = &self.sandbox else { return Ok(Confinement::None) };
+        let asker = CommandAsker::new((**context).clone(), command);
+        Confinement::of(Some(sandbox), asker, folder, command)
     }
 
     fn plan(&self, is_on: bool) -> BoxFuture<'static, String> {

@@ -110,6 +110,13 @@ impl TurnContext {
         self.bind_hooks();
     }
 
+    /// Makes the context one of work that no turn waits for and no deadline ends.
+    pub(crate) fn leave_turn(&mut self) {
+        self.outbox.in_background = true;
+        self.set_deadline(None);
+        self.hooks = self.hooks.in_background();
+    }
+
     fn bind_hooks(&mut self) {
         self.hooks = self.hooks.bound_to(self.hook_scope());
     }

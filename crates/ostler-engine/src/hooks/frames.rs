@@ -142,6 +142,7 @@ mod tests {
         let (frames, mut sent) = mpsc::channel(9);
         let (calls, mut called) = mpsc::channel(9);
         let outbox = Outbox {
+            in_background: false,
             session_id: "s".into(),
             transcript: None,
             frames,

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -21,6 +22,7 @@ use super::{HookServices, Hooks};
 use super::{event, http, mcp, question};
 use crate::disk::on_disk;
 use crate::host_calls::HostCall;
+use crate::host_question::{ProgramAsker, Requester};
 use crate::ids::fresh_uuid;
 use crate::outbox::Outbox;
 use crate::sandbox::Confinement;
@@ -185,11 +187,17 @@ async fn confinement(
     let words = std::iter::once(command).chain(args.into_iter().flatten().map(String::as_str));
     let line = words.collect::<Vec<_>>().join(" ");
     let folder = hook_call.cwd.clone();
-    on_disk(move || {
-        let policy = scope.permissions.policy();
-        Confinement::of(scope.sandbox.as_ref(), &policy, &folder, &line)
-    })
-    .await
+    let event = hook_call.event.to_string();
+    let asker = Arc::new(ProgramAsker {
+        calls: scope.outbox.calls.clone(),
+        permissions: scope.permissions.clone(),
+        ledger: scope.ledger.clone(),
+        requester: Requester::Hook { event, command: line.clone() },
+        agent: scope.outbox.agent().cloned(),
+        in_background: AtomicBool::new(hook_call.hooks.in_background),
+        may_wait_for_session: false,
+    });
+    on_disk(move || Confinement::of(scope.sandbox.as_ref(), asker, &folder, &line)).await
 }
 
 async fn run_command(
@@ -221,6 +229,7 @@ async fn run_command(
         match step {
             CommandProgress::Output => {
                 let Some(limit) = running.detaches() else { continue };
+                confinement.moved_to_background();
                 let (shown, hook_call) = (shown.in_background(), hook_call.in_background());
                 let apart = continue_in_background(running, shown, limit, hook_call);
                 hooks.shared.background.spawn(apart);

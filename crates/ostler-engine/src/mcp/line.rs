@@ -1,7 +1,8 @@
 //! A server's connection to the host: the messages of a server inside the host, and the questions of any server to the
 //! user.
 
-use std::sync::{PoisonError, Weak};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, Weak};
 
 use ostler_proto::Extra;
 use ostler_proto::control::{AskHost, Elicitation, ElicitationReply, McpMessage};
@@ -10,6 +11,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Inner;
 use crate::host_calls::{Calls, HostCall};
+use crate::host_question::{ProgramAsker, Requester};
+use crate::model::ledger::Ledger;
+use crate::permissions::Permissions;
+use crate::sandbox::HostAsker;
 
 /// How many messages a server inside the host may send before they are read.
 const MESSAGES_AHEAD: usize = 256;
@@ -20,12 +25,20 @@ pub struct HostLine {
     server: String,
     // Not the whole outbox: a reference to it would keep the session's frames open.
     calls: Calls,
+    permissions: Permissions,
+    ledger: Ledger,
     servers: Weak<Inner>,
 }
 
 impl HostLine {
-    pub(super) fn new(server: &str, calls: Calls, servers: Weak<Inner>) -> Self {
-        Self { server: server.to_owned(), calls, servers }
+    pub(super) fn new(server: &str, servers: &Arc<Inner>) -> Self {
+        Self {
+            server: server.to_owned(),
+            calls: servers.calls.clone(),
+            permissions: servers.permissions.clone(),
+            ledger: servers.ledger.clone(),
+            servers: Arc::downgrade(servers),
+        }
     }
 
     /// Sends a JSON-RPC message to a server inside the host and returns its answer, which has no meaning for a
@@ -64,6 +77,20 @@ impl HostLine {
             true => answered.await.unwrap_or_else(|_| no()),
             false => no(),
         }
+    }
+
+    /// Asks the user about hosts that the server wants to reach from the sandbox.
+    pub fn host_asker(&self) -> Arc<dyn HostAsker> {
+        Arc::new(ProgramAsker {
+            calls: self.calls.clone(),
+            permissions: self.permissions.clone(),
+            ledger: self.ledger.clone(),
+            requester: Requester::Server(self.server.clone()),
+            agent: None,
+            in_background: AtomicBool::new(true),
+            // Servers start before the session does.
+            may_wait_for_session: true,
+        })
     }
 }
 

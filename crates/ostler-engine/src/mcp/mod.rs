@@ -30,6 +30,8 @@ use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
 use crate::host_calls::Calls;
 use crate::model::ToolSpec;
+use crate::model::ledger::Ledger;
+use crate::permissions::Permissions;
 use crate::settings::ServerLists;
 use crate::tool::{AnyTool, RunFuture, ServerToolPolicy, ToolCx};
 
@@ -187,6 +189,9 @@ struct Inner {
     /// The settings' lists of allowed and denied servers.
     lists: Arc<ServerLists>,
     calls: Calls,
+    /// What decides about hosts that servers reach from the sandbox.
+    permissions: Permissions,
+    ledger: Ledger,
     state: Mutex<State>,
     /// Counts changes, for waiting callers.
     changed: watch::Sender<u64>,
@@ -267,17 +272,27 @@ impl Servers {
         connector: Option<Arc<dyn Connector>>,
         lists: Arc<ServerLists>,
         calls: Calls,
+        permissions: Permissions,
+        ledger: Ledger,
     ) -> Self {
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
+        Self(Arc::new(Inner {
+            connector,
+            lists,
+            calls,
+            permissions,
+            ledger,
+            state,
+            changed,
+            inboxes,
+        }))
     }
 
     /// An empty list for servers that only one subagent has.
     pub(crate) fn apart(&self) -> Self {
-        let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
-        let lists = Arc::clone(&self.0.lists);
-        let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
+        let Inner { connector, lists, calls, permissions, ledger, .. } = &*self.0;
+        let (connector, lists, calls) = (connector.clone(), Arc::clone(lists), calls.clone());
+        Self::new(connector, lists, calls, permissions.clone(), ledger.clone())
     }
 
     /// Adds a server and begins to connect; an existing one of the same name stays as it is. Returns whether it is new.
@@ -393,7 +408,7 @@ impl Servers {
             }
             config => ServerLocation::Configured(config.clone()),
         };
-        let line = HostLine::new(name, self.0.calls.clone(), Arc::downgrade(&self.0));
+        let line = HostLine::new(name, &self.0);
         // A connector may come from the program around the engine. One that panics must not leave a server that
         // every turn waits for.
         let connector = Arc::clone(connector);

@@ -35,6 +35,8 @@ pub(crate) struct Outbox {
     pub(crate) calls: Calls,
     /// The subagent whose frames it sends; `None` in the main conversation.
     pub(crate) subagent: Option<Arc<SubagentIdentity>>,
+    /// No turn waits for what is asked.
+    pub(crate) in_background: bool,
     /// Whether the host wants the events of a response.
     pub(crate) partial_messages: bool,
     /// Notices about the start for the user, until they were sent.
@@ -126,7 +128,7 @@ impl Outbox {
 
     /// Asks the host, see [`Calls::ask`].
     pub(crate) async fn ask<Q: Ask>(&self, request: AskHost) -> Result<Q::Reply, String> {
-        let in_background = self.subagent.as_ref().is_some_and(|it| it.is_in_background());
-        self.calls.ask::<Q>(request, in_background).await
+        let of_subagent = self.subagent.as_ref().is_some_and(|it| it.is_in_background());
+        self.calls.ask::<Q>(request, self.in_background || of_subagent).await
     }
 }

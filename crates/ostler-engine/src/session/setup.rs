@@ -97,13 +97,14 @@ impl Setup {
         scratch: Scratch,
         answer: Option<StructuredOutput>,
     ) -> Self {
-        let HookScope { outbox, permissions, env, .. } = scope;
+        let HookScope { outbox, permissions, ledger, env, .. } = scope;
         let tasks = Tasks::new(Arc::new(outbox.calls.clone()), !options.background_tasks);
         let cx = ToolCx { cwd: options.cwd, scratch, tasks, env, ..ToolCx::default() };
         let specs: Vec<_> = options.tools.iter().map(|tool| tool.spec()).collect();
         let tools: Tools = specs.iter().map(|spec| spec.name.clone()).zip(options.tools).collect();
-        let servers =
-            Servers::new(options.connector, Arc::new(options.server_lists), outbox.calls.clone());
+        let lists = Arc::new(options.server_lists);
+        let (connector, calls) = (options.connector, outbox.calls.clone());
+        let servers = Servers::new(connector, lists, calls, permissions.clone(), ledger);
         for (name, known) in options.mcp_servers {
             servers.add(&name, known);
         }

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use ostler_engine::permission::{Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source};
+use ostler_engine::sandbox::NETWORK_TOOL;
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::{PermissionMode, PermissionRule};
 use ostler_sdk::options::Environment;
@@ -91,6 +92,10 @@ fn judge(
     for rule in rules {
         policy.add_rule(behavior, rule.clone(), Source::Session);
     }
+    if tool == NETWORK_TOOL {
+        // Without a host nothing is decided: it requires approval, and no rule covers it.
+        return policy.decide_host(input.get("host").and_then(Value::as_str).unwrap_or_default());
+    }
     let effect = effect_of(tool, input, &place.cwd);
     policy.decide(&CallFacts { tool, input, effect: &effect })
 }
@@ -134,6 +139,22 @@ mod tests {
         }
         assert!(covered(&["mcp__x__y"], "mcp__x__y", &json!({})));
         assert!(!covered(&["mcp__x__y"], "mcp__x__z", &json!({})));
+    }
+
+    #[test]
+    fn a_rule_about_a_domain_covers_a_question_about_its_hosts() {
+        let host = |name: &str| json!({"host": name});
+        let rule = &["WebFetch(domain:example.com)"];
+        assert!(covered(rule, NETWORK_TOOL, &host("example.com")));
+        for other in ["example.org", "example.com.evil.org", "notexample.com", ""] {
+            assert!(!covered(rule, NETWORK_TOOL, &host(other)), "{other}");
+        }
+        assert!(!covered(&["WebFetch"], NETWORK_TOOL, &host("example.com")));
+        assert!(!covered(&[NETWORK_TOOL], NETWORK_TOOL, &host("example.com")));
+        let place = CallPlace { cwd: "/nowhere/project".into(), ..CallPlace::default() };
+        let rule = parse(rule[0]).unwrap();
+        assert!(denies(&place, &rule, NETWORK_TOOL, &host("example.com")));
+        assert!(!denies(&place, &rule, NETWORK_TOOL, &host("example.org")));
     }
 
     // Seen to fail with `denies` that asks whether the rule would allow the call.

@@ -1,7 +1,10 @@
 //! The sandbox of a session: what the settings request, what the policy adds, and what this machine enforces.
 
 mod boundary;
+mod escalation;
 mod hosts;
+mod program;
+mod repositories;
 mod settings;
 
 use std::fmt;
@@ -10,19 +13,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler_engine::permission::{DeniedPaths, Policy, RuleDomains, SandboxPolicy};
-use ostler_engine::sandbox::{HostAsker, SessionSandbox};
+use ostler_engine::sandbox::{HostAsker, ProgramBoundary, SessionSandbox};
 use ostler_engine::scratch::Scratch;
 use ostler_engine::settings::Settings;
-use ostler_process::{Confine, Guard};
+use ostler_process::Confine;
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
 use ostler_sandbox::{Boundary, Sandbox, Setup};
 use serde_json::Value;
 
-use self::hosts::{HostProxy, HostSettings};
+use self::hosts::{HostProxies, HostSettings};
+use self::program::{SandboxedProgram, Shared};
+use self::repositories::Repositories;
 use self::settings::SandboxRequest;
 use super::{StartContext, StartError};
 
+pub use ostler_engine::sandbox::NETWORK_TOOL;
 pub use ostler_sandbox::{Attestation, run_if_called, use_helper};
 
 /// The sandbox of a session.
@@ -34,13 +40,15 @@ struct OwnSandbox {
     home: Option<PathBuf>,
     /// Private folders that commands see as `/tmp` and as their home. Removed with the session.
     folders: PrivateFolders,
+    /// Repositories below the working directories.
+    repositories: Arc<Repositories>,
     /// The last boundary, and what of the policy it was made of.
     last: Mutex<Option<(PolicyParts, Arc<Sandbox>)>>,
 }
 
 struct PrivateFolders {
-    // Before the folder that its socket is in.
-    proxy: HostProxy,
+    // Before the folder that their sockets are in.
+    proxies: Arc<HostProxies>,
     paths: PrivatePaths,
     _scratch: Scratch,
 }
@@ -52,7 +60,7 @@ struct PrivatePaths {
     temporary: PathBuf,
     /// The folder that they see as their home.
     home: PathBuf,
-    /// The socket of the proxy.
+    /// The socket of the proxy, in whose place each program gets its own.
     socket: PathBuf,
 }
 
@@ -109,6 +117,7 @@ pub fn around_folder(
     let mut boundary = Boundary::default();
     boundary.writable = vec![folder.to_owned()];
     boundary.protected = ostler_sandbox::usual::protected(folder);
+    boundary.protected.extend(Repositories::default().protected(&boundary.writable));
     (boundary.hidden, boundary.readable) = (hidden, readable);
     boundary.network = ostler_sandbox::Network::Host;
     let sandbox = Sandbox::new(boundary, Setup::default());
@@ -202,11 +211,12 @@ fn build(
              socksProxyPort, because your own proxy decides about hosts; remove the rule or the port"
         ));
     }
-    let folders = PrivateFolders::new(&request.hosts, &parts.domains)?;
+    let folders = PrivateFolders::new(&request.hosts)?;
     let boundary = boundary::of(&request, &parts, home.as_deref(), &folders.paths);
     let base = enforce(boundary, &request)?;
     policy.sandbox = Some(policy_of(wanted, &request));
-    Ok(OwnSandbox { base, request, home, folders, last: Mutex::default() })
+    let repositories = Arc::default();
+    Ok(OwnSandbox { base, request, home, folders, repositories, last: Mutex::default() })
 }
 
 fn policy_of(wanted: &SandboxSettings, request: &SandboxRequest) -> SandboxPolicy {
@@ -236,8 +246,8 @@ fn enforce(boundary: Boundary, request: &SandboxRequest) -> Result<Sandbox, Stri
 }
 
 impl PrivateFolders {
-    /// Makes them, and starts the proxy.
-    fn new(hosts: &HostSettings, domains: &RuleDomains) -> Result<Self, String> {
+    /// Makes them.
+    fn new(hosts: &HostSettings) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("no temporary folder: {error}");
         let scratch = Scratch::default();
         let folder = scratch.folder().and_then(Path::canonicalize).map_err(failed)?;
@@ -245,10 +255,11 @@ impl PrivateFolders {
         for folder in [&temporary, &home] {
             fs::create_dir(folder).map_err(failed)?;
         }
-        let proxy =
-            HostProxy::start(hosts.rules(domains), hosts.user_proxy, &folder.join("proxy/socket"))?;
-        let paths = PrivatePaths { temporary, home, socket: proxy.socket().to_owned() };
-        Ok(Self { proxy, paths, _scratch: scratch })
+        let proxies = HostProxies::new(hosts.clone(), folder.join("proxy")).map_err(failed)?;
+        let proxies = Arc::new(proxies);
+        let socket = proxies.unused_socket().to_owned();
+        let paths = PrivatePaths { temporary, home, socket };
+        Ok(Self { proxies, paths, _scratch: scratch })
     }
 }
 
@@ -259,7 +270,7 @@ impl OwnSandbox {
         match &*last {
             Some((of, sandbox)) if *of == parts => Ok(Arc::clone(sandbox)),
             _ => {
-                self.folders.proxy.set_rules(self.request.hosts.rules(&parts.domains));
+                self.folders.proxies.renew_rules();
                 let boundary: Boundary =
                     boundary::of(&self.request, &parts, self.home.as_deref(), &self.folders.paths);
                 let sandbox = self.base.with(boundary).map_err(|error| error.to_string())?;
@@ -272,39 +283,28 @@ impl OwnSandbox {
 }
 
 impl SessionSandbox for OwnSandbox {
-    fn boundary(&self, policy: &Policy) -> Result<Arc<dyn Confine>, String> {
-        Ok(self.current(policy)?)
+    fn boundary(&self, asker: Arc<dyn HostAsker>) -> Result<Arc<dyn ProgramBoundary>, String> {
+        let sandbox = self.current(&asker.policy())?;
+        let shared = Shared {
+            proxies: Arc::clone(&self.folders.proxies),
+            repositories: Arc::clone(&self.repositories),
+        };
+        let may_leave = self.request.may_leave;
+        Ok(Arc::new(SandboxedProgram::new(sandbox, asker, shared, may_leave)))
     }
 
     fn attestation(&self, policy: &Policy) -> Value {
-        match self.current(policy) {
-            Ok(sandbox) => serde_json::to_value(sandbox.attestation()).unwrap_or_default(),
+        let sandbox = match self.current(policy) {
+            Ok(sandbox) => sandbox,
             // Then nothing is started.
-            Err(reason) => serde_json::json!({"missing": [reason]}),
-        }
-    }
-
-    fn ask_about_hosts(&self, asker: HostAsker) -> Option<Box<dyn Guard>> {
-        Some(Box::new(self.folders.proxy.ask(asker)))
+            Err(reason) => return serde_json::json!({"missing": [reason]}),
+        };
+        let mut attestation = sandbox.attestation().clone();
+        self.repositories.attest(&sandbox, &mut attestation);
+        serde_json::to_value(attestation).unwrap_or_default()
     }
 
     fn temporary(&self) -> &Path {
         &self.folders.paths.temporary
-    }
-
-    fn hint(&self, output: &str, code: Option<i32>) -> Option<String> {
-        let refused = self.folders.proxy.refused();
-        let reason = match refused.is_empty() {
-            true => self.base.reason_of_failure(output, code)?,
-            false => format!("it could not reach {}", refused.join(", ")),
-        };
-        let way_out = match self.request.may_leave {
-            true => {
-                " If that was the cause and the command must run anyway, call it again with \
-                     dangerouslyDisableSandbox: the user is asked."
-            }
-            false => "",
-        };
-        Some(format!("[This ran in a sandbox: {reason}.{way_out}]"))
     }
 }

@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 use ostler_engine::mcp::{
     Connected, Connector, HostLine, McpToolInfo, NotConnected, Server, ServerLocation, ServerPrompt,
 };
-use ostler_engine::permission::Policy;
 use ostler_engine::sandbox::SessionSandbox;
 use ostler_engine::tool::{RunFuture, ToolCx, ToolError};
 use ostler_mcp::{
@@ -37,8 +36,8 @@ pub(super) struct ServerConnector {
     limit: OutputLimit,
     /// The environment of servers that are programs.
     env: Environment,
-    /// The sandbox of servers that are programs, and the policy that says which of them run outside.
-    sandbox: Option<(Arc<dyn SessionSandbox>, Policy)>,
+    /// The sandbox of servers that are programs.
+    sandbox: Option<Arc<dyn SessionSandbox>>,
 }
 
 impl ServerConnector {
@@ -46,7 +45,7 @@ impl ServerConnector {
     pub(super) fn of(
         context: &StartContext,
         env: Environment,
-        sandbox: Option<(Arc<dyn SessionSandbox>, Policy)>,
+        sandbox: Option<Arc<dyn SessionSandbox>>,
     ) -> Self {
         let ms = |name: &str| context.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
@@ -59,17 +58,20 @@ impl ServerConnector {
     }
 
     /// The endpoint of a configured server; a child process gets the session's environment and sandbox.
-    fn endpoint(&self, config: &McpServerConfig) -> Result<Endpoint, String> {
+    fn endpoint(&self, config: &McpServerConfig, host: &HostLine) -> Result<Endpoint, String> {
         let endpoint = Endpoint::from_config(config);
         let mut endpoint = endpoint.ok_or("this kind of server is not supported")?;
         if let Endpoint::Stdio(program) = &mut endpoint {
             program.env = self.env.with(std::mem::take(&mut program.env.variables));
-            if let Some((sandbox, policy)) = &self.sandbox {
+            if let Some(sandbox) = &self.sandbox {
+                let asker = host.host_asker();
+                // Which servers run outside.
+                let policy = asker.policy();
                 let words = std::iter::once(&program.command).chain(&program.args);
                 let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
                 let folder = program.cwd.get_or_insert_with(|| policy.cwd.clone());
                 if !policy.runs_outside_sandbox(folder, &line) {
-                    program.boundary = Some(sandbox.boundary(policy)?);
+                    program.boundary = Some(sandbox.boundary(asker)?);
                 }
             }
         }
@@ -88,7 +90,7 @@ impl Connector for ServerConnector {
         let is_stale = Arc::new(AtomicBool::new(false));
         let mut options = self.options(&line, Arc::clone(&is_stale));
         let endpoint = match &place {
-            ServerLocation::Configured(config) => self.endpoint(config),
+            ServerLocation::Configured(config) => self.endpoint(config, &line),
             _ => Err("this kind of server is not supported".to_owned()),
         };
         async move {

@@ -94,11 +94,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         small_model: pick::small_model(context, &settings, &name),
         is_conversation: context.is_conversation,
         idle_notice: Some(IDLE_NOTICE),
-        connector: Some(Arc::new(ServerConnector::of(
-            context,
-            env,
-            sandbox.zip(Some(policy.clone())),
-        ))),
+        connector: Some(Arc::new(ServerConnector::of(context, env, sandbox))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
         notices: notices(context, &cautions, &warnings),

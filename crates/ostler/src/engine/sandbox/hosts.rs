@@ -1,13 +1,17 @@
 //! The hosts that commands can reach: those of the settings and of rules, and those that the user allows while a command
 //! runs.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{fmt, fs, io};
 
 use ostler_egress::rules::{HostRules, PatternError};
 use ostler_egress::{EventReader, HostAnswer, HostOutcome, HostRequest, Proxy, UserProxy};
 use ostler_engine::permission::RuleDomains;
-use ostler_engine::sandbox::{HostAnswer as Answer, HostAsker};
+use ostler_engine::sandbox::{HostAnswer as Answer, HostAsker, HostQuestion, HostQuestions};
 use ostler_proto::sandbox::SandboxNetwork;
 
 /// How many refused hosts a result names.
@@ -119,32 +123,99 @@ fn user_proxy(network: &SandboxNetwork) -> Result<Option<UserProxy>, String> {
     }
 }
 
-/// The proxy through which commands reach hosts.
+/// The proxies through which programs reach hosts: one for each program, so that questions and answers belong to the program
+/// that caused them.
+pub(super) struct HostProxies {
+    settings: HostSettings,
+    /// The folder of their sockets.
+    folder: PathBuf,
+    /// A socket on which nothing listens, for the boundary of a session before a program has its own.
+    unused: PathBuf,
+    n_started: AtomicU64,
+    running: Mutex<Vec<Weak<HostProxy>>>,
+}
+
+impl fmt::Debug for HostProxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostProxies").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl HostProxies {
+    /// # Errors
+    /// When the folder cannot be made.
+    pub(super) fn new(settings: HostSettings, folder: PathBuf) -> io::Result<Self> {
+        fs::DirBuilder::new().mode(0o700).create(&folder)?;
+        let unused = folder.join("none");
+        // Its listener is gone at once.
+        UnixListener::bind(&unused)?;
+        let (n_started, running) = (AtomicU64::new(0), Mutex::default());
+        Ok(Self { settings, folder, unused, n_started, running })
+    }
+
+    /// The socket in the boundary of a session, before a program has its own.
+    pub(super) fn unused_socket(&self) -> &Path {
+        &self.unused
+    }
+
+    /// Starts the proxy of a program. It ends with the result.
+    ///
+    /// # Errors
+    /// When its socket cannot be created.
+    pub(super) fn start(&self, asker: Arc<dyn HostAsker>) -> Result<Arc<HostProxy>, String> {
+        let number = self.n_started.fetch_add(1, Ordering::Relaxed);
+        let socket = self.folder.join(number.to_string());
+        let questions = Arc::new(HostQuestions::new(asker));
+        let rules = self.rules_for(&questions);
+        let proxy = HostProxy::start(questions, rules, self.settings.user_proxy, &socket)?;
+        let proxy = Arc::new(proxy);
+        let mut running = self.running();
+        running.retain(|proxy| proxy.strong_count() > 0);
+        running.push(Arc::downgrade(&proxy));
+        Ok(proxy)
+    }
+
+    /// Lets every running program reach what its policy allows by now; connections that it denies end.
+    pub(super) fn renew_rules(&self) {
+        let running: Vec<_> = self.running().iter().filter_map(Weak::upgrade).collect();
+        for proxy in running {
+            proxy.proxy.set_rules(self.rules_for(&proxy.questions));
+        }
+    }
+
+    fn rules_for(&self, questions: &HostQuestions) -> HostRules {
+        self.settings.rules(&questions.policy().rule_domains(self.settings.strict))
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Weak<HostProxy>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The proxy of one program.
 pub(super) struct HostProxy {
     proxy: Proxy,
-    askers: Arc<Askers>,
-    /// What the proxy did since the last command.
+    questions: Arc<HostQuestions>,
+    /// What the proxy did since it was last read.
     events: Mutex<EventReader>,
 }
 
 impl HostProxy {
-    /// # Errors
-    /// When its socket cannot be created.
-    pub(super) fn start(
+    fn start(
+        questions: Arc<HostQuestions>,
         rules: HostRules,
         user_proxy: Option<UserProxy>,
         socket: &Path,
     ) -> Result<Self, String> {
-        let askers = Arc::new(Askers::default());
-        let asked = Arc::clone(&askers);
-        let ask = move |request: HostRequest| {
-            let asker = asked.last();
+        let asked = Arc::clone(&questions);
+        let ask = move |HostRequest { host, port, .. }: HostRequest| {
+            let questions = Arc::clone(&asked);
             async move {
-                let Some(asker) = asker else { return HostAnswer::NoOneToAsk };
-                match asker(request.host).await {
+                match questions.may_reach(HostQuestion { host, port }).await {
                     Answer::Allow => HostAnswer::AllowOnce,
                     Answer::Deny => HostAnswer::Deny,
                     Answer::NoOneToAsk => HostAnswer::NoOneToAsk,
+                    Answer::Refused(reason) => HostAnswer::Refused(reason),
                 }
             }
         };
@@ -156,80 +227,45 @@ impl HostProxy {
         let proxy =
             proxy.map_err(|error| format!("the proxy for hosts does not start: {error}"))?;
         let events = Mutex::new(proxy.events());
-        Ok(Self { proxy, askers, events })
+        Ok(Self { proxy, questions, events })
     }
 
     pub(super) fn socket(&self) -> &Path {
         self.proxy.socket()
     }
 
-    pub(super) fn set_rules(&self, rules: HostRules) {
-        self.proxy.set_rules(rules);
-    }
-
-    /// Asks this one as long as the result lives.
-    pub(super) fn ask(&self, asker: HostAsker) -> AskerRegistration {
-        let number = self.askers.add(asker);
-        AskerRegistration { askers: Arc::clone(&self.askers), number }
-    }
-
     /// The hosts that were refused since this was last called, with reasons.
-    pub(super) fn refused(&self) -> Vec<String> {
+    pub(super) fn refused(&self) -> Vec<RefusedHost> {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let (events, _) = events.take();
         let refused = events.into_iter().filter(|event| event.outcome == HostOutcome::Denied);
-        let mut texts: Vec<_> = refused
-            .map(|event| format!("{}:{} ({})", event.host, event.port, event.reason))
+        let mut hosts: Vec<_> = refused
+            .map(|event| RefusedHost {
+                host: event.host,
+                port: event.port,
+                reason: event.reason,
+                advice: event.advice,
+            })
             .collect();
-        texts.dedup();
-        texts.truncate(MOST_REFUSED);
-        texts
+        hosts.dedup();
+        hosts.truncate(MOST_REFUSED);
+        hosts
     }
 }
 
-/// Who is asked about hosts, for each command that runs.
-#[derive(Default)]
-struct Askers(Mutex<AskerList>);
-
-#[derive(Default)]
-struct AskerList {
-    all: Vec<(u64, HostAsker)>,
-    last_number: u64,
-}
-
-impl Askers {
-    fn add(&self, asker: HostAsker) -> u64 {
-        let mut list = self.list();
-        list.last_number += 1;
-        let number = list.last_number;
-        list.all.push((number, asker));
-        number
-    }
-
-    /// That of the command which started last.
-    fn last(&self) -> Option<HostAsker> {
-        self.list().all.last().map(|(_, asker)| Arc::clone(asker))
-    }
-
-    fn list(&self) -> MutexGuard<'_, AskerList> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl fmt::Debug for HostProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostProxy").field("socket", &self.socket()).finish_non_exhaustive()
     }
 }
 
-/// Someone is asked about hosts as long as this lives.
-pub(super) struct AskerRegistration {
-    askers: Arc<Askers>,
-    number: u64,
-}
-
-impl std::fmt::Debug for AskerRegistration {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AskerRegistration").field("number", &self.number).finish_non_exhaustive()
-    }
-}
-
-impl Drop for AskerRegistration {
-    fn drop(&mut self) {
-        self.askers.list().all.retain(|(number, _)| *number != self.number);
-    }
+/// A host that a program could not reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RefusedHost {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Why, as the end of a sentence.
+    pub(super) reason: String,
+    /// What would allow it, as a sentence.
+    pub(super) advice: String,
 }
