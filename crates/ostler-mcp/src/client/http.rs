@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use super::bounded::BoundedClient;
 use super::endpoint::Remote;
-use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
 
 /// How long ending a session at the server may take.
@@ -97,7 +97,7 @@ pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue
 async fn carry(
     mut http: Http,
     mut to_send: mpsc::Receiver<Value>,
-    read: mpsc::Sender<Result<Value, Ended>>,
+    read: Arrivals,
 ) {
     let mut sending = FuturesUnordered::new();
     let ended = loop {
@@ -107,14 +107,14 @@ async fn carry(
             Some((id, result)) = sending.next(), if !sending.is_empty() => {
                 let Err(error) = result else { continue };
                 match undelivered(id, &error) {
-                    Ok(answer) => read.send(Ok(answer)).await.ok(),
+                    Ok(arrival) => read.send(Ok(arrival)).await.ok(),
                     Err(ended) => break Some(ended),
                 };
             }
             message = http.receive() => {
                 let Some(message) = message else { break None };
                 if let Ok(message) = serde_json::to_value(message) {
-                    read.send(Ok(message)).await.ok();
+                    read.send(Ok(Arrival::Message(message))).await.ok();
                 }
             }
             message = to_send.recv() => {
@@ -140,11 +140,14 @@ async fn carry(
     }
 }
 
-/// The answer to a request that did not reach the server, or the end of the connection.
-fn undelivered(id: Option<Value>, error: &Failed) -> Result<Value, Ended> {
+/// What becomes of a request that the server did not accept, or the end of the connection.
+fn undelivered(id: Option<Value>, error: &Failed) -> Result<Arrival, Ended> {
     match (id, reason(error)) {
-        (Some(id), Ended::Other(message)) if id != json!(0) => {
-            Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
+        (Some(id), ended @ Ended::NeedsAuth(_)) if id != json!(0) => {
+            Ok(Arrival::Undelivered(id, ended))
+        }
+        (Some(id), Ended::Other(message) | Ended::Unreachable(message)) if id != json!(0) => {
+            Ok(Arrival::Message(rpc::answer(&id, Err(Failure { code: -32000, message }))))
         }
         // The first request is the handshake; no caller waits for a notification.
         (_, ended) => Err(ended),
@@ -156,6 +159,9 @@ fn reason(error: &Failed) -> Ended {
         StreamableHttpError::AuthRequired(cause) => Ended::NeedsAuth(cause.to_string()),
         StreamableHttpError::InsufficientScope(cause) => Ended::NeedsAuth(cause.to_string()),
         // This error does not appear among the causes.
+        StreamableHttpError::Client(cause) if cause.is_connect() => {
+            Ended::Unreachable(chain(cause))
+        }
         StreamableHttpError::Client(cause) => Ended::Other(chain(cause)),
         error => Ended::Other(chain(error)),
     }

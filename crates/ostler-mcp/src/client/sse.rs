@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::endpoint::Remote;
 use super::http;
-use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
 use crate::rpc::{self, Failure};
 
 /// Opens the event stream.
@@ -44,7 +44,7 @@ async fn carry(
     url: &Url,
     stream: Response,
     mut to_send: mpsc::Receiver<Value>,
-    read: &mpsc::Sender<Result<Value, Ended>>,
+    read: &Arrivals,
     limit: usize,
 ) -> Result<(), Ended> {
     let mut events = SseDecoder::new(limit);
@@ -67,7 +67,7 @@ async fn carry(
                     match event.name.as_deref() {
                         Some("endpoint") => target = Some(same_origin(url, event.data.trim())?),
                         None | Some("message") => if let Ok(message) = serde_json::from_str(&event.data) {
-                            read.send(Ok(message)).await.ok();
+                            read.send(Ok(Arrival::Message(message))).await.ok();
                         },
                         _ => {}
                     }
@@ -84,11 +84,13 @@ async fn carry(
     }
 }
 
-fn undelivered(id: Option<Value>, ended: Ended) -> Result<Value, Ended> {
+/// One refused request does not end the connection, unless it is the handshake.
+fn undelivered(id: Option<Value>, ended: Ended) -> Result<Arrival, Ended> {
     match (id, ended) {
         (Some(id), Ended::Other(message)) => {
-            Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
+            Ok(Arrival::Message(rpc::answer(&id, Err(Failure { code: -32000, message }))))
         }
+        (Some(id), ended @ Ended::NeedsAuth(_)) if id != 0 => Ok(Arrival::Undelivered(id, ended)),
         (_, ended) => Err(ended),
     }
 }
