@@ -7,6 +7,7 @@ mod cargo;
 mod checksum;
 mod conformance;
 mod fuzz;
+mod mcp;
 mod peers;
 mod programs;
 mod python;
@@ -39,6 +40,7 @@ usage: cargo xtask <command>
   bench [NAME…]                     run the benchmarks
   conformance [--cli PATH|vendor] [--only NAME] [--sdk NAME] [--against vendor]
                                     drive ostler, or another program, with the official SDKs
+  mcp                               examine the MCP client with the official conformance suite
   fuzz [--seconds N] [--seed S]     run the fuzz targets on damaged traffic
   fuzz FILE…                        run the fuzz targets on these inputs
   fuzz judge [--count N] [--seed S] [--show N] [--stop]
@@ -87,6 +89,7 @@ fn dispatch(mut args: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Some("bench") => bench::bench(&args),
         Some("conformance") => conformance::command(&args),
         Some("fuzz") => fuzz::command(&args),
+        Some("mcp") => mcp::command(&args),
         _ => Err(Misuse(format!("there is no command {}", command.display())).into()),
     }
 }

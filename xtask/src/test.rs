@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::conformance::Peers;
 use crate::tally::{self, MOST_FLAKY, Tally};
-use crate::{Misuse, attacks, cargo, conformance, fuzz, programs, rustdoc, setup, tidy, web};
+use crate::{Misuse, attacks, cargo, conformance, fuzz, mcp, programs, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
@@ -166,6 +166,9 @@ fn from_outside(has_page: bool) -> Tally {
     }
     if let Err(error) = step("conformance", || conform(&mut tally)) {
         tally.fail(format!("conformance: {error:#}"));
+    }
+    if let Err(error) = step("the official conformance suite of MCP", || mcp::count(&mut tally)) {
+        tally.fail(format!("mcp: {error:#}"));
     }
     if let Err(error) = step("the web page in a browser", || browser_tests(&mut tally)) {
         tally.fail(format!("web: {error:#}"));

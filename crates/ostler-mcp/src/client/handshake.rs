@@ -25,6 +25,9 @@ pub(super) const STATELESS: &str = "2026-07-28";
 /// How long a server may take to answer `server/discover`. Some servers never answer what they do not know.
 const DISCOVERY_LIMIT: Duration = Duration::from_secs(10);
 
+/// The error code of a server that does not know the version of a request.
+const UNSUPPORTED_VERSION: i64 = -32022;
+
 impl Client {
     /// Connects, and makes the handshake that the server understands.
     pub(super) async fn open(
@@ -69,9 +72,13 @@ impl Client {
                 super::stdio::open(program, options.message_limit, stderr)
             }
             #[cfg(feature = "http")]
-            Endpoint::Http(remote) => super::http::open(remote, options.message_limit),
+            Endpoint::Http(remote) => {
+                super::http::open(remote, options.message_limit, self.account().await?)
+            }
             #[cfg(feature = "http")]
-            Endpoint::Sse(remote) => super::sse::open(remote, options.message_limit).await,
+            Endpoint::Sse(remote) => {
+                super::sse::open(remote, options.message_limit, self.account().await?).await
+            }
             #[cfg(not(feature = "http"))]
             Endpoint::Http(remote) | Endpoint::Sse(remote) => Err(Ended::new(format!(
                 "`{}` cannot be reached: this program was built without MCP over HTTP; enable the feature `http` of \
@@ -102,7 +109,12 @@ impl Client {
         session.describe_client(Map::from_iter(metadata));
         let after = DISCOVERY_LIMIT.min(options.startup_timeout / 2);
         let limit = CallOptions::default().timeout(after);
-        let answer = session.exchange("start", "server/discover", Value::Null, limit).await?;
+        let ask = || session.exchange("start", "server/discover", Value::Null, limit.clone());
+        let answer = match ask().await {
+            // It refuses the version and names the same one: the refusal was for another reason, such as a restart.
+            Err(error) if offers_version(&error, STATELESS) => ask().await?,
+            answer => answer?,
+        };
         let details = ServerDetails::from_discovery(&answer, STATELESS)
             .map_err(|reason| self.malformed("start", reason))?;
         listen::listen(session, &details);
@@ -147,6 +159,14 @@ fn capabilities(options: &ClientOptions) -> Value {
         Some(_) => json!({"elicitation": {"form": {}, "url": {}}}),
         None => json!({}),
     }
+}
+
+/// Whether a server refuses a version of MCP, and this one is among those that it names instead.
+fn offers_version(error: &Error, version: &str) -> bool {
+    let Error::Refused { code: UNSUPPORTED_VERSION, data: Some(data), .. } = error else {
+        return false;
+    };
+    data["supported"].as_array().is_some_and(|offered| offered.iter().any(|it| it == version))
 }
 
 /// A server that refuses both handshakes may have said why in its first answer.

@@ -1,9 +1,10 @@
 //! Streamable HTTP, implemented by `rmcp`, which handles sessions and broken streams.
 //!
-//! No type of `rmcp` leaves this file.
+//! No type of `rmcp` leaves this file, `bounded.rs` and `oauth/`.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -22,6 +23,7 @@ use tokio::sync::mpsc;
 use super::bounded::BoundedClient;
 use super::endpoint::Remote;
 use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
+use super::oauth::Account;
 use crate::rpc::{self, Failure};
 
 /// How long ending a session at the server may take.
@@ -34,7 +36,11 @@ type Http = StreamableHttpClientTransport<BoundedClient>;
 type Failed = StreamableHttpError<reqwest::Error>;
 
 /// Prepares the connection; the first message opens it.
-pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
+pub(super) fn open(
+    remote: &Remote,
+    limit: usize,
+    account: Option<Arc<Account>>,
+) -> Result<Link, Ended> {
     let url = parse(&remote.url)?;
     let headers = headers(remote)?;
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -42,7 +48,7 @@ pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
         .max_sse_event_size(limit)
         .max_concurrent_requests(CAPACITY)
         .reinit_on_expired_session(true);
-    let client = BoundedClient { client: client()?, limit };
+    let client = BoundedClient { client: client()?, limit, account };
     let (outgoing, to_send) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
     let http = Http::with_client(client, config);
@@ -156,8 +162,12 @@ fn undelivered(id: Option<Value>, error: &Failed) -> Result<Arrival, Ended> {
 
 fn reason(error: &Failed) -> Ended {
     match error {
-        StreamableHttpError::AuthRequired(cause) => Ended::NeedsAuth(cause.to_string()),
-        StreamableHttpError::InsufficientScope(cause) => Ended::NeedsAuth(cause.to_string()),
+        StreamableHttpError::AuthRequired(cause) => {
+            Ended::NeedsAuth(format!("401 Unauthorized {}", cause.www_authenticate_header))
+        }
+        StreamableHttpError::InsufficientScope(cause) => {
+            Ended::NeedsAuth(format!("403 Forbidden {}", cause.www_authenticate_header))
+        }
         // This error does not appear among the causes.
         StreamableHttpError::Client(cause) if cause.is_connect() => {
             Ended::Unreachable(chain(cause))

@@ -17,9 +17,13 @@ mod http;
 mod link;
 mod listen;
 mod listing;
+#[cfg(feature = "http")]
+mod oauth;
 mod options;
 mod rounds;
 mod session;
+#[cfg(feature = "http")]
+mod sign_in;
 #[cfg(feature = "http")]
 mod sse;
 mod stdio;
@@ -33,8 +37,12 @@ use serde_json::{Value, json};
 pub use self::endpoint::{Channel, Custom, Endpoint, Program, Remote};
 pub use self::error::Error;
 use self::link::{Ended, Link};
+#[cfg(feature = "http")]
+pub use self::oauth::OAuthOptions;
 pub use self::options::{CallOptions, ClientOptions, Event, Progress};
 use self::session::Session;
+#[cfg(feature = "http")]
+pub use self::sign_in::SignIn;
 use self::stdio::StderrTail;
 pub use self::types::{
     PromptArgument, PromptInfo, PromptResult, ResourceTemplate, ServerDetails, Status,
@@ -72,6 +80,9 @@ struct Inner {
     connecting: tokio::sync::Mutex<()>,
     /// Whether the server began a session with `initialize`. It is not asked for a newer revision again.
     has_sessions: AtomicBool,
+    /// The user's account at a server with a URL; `None` inside if the configuration has a token.
+    #[cfg(feature = "http")]
+    account: tokio::sync::OnceCell<Option<Arc<oauth::Account>>>,
 }
 
 #[derive(Clone)]
@@ -90,8 +101,17 @@ impl Client {
     ) -> Self {
         let (state, connecting) = (RwLock::new(State::Pending), tokio::sync::Mutex::default());
         let (name, endpoint) = (name.into(), endpoint.into());
-        let has_sessions = AtomicBool::new(false);
-        Self { inner: Arc::new(Inner { name, endpoint, options, state, connecting, has_sessions }) }
+        let inner = Inner {
+            name,
+            endpoint,
+            options,
+            state,
+            connecting,
+            has_sessions: AtomicBool::new(false),
+            #[cfg(feature = "http")]
+            account: tokio::sync::OnceCell::new(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Connects to a server.

@@ -47,6 +47,8 @@ impl ServerDetails {
             return Err(format!("it does not offer MCP {version}"));
         }
         let info = &value["_meta"]["io.modelcontextprotocol/serverInfo"];
+        // Drafts of the revision had it here.
+        let info = if info.is_object() { info } else { &value["serverInfo"] };
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Ok(Self {
             name: text(&info["name"]).unwrap_or_default(),
