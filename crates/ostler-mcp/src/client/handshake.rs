@@ -7,6 +7,7 @@
 //! `initialize`. All others are asked with `initialize` first: programs exist that end at a message which they do not
 //! expect, and to start a program twice takes longer than a second request.
 
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ use crate::server::VERSIONS;
 /// The revision without sessions.
 pub(super) const STATELESS: &str = "2026-07-28";
 
-/// How long a server may take to answer `server/discover`. Some servers never answer what they do not know.
-const DISCOVERY_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server may take to answer the first handshake before the other one is tried too.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The error code of a server that does not know the version of a request.
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -36,32 +37,69 @@ impl Client {
     ) -> Result<(Session, ServerDetails), Error> {
         let Inner { endpoint, options, has_sessions, .. } = &*self.inner;
         let known = options.manifest.as_ref().and_then(|known| known.get("initializeResult"));
-        if let (Endpoint::Custom(_), Some(known)) = (endpoint, known) {
-            let session = self.link(stderr).await?;
-            return Ok((session, self.details_of(known)?));
-        }
-        let is_http = matches!(endpoint, Endpoint::Http(_));
-        let mut refusal = None;
-        if is_http && !has_sessions.load(Ordering::Relaxed) {
-            let session = self.link(stderr.clone()).await?;
-            match self.discover(&session).await {
-                Ok(details) => return Ok((session, details)),
-                Err(error @ (Error::NeedsAuth { .. } | Error::Unreachable { .. })) => {
-                    return Err(error);
+        match (endpoint, known) {
+            (Endpoint::Custom(_), Some(known)) => {
+                Ok((self.link(stderr).await?, self.details_of(known)?))
+            }
+            (Endpoint::Http(_), _) if has_sessions.load(Ordering::Relaxed) => {
+                self.with_session(stderr).await
+            }
+            (Endpoint::Http(_), _) => self.with_either(stderr).await,
+            _ => {
+                let session = self.link(stderr).await?;
+                match self.initialize(&session).await {
+                    Err(error @ Error::Refused { .. }) => {
+                        let limited = tokio::time::timeout(PATIENCE, self.discover(&session)).await;
+                        let details = limited.ok().and_then(Result::ok).ok_or(error)?;
+                        Ok((session, details))
+                    }
+                    answer => Ok((session, self.details_of(&answer?)?)),
                 }
-                Err(error) => refusal = Some(error),
             }
         }
+    }
+
+    /// Connects to a server behind a URL: without a session if it can, otherwise with one.
+    async fn with_either(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
+        let mut newer = pin!(self.without_session(stderr.clone()));
+        if let Ok(outcome) = tokio::time::timeout(PATIENCE, &mut newer).await {
+            return match outcome {
+                Err(error) if is_older(&error) => {
+                    self.with_session(stderr).await.map_err(|it| with_refusal(it, &error))
+                }
+                outcome => outcome,
+            };
+        }
+        // The server is slow, or never answers what it does not know. The first handshake that succeeds counts.
+        let mut older = pin!(self.with_session(stderr));
+        tokio::select! {
+            outcome = &mut newer => match outcome {
+                Err(error) if is_older(&error) => {
+                    older.await.map_err(|it| with_refusal(it, &error))
+                }
+                outcome => outcome,
+            },
+            outcome = &mut older => match outcome {
+                Err(error) if !error.needs_auth() => newer.await.map_err(|_| error),
+                outcome => outcome,
+            },
+        }
+    }
+
+    async fn without_session(
+        &self,
+        stderr: StderrTail,
+    ) -> Result<(Session, ServerDetails), Error> {
         let session = self.link(stderr).await?;
-        let answer = match self.initialize(&session).await {
-            Err(error @ Error::Refused { .. }) if !is_http => {
-                let details = self.discover(&session).await.map_err(|_| error)?;
-                return Ok((session, details));
-            }
-            answer => answer.map_err(|error| with_refusal(error, refusal))?,
-        };
+        let details = self.discover(&session).await?;
+        Ok((session, details))
+    }
+
+    async fn with_session(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
+        let session = self.link(stderr).await?;
+        let answer = self.initialize(&session).await?;
         let details = self.details_of(&answer)?;
-        has_sessions.store(true, Ordering::Relaxed);
+        self.inner.has_sessions.store(true, Ordering::Relaxed);
         Ok((session, details))
     }
 
@@ -107,9 +145,8 @@ impl Client {
         ];
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value));
         session.describe_client(Map::from_iter(metadata));
-        let after = DISCOVERY_LIMIT.min(options.startup_timeout / 2);
-        let limit = CallOptions::default().timeout(after);
-        let ask = || session.exchange("start", "server/discover", Value::Null, limit.clone());
+        let ask =
+            || session.exchange("start", "server/discover", Value::Null, CallOptions::default());
         let answer = match ask().await {
             // It refuses the version and names the same one: the refusal was for another reason, such as a restart.
             Err(error) if offers_version(&error, STATELESS) => ask().await?,
@@ -169,13 +206,18 @@ fn offers_version(error: &Error, version: &str) -> bool {
     data["supported"].as_array().is_some_and(|offered| offered.iter().any(|it| it == version))
 }
 
+/// Whether an answer to `server/discover` is that of a server which may understand `initialize`.
+fn is_older(error: &Error) -> bool {
+    !matches!(error, Error::NeedsAuth { .. } | Error::Unreachable { .. })
+}
+
 /// A server that refuses both handshakes may have said why in its first answer.
-fn with_refusal(error: Error, refusal: Option<Error>) -> Error {
+fn with_refusal(error: Error, refusal: &Error) -> Error {
     match (error, refusal) {
         (
             Error::Refused { server, what, code, message, data },
-            Some(Error::Refused { message: first, code: first_code, .. }),
-        ) if message != first => {
+            Error::Refused { message: first, code: first_code, .. },
+        ) if message != *first => {
             let message =
                 format!("{message}; to `server/discover` it answered: {first} (code {first_code})");
             Error::Refused { server, what, code, message, data }

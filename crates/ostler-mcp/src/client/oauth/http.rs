@@ -1,5 +1,6 @@
 //! The requests of OAuth: bounded in size and time, and only over TLS or to this machine.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -16,13 +17,17 @@ const LIMIT: usize = 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REDIRECTS: usize = 5;
 
-pub(super) struct OAuthClient {
+/// Built with the first request: most servers need no authentication, and reading certificates takes time.
+#[derive(Default)]
+pub(super) struct OAuthClient(OnceLock<Result<Clients, String>>);
+
+struct Clients {
     following: Client,
     stopping: Client,
 }
 
-impl OAuthClient {
-    pub(super) fn new() -> Result<Self, String> {
+impl Clients {
+    fn new() -> Result<Self, String> {
         let build = |policy| {
             let builder = http::builder().map_err(|ended| format!("{ended:?}"))?;
             let builder = builder.timeout(TIMEOUT).redirect(policy);
@@ -42,9 +47,10 @@ impl OAuthClient {
 impl OAuthHttpClient for OAuthClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
+            let clients = self.0.get_or_init(Clients::new).as_ref().map_err(Clone::clone)?;
             let client = match request.redirect_policy {
-                OAuthHttpRedirectPolicy::Follow => &self.following,
-                _ => &self.stopping,
+                OAuthHttpRedirectPolicy::Follow => &clients.following,
+                _ => &clients.stopping,
             };
             let request = reqwest::Request::try_from(request.request)?;
             check(request.url().as_str())?;

@@ -111,7 +111,7 @@ impl Account {
         client_name: &str,
         options: OAuthOptions,
     ) -> Result<Self, String> {
-        let client = Arc::new(OAuthClient::new()?);
+        let client = Arc::new(OAuthClient::default());
         let manager = AuthorizationManager::new_with_oauth_http_client(url.clone(), client).await;
         let mut manager = manager.map_err(|error| error.to_string())?;
         let tokens = InMemoryCredentialStore::new();
