@@ -52,12 +52,13 @@ fn options(context: &Value) -> ClientOptions {
         Some(id) => OAuthOptions::default().client(id, text("client_secret")),
         None => OAuthOptions::default().client_metadata_url(METADATA),
     };
-    ClientOptions::default().oauth(oauth).request_timeout(Duration::from_secs(20)).on_elicitation(
-        |_| async {
-            let content = Some(json!({}));
-            ElicitationReply { action: "accept".to_owned(), content, ..Default::default() }
-        },
-    )
+    // The suite runs dozens of servers in one process, which may be slow.
+    let patient = Duration::from_secs(55);
+    let options = ClientOptions::default().startup_timeout(patient).request_timeout(patient);
+    options.oauth(oauth).on_elicitation(|_| async {
+        let content = Some(json!({}));
+        ElicitationReply { action: "accept".to_owned(), content, ..Default::default() }
+    })
 }
 
 async fn use_everything(client: &Client, context: &Value) -> Result<(), Error> {

@@ -23,8 +23,8 @@ use crate::server::VERSIONS;
 /// The revision without sessions.
 pub(super) const STATELESS: &str = "2026-07-28";
 
-/// How long a server may take to answer the first handshake before the other one is tried too.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// A server may take this part of the startup timeout to answer one handshake, before the other one is tried too.
+const PATIENCE: u32 = 3;
 
 /// The error code of a server that does not know the version of a request.
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -49,7 +49,8 @@ impl Client {
                 let session = self.link(stderr).await?;
                 match self.initialize(&session).await {
                     Err(error @ Error::Refused { .. }) => {
-                        let limited = tokio::time::timeout(PATIENCE, self.discover(&session)).await;
+                        let discover = self.discover(&session);
+                        let limited = tokio::time::timeout(self.patience(), discover).await;
                         let details = limited.ok().and_then(Result::ok).ok_or(error)?;
                         Ok((session, details))
                     }
@@ -62,7 +63,7 @@ impl Client {
     /// Connects to a server behind a URL: without a session if it can, otherwise with one.
     async fn with_either(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
         let mut newer = pin!(self.without_session(stderr.clone()));
-        if let Ok(outcome) = tokio::time::timeout(PATIENCE, &mut newer).await {
+        if let Ok(outcome) = tokio::time::timeout(self.patience(), &mut newer).await {
             return match outcome {
                 Err(error) if is_older(&error) => {
                     self.with_session(stderr).await.map_err(|it| with_refusal(it, &error))
@@ -84,6 +85,10 @@ impl Client {
                 outcome => outcome,
             },
         }
+    }
+
+    fn patience(&self) -> Duration {
+        self.inner.options.startup_timeout / PATIENCE
     }
 
     async fn without_session(
