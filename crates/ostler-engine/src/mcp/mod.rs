@@ -7,6 +7,7 @@ mod line;
 mod policy;
 mod prompts;
 mod resources;
+mod sign_in;
 mod status;
 mod tool;
 
@@ -25,6 +26,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use self::line::HostLine;
+pub use self::sign_in::StartedSignIn;
+use self::sign_in::SignIns;
 use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
 use crate::host_calls::Calls;
@@ -45,6 +48,24 @@ pub trait Connector: Send + Sync {
         place: ServerLocation,
         line: HostLine,
     ) -> BoxFuture<'static, Connected>;
+
+    /// Begins to sign the user in to a server.
+    fn sign_in(
+        &self,
+        name: String,
+        _config: McpServerConfig,
+    ) -> BoxFuture<'static, Result<StartedSignIn, String>> {
+        async move { Err(format!("signing in to {name} is not supported")) }.boxed()
+    }
+
+    /// Deletes what signing in left behind.
+    fn sign_out(
+        &self,
+        name: String,
+        _config: McpServerConfig,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        async move { Err(format!("signing out of {name} is not supported")) }.boxed()
+    }
 }
 
 /// A server, or why it is not connected.
@@ -107,6 +128,11 @@ pub trait Server: Send + Sync {
 
     /// Why it is no longer connected, if it is not.
     fn lost(&self) -> Option<String>;
+
+    /// Whether that is because the user has to sign in.
+    fn needs_auth(&self) -> bool {
+        false
+    }
 
     /// Calls a tool.
     fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture;
@@ -191,6 +217,8 @@ struct Inner {
     changed: watch::Sender<u64>,
     /// The inboxes of the clients of servers inside the host.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Value>>>,
+    /// Users who are signing in to servers.
+    sign_ins: SignIns,
 }
 
 #[derive(Default)]
@@ -247,7 +275,8 @@ impl Servers {
         calls: Calls,
     ) -> Self {
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
+        let sign_ins = SignIns::default();
+        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes, sign_ins }))
     }
 
     /// An empty list for servers that only one subagent has.
@@ -255,7 +284,8 @@ impl Servers {
         let (connector, calls) = (self.0.connector.clone(), self.0.calls.clone());
         let lists = Arc::clone(&self.0.lists);
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
-        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes }))
+        let sign_ins = SignIns::default();
+        Self(Arc::new(Inner { connector, lists, calls, state, changed, inboxes, sign_ins }))
     }
 
     /// Adds a server and begins to connect; an existing one of the same name stays as it is. Returns whether it is new.

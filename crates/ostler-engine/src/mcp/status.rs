@@ -43,7 +43,10 @@ fn status(name: &str, entry: &Entry) -> Value {
         ServerState::Disabled => status["status"] = json!("disabled"),
         ServerState::Failed(why) => failed(&mut status, why),
         ServerState::Connected(server) => match server.lost() {
-            Some(reason) => failed(&mut status, &reason.into()),
+            Some(reason) => {
+                let needs_auth = server.needs_auth();
+                failed(&mut status, &NotConnected { reason, needs_auth });
+            }
             None => {
                 let (server_name, version) = server.info();
                 let tools = server.tools().into_iter().map(|tool| {

@@ -56,7 +56,8 @@ impl Client {
     /// # Errors
     /// Those of [`Client::begin_sign_in`], and if no port can be opened.
     pub async fn sign_in(&self) -> Result<SignIn, Error> {
-        let callback = Callback::open().await.map_err(|reason| self.sign_in_error(reason))?;
+        let callback = Callback::open(self.inner.options.oauth.callback_port).await;
+        let callback = callback.map_err(|reason| self.sign_in_error(reason))?;
         let url = self.begin_sign_in(&callback.redirect_uri()).await?;
         let state = reqwest::Url::parse(&url).ok().and_then(|url| {
             let (_, state) = url.query_pairs().find(|(key, _)| key == "state")?;

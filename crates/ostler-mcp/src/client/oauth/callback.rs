@@ -23,9 +23,11 @@ pub(in super::super) struct Callback {
 }
 
 impl Callback {
-    pub(in super::super) async fn open() -> Result<Self, String> {
+    /// Opens this port, or any.
+    pub(in super::super) async fn open(port: Option<u16>) -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("cannot open a port for the browser: {error}");
-        let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let wanted = (Ipv4Addr::LOCALHOST, port.unwrap_or_default());
+        let first = TcpListener::bind(wanted).await.map_err(failed)?;
         let port = first.local_addr().map_err(failed)?.port();
         // Browsers may try the other address of `localhost` first. Not every machine has it.
         let second = TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await.ok();
@@ -104,7 +106,7 @@ mod tests {
     // Mutant: `address` does not compare the state.
     #[tokio::test]
     async fn only_the_browser_with_the_right_state_comes_back() {
-        let callback = Callback::open().await.unwrap();
+        let callback = Callback::open(None).await.unwrap();
         let port = callback.port();
         let ask = |path: &'static str| async move {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();

@@ -36,6 +36,8 @@ pub struct OAuthOptions {
     pub client_metadata_url: Option<String>,
     /// The scopes to ask for. Without them the server's own are used.
     pub scopes: Vec<String>,
+    /// The port of this machine to which the browser is led back; any free one by default.
+    pub callback_port: Option<u16>,
 }
 
 impl OAuthOptions {
@@ -57,6 +59,13 @@ impl OAuthOptions {
     #[must_use]
     pub fn client_metadata_url(mut self, url: impl Into<String>) -> Self {
         self.client_metadata_url = Some(url.into());
+        self
+    }
+
+    /// Has the browser led back to this port, for authorization servers that know one address only.
+    #[must_use]
+    pub fn callback_port(mut self, port: u16) -> Self {
+        self.callback_port = Some(port);
         self
     }
 
