@@ -243,12 +243,14 @@ async fn a_token_that_expires_or_is_revoked_is_renewed_without_the_user() {
 async fn a_refused_refresh_token_needs_the_user_and_does_not_end_the_connection() {
     let (place, home) = (Place::open().await, tempfile::tempdir().unwrap());
     let client = place.signed_in(home.path()).await;
+    assert_eq!(add(&client).await.unwrap(), "5");
     {
         let mut issued = place.issued();
         issued.valid = vec!["none".to_owned()];
         issued.n_tokens += 1;
     }
-    assert!(add(&client).await.unwrap_err().needs_auth());
+    let error = add(&client).await.unwrap_err();
+    assert!(error.needs_auth(), "{error}");
     assert!(matches!(client.status(), Status::NeedsAuth(_)), "{:?}", client.status());
     // The same connection works again after signing in.
     sign_in(&client).await.unwrap();
@@ -292,14 +294,14 @@ async fn a_code_that_was_stolen_or_injected_is_not_exchanged() {
     assert_eq!(place.issued().grants.len(), 1);
 }
 
-// Mutant: `OAuthClient::execute` does not check the address.
+// Mutant: `safe` accepts every endpoint.
 #[tokio::test]
 async fn no_code_is_sent_without_tls() {
     let (place, home) = (Place::open().await, tempfile::tempdir().unwrap());
     place.issued().token_endpoint = Some("http://token.example/token".to_owned());
     let client = place.client(home.path());
     within("connecting", client.reconnect()).await.unwrap_err();
-    let error = sign_in(&client).await.unwrap_err().to_string();
+    let error = within("beginning", client.begin_sign_in(REDIRECT)).await.unwrap_err().to_string();
     assert!(error.contains("https://"), "{error}");
 }
 

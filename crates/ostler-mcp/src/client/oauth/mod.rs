@@ -170,7 +170,7 @@ impl Account {
         let stored = state.stored().await;
         let more = self.more_scopes(challenge.as_deref(), stored.as_ref())?;
         let resolution = state.manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
-        let metadata = resolution.map_err(text)?.metadata;
+        let metadata = safe(resolution.map_err(text)?.metadata)?;
         state.manager.set_metadata(metadata.clone());
         if stored.is_some_and(|stored| stored.issuer != metadata.issuer) {
             // What one authorization server issued is not for another one to see.
@@ -187,9 +187,7 @@ impl Account {
         let registration = self.register(&mut state, &metadata, redirect_uri, &scopes).await?;
         state.manager.configure_client(registration.config()).map_err(text)?;
         (state.registration, state.is_ready) = (Some(registration), true);
-        let address = state.manager.get_authorization_url(&scopes).await.map_err(text)?;
-        http::check(&address)?;
-        Ok(address)
+        state.manager.get_authorization_url(&scopes).await.map_err(text)
     }
 
     /// Finishes signing in; `callback` is the address to which the browser was led back.
@@ -293,7 +291,7 @@ impl Account {
             return Ok(false);
         };
         let config = registration.config();
-        let metadata = state.manager.resolve_metadata().await.map_err(text)?.metadata;
+        let metadata = safe(state.manager.resolve_metadata().await.map_err(text)?.metadata)?;
         if metadata.issuer != stored.issuer {
             state.tokens.clear().await.map_err(text)?;
             state.registration = None;
@@ -347,6 +345,14 @@ impl Registration {
             None => config,
         }
     }
+}
+
+/// Metadata whose endpoints a code, a secret or a user may be sent to.
+fn safe(metadata: AuthorizationMetadata) -> Result<AuthorizationMetadata, String> {
+    http::check(&metadata.authorization_endpoint)?;
+    http::check(&metadata.token_endpoint)?;
+    metadata.registration_endpoint.iter().try_for_each(|endpoint| http::check(endpoint))?;
+    Ok(metadata)
 }
 
 /// What the authorization server said in the callback, if it refused.
