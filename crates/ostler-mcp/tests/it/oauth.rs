@@ -118,7 +118,6 @@ async fn metadata(State(place): State<Place>) -> Response {
         "registration_endpoint": format!("{base}/register"),
         "response_types_supported": ["code"],
         "code_challenge_methods_supported": ["S256"],
-        "authorization_response_iss_parameter_supported": true,
     }))
 }
 
@@ -256,6 +255,41 @@ async fn a_refused_refresh_token_needs_the_user_and_does_not_end_the_connection(
     sign_in(&client).await.unwrap();
     assert_eq!(add(&client).await.unwrap(), "5");
     assert_eq!(client.status(), Status::Connected);
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+// Mutant: `finish` without `with_subscriber`.
+#[tokio::test]
+async fn no_code_and_no_token_is_in_the_log_at_any_level() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let (place, home) = (Place::open().await, tempfile::tempdir().unwrap());
+    place.issued().expires_in = 1;
+    let client = place.signed_in(home.path()).await;
+    assert_eq!(add(&client).await.unwrap(), "5");
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("rmcp"), "the log has no entries of the library");
+    for secret in ["the-code", "access-1", "access-2", "refresh-1", "quiet-secret"] {
+        assert!(!text.contains(secret), "{secret} in: {text}");
+    }
 }
 
 // Mutant: `finish` passes no issuer.

@@ -17,6 +17,8 @@ use rmcp::transport::auth::{
     CredentialStore as _, InMemoryCredentialStore, OAuthClientConfig, StoredCredentials,
     WWWAuthenticateParams,
 };
+use tracing::instrument::WithSubscriber as _;
+use tracing::subscriber::NoSubscriber;
 
 pub(super) use self::callback::Callback;
 use self::http::OAuthClient;
@@ -198,8 +200,9 @@ impl Account {
         let parts = AuthorizationCallback::from_redirect_url(callback).map_err(text)?;
         let state = self.loaded().await?;
         let (code, csrf, issuer) = (&parts.code, &parts.csrf_token, parts.issuer.as_deref());
-        let exchanged = state.manager.exchange_code_for_token_with_issuer(code, csrf, issuer).await;
-        exchanged.map_err(text)?;
+        let exchange = state.manager.exchange_code_for_token_with_issuer(code, csrf, issuer);
+        // `rmcp` logs the code.
+        exchange.with_subscriber(NoSubscriber::new()).await.map_err(text)?;
         *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.save(&state).await
     }
