@@ -77,7 +77,11 @@ fn run(suite: &Path, client: &Path, revision: &str) -> Result<String> {
     let output = node.output().context("starting node")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(text.contains("=== SUITE SUMMARY ==="), "the suite ended with {}: {error}", output.status);
+    ensure!(
+        text.contains("=== SUITE SUMMARY ==="),
+        "the suite ended with {}: {error}",
+        output.status
+    );
     Ok(text)
 }
 
@@ -92,7 +96,8 @@ impl Scenarios {
     fn read(output: &str) -> Self {
         let summary = output.split("=== SUITE SUMMARY ===").nth(1).unwrap_or_default();
         let (summary, rest) = summary.split_once("Not scored for").unwrap_or((summary, ""));
-        let others: BTreeSet<_> = rest.lines().filter_map(marked).map(|(_, rest)| name(rest)).collect();
+        let others: BTreeSet<_> =
+            rest.lines().filter_map(marked).map(|(_, rest)| name(rest)).collect();
         let mut scenarios = Self::default();
         for (is_good, rest) in summary.lines().filter_map(marked) {
             // A client that does nothing fails no check of some scenarios.
@@ -143,6 +148,9 @@ Not scored for 2025-11-25: 1 scenario(s) run, 0 failing. These do not affect con
         };
         let required =
             of(&[("initialize", false), ("tools_call", true), ("auth/metadata-default", false)]);
-        assert_eq!(Scenarios::read(output), Scenarios { required, others: of(&[("auth/dpop", true)]) });
+        assert_eq!(
+            Scenarios::read(output),
+            Scenarios { required, others: of(&[("auth/dpop", true)]) }
+        );
     }
 }

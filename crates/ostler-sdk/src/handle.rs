@@ -9,11 +9,11 @@ use ostler_proto::control::{
     ContextUsageReply, GetBinaryVersion, GetBinaryVersionReply, GetContextUsage, GetSettings,
     GetSettingsReply, GetTaskOutput, GetTaskOutputReply, GetUsage, Initialize, InitializeReply,
     Interrupt, InterruptReply, ListPermissionRules, McpAuthenticate, McpAuthenticateReply,
-    McpClearAuth, McpOauthCallbackUrl, McpReadResource, McpReadResourceReply,
-    McpReconnect, McpSetServers, McpSetServersReply, McpStatus, McpStatusReply, McpToggle,
-    ModelInfo, PermissionRulesState, ReadFile, ReadFileReply, ReloadPlugins, ReloadPluginsReply,
-    ReloadSkills, RenameSession, RewindFiles, RewindFilesReply, SeedReadState,
-    SetMaxThinkingTokens, SetModel, SetPermissionMode, SlashCommand, StopTask, Success, UsageReply,
+    McpClearAuth, McpOauthCallbackUrl, McpReadResource, McpReadResourceReply, McpReconnect,
+    McpSetServers, McpSetServersReply, McpStatus, McpStatusReply, McpToggle, ModelInfo,
+    PermissionRulesState, ReadFile, ReadFileReply, ReloadPlugins, ReloadPluginsReply, ReloadSkills,
+    RenameSession, RewindFiles, RewindFilesReply, SeedReadState, SetMaxThinkingTokens, SetModel,
+    SetPermissionMode, SlashCommand, StopTask, Success, UsageReply,
 };
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::message::User;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::run::Ostler;
 use crate::talk::Talk;
 
-const TOKEN: &str = "a-token-nobody-may-see";
+const TOKEN: &str = "a-token-for-no-frame";
 
 /// An MCP server with a tool, and its authorization server, where every user agrees.
 async fn open() -> Arc<str> {
@@ -25,7 +25,10 @@ async fn open() -> Arc<str> {
         .route("/mcp", any(serve))
         .route("/.well-known/oauth-protected-resource/mcp", get(resource))
         .route("/.well-known/oauth-authorization-server", get(metadata))
-        .route("/register", post(|| async { json_of(&json!({"client_id": "c", "redirect_uris": []})) }))
+        .route(
+            "/register",
+            post(|| async { json_of(&json!({"client_id": "c", "redirect_uris": []})) }),
+        )
         .route("/authorize", get(authorize))
         .route("/token", post(token))
         .with_state(Arc::clone(&base));
@@ -103,6 +106,7 @@ fn tokens(ostler: &Ostler) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
+// Mutant: every callback gets the state of the last request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_signs_the_user_in_and_out_and_never_sees_a_token() {
     let base = open().await;
@@ -112,15 +116,17 @@ async fn a_host_signs_the_user_in_and_out_and_never_sees_a_token() {
     let mut talk = Talk::with(&ostler, &["--mcp-config", &config]);
     talk.refused(about("mcp_reconnect", "far"));
     assert_eq!(status(&mut talk), "needs-auth");
-    let callback =
-        |url: &str| json!({"subtype": "mcp_oauth_callback_url", "serverName": "far", "callbackUrl": url});
+    let callback = |url: &str| json!({"subtype": "mcp_oauth_callback_url", "serverName": "far", "callbackUrl": url});
     assert_eq!(talk.refused(callback("http://x/")), "No active OAuth flow for server: far");
     assert_eq!(talk.refused(about("mcp_authenticate", "no")), "Server not found: no");
     assert_eq!(talk.refused(about("mcp_clear_auth", "no")), "Server not found: no");
 
     // The host brings the address back.
     let begun = talk.asked(about("mcp_authenticate", "far"));
-    assert_eq!((&begun["requiresUserAction"], &begun["callbackExpected"]), (&json!(true), &json!(true)));
+    assert_eq!(
+        (&begun["requiresUserAction"], &begun["callbackExpected"]),
+        (&json!(true), &json!(true))
+    );
     assert_eq!(begun["redirectScheme"], "localhost");
     let url = begun["authUrl"].as_str().unwrap();
     let (state, port) = (begun["state"].as_str().unwrap(), &begun["callbackPort"]);

@@ -26,8 +26,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use self::line::HostLine;
-pub use self::sign_in::StartedSignIn;
 use self::sign_in::SignIns;
+pub use self::sign_in::StartedSignIn;
 use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
 use crate::host_calls::Calls;

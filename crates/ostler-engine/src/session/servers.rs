@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use ostler_proto::RequestId;
 use ostler_proto::build;
-use ostler_proto::control::{
-    Initialize, McpOauthCallbackUrl, McpReadResourceReply, McpSetServers,
-};
+use ostler_proto::control::{Initialize, McpOauthCallbackUrl, McpReadResourceReply, McpSetServers};
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use serde_json::{Value, json};

@@ -70,9 +70,8 @@ impl StreamableHttpClient for BoundedClient {
         self.with_token(token, |token| {
             let (uri, session, last_event) = (uri.clone(), session.clone(), last_event.clone());
             let (client, headers) = (&self.client, headers.clone());
-            client.get_stream_with_max_sse_event_size(
-                uri, session, last_event, token, headers, limit,
-            )
+            client
+                .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
         })
         .await
     }

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::stdio::StderrTail;
 use super::{
-    CallOptions, Client, ClientOptions, Endpoint, Ended, Error, Inner, Link, ServerDetails,
+    CallOptions, Client, ClientOptions, Ended, Endpoint, Error, Inner, Link, ServerDetails,
     Session, listen,
 };
 use crate::server::VERSIONS;
@@ -31,10 +31,7 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 
 impl Client {
     /// Connects, and makes the handshake that the server understands.
-    pub(super) async fn open(
-        &self,
-        stderr: StderrTail,
-    ) -> Result<(Session, ServerDetails), Error> {
+    pub(super) async fn open(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
         let Inner { endpoint, options, has_sessions, .. } = &*self.inner;
         let known = options.manifest.as_ref().and_then(|known| known.get("initializeResult"));
         match (endpoint, known) {
@@ -91,10 +88,7 @@ impl Client {
         self.inner.options.startup_timeout / PATIENCE
     }
 
-    async fn without_session(
-        &self,
-        stderr: StderrTail,
-    ) -> Result<(Session, ServerDetails), Error> {
+    async fn without_session(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
         let session = self.link(stderr).await?;
         let details = self.discover(&session).await?;
         Ok((session, details))
@@ -111,9 +105,7 @@ impl Client {
     async fn link(&self, stderr: StderrTail) -> Result<Session, Error> {
         let Inner { name, endpoint, options, .. } = &*self.inner;
         let link = match endpoint {
-            Endpoint::Stdio(program) => {
-                super::stdio::open(program, options.message_limit, stderr)
-            }
+            Endpoint::Stdio(program) => super::stdio::open(program, options.message_limit, stderr),
             #[cfg(feature = "http")]
             Endpoint::Http(remote) => {
                 super::http::open(remote, options.message_limit, self.account().await?)

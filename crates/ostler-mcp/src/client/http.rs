@@ -100,11 +100,7 @@ pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue
 }
 
 /// Carries messages in one task. A request that could not be sent is answered with an error.
-async fn carry(
-    mut http: Http,
-    mut to_send: mpsc::Receiver<Value>,
-    read: Arrivals,
-) {
+async fn carry(mut http: Http, mut to_send: mpsc::Receiver<Value>, read: Arrivals) {
     let mut sending = FuturesUnordered::new();
     let ended = loop {
         tokio::select! {

@@ -68,7 +68,8 @@ impl Session {
             for (key, question) in questions {
                 let method = question["method"].as_str().unwrap_or_default();
                 if method != "elicitation/create" {
-                    let reason = format!("it asked for `{method}`, which this client does not offer");
+                    let reason =
+                        format!("it asked for `{method}`, which this client does not offer");
                     return Err(self.malformed(what, reason));
                 }
                 let params = &question["params"];

@@ -6,6 +6,7 @@ use super::oauth::{Account, Callback};
 use super::{Client, Endpoint, Error, http};
 
 /// A user who signs in: see [`Client::sign_in`].
+#[non_exhaustive]
 pub struct SignIn {
     client: Client,
     callback: Callback,
@@ -48,7 +49,11 @@ impl Client {
     /// If the server has no OAuth, its authorization server cannot be found or does not accept this client, or the
     /// configuration already has an `Authorization` header.
     pub async fn begin_sign_in(&self, redirect_uri: &str) -> Result<String, Error> {
-        self.signing_in().await?.begin(redirect_uri).await.map_err(|reason| self.sign_in_error(reason))
+        self.signing_in()
+            .await?
+            .begin(redirect_uri)
+            .await
+            .map_err(|reason| self.sign_in_error(reason))
     }
 
     /// Begins to sign in with OAuth. The browser is led back to a port of this machine, where [`SignIn::finished`] waits.
@@ -82,9 +87,7 @@ impl Client {
     /// If the file with the tokens cannot be deleted.
     pub async fn sign_out(&self) -> Result<(), Error> {
         match self.account().await? {
-            Some(account) => {
-                account.forget().await.map_err(|reason| self.sign_in_error(reason))
-            }
+            Some(account) => account.forget().await.map_err(|reason| self.sign_in_error(reason)),
             None => Ok(()),
         }
     }

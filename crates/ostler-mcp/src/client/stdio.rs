@@ -134,11 +134,7 @@ async fn end(group: &mut Group, forced: bool) -> Option<ExitStatus> {
 }
 
 /// Reads until the end, or until an error, which it returns.
-async fn read_messages(
-    mut stdout: ChildStdout,
-    read: &Arrivals,
-    limit: usize,
-) -> Option<String> {
+async fn read_messages(mut stdout: ChildStdout, read: &Arrivals, limit: usize) -> Option<String> {
     let mut lines = LineDecoder::with_limit(limit);
     let mut buffer = vec![0; 64 * 1024];
     loop {

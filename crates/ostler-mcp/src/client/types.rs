@@ -42,7 +42,8 @@ impl ServerDetails {
 impl ServerDetails {
     /// Reads the answer to `server/discover`, which must offer this version.
     pub(super) fn from_discovery(value: &Value, version: &str) -> Result<Self, String> {
-        let versions = value["supportedVersions"].as_array().ok_or("`supportedVersions` is missing")?;
+        let versions =
+            value["supportedVersions"].as_array().ok_or("`supportedVersions` is missing")?;
         if !versions.iter().any(|offered| offered == version) {
             return Err(format!("it does not offer MCP {version}"));
         }

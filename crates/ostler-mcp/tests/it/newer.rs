@@ -253,7 +253,10 @@ fn newest_only() -> Endpoint {
                         json!({"jsonrpc": "2.0", "id": id, "result": discovered})
                     }
                     Some("subscriptions/listen") => {
-                        assert_eq!(message["params"]["notifications"], json!({"toolsListChanged": true}));
+                        assert_eq!(
+                            message["params"]["notifications"],
+                            json!({"toolsListChanged": true})
+                        );
                         json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
                     }
                     _ => json!({"jsonrpc": "2.0", "id": id, "error": unknown()}),

@@ -123,7 +123,8 @@ async fn metadata(State(place): State<Place>) -> Response {
 
 async fn register(State(place): State<Place>) -> Response {
     place.issued().n_registrations += 1;
-    let answer = json!({"client_id": "c-1", "client_secret": "quiet-secret", "redirect_uris": [REDIRECT]});
+    let answer =
+        json!({"client_id": "c-1", "client_secret": "quiet-secret", "redirect_uris": [REDIRECT]});
     json_of(&answer)
 }
 
@@ -304,6 +305,7 @@ async fn an_answer_of_another_authorization_server_is_refused() {
     assert!(place.issued().grants.is_empty(), "no code was sent");
 }
 
+// Mutant: every callback gets the state of the last request.
 #[tokio::test]
 async fn a_code_that_was_stolen_or_injected_is_not_exchanged() {
     let (place, home) = (Place::open().await, tempfile::tempdir().unwrap());

@@ -100,7 +100,10 @@ mod tests {
         };
         let given = read(json!({"clientId": "c", "callbackPort": 8080, "scopes": "a b"}));
         assert_eq!(given.client_id.as_deref(), Some("c"));
-        assert_eq!((given.callback_port, given.scopes.as_slice()), (Some(8080), &["a".to_owned(), "b".to_owned()][..]));
+        assert_eq!(
+            (given.callback_port, given.scopes.as_slice()),
+            (Some(8080), &["a".to_owned(), "b".to_owned()][..])
+        );
         assert_eq!(read(json!({"scopes": ["a", "b"]})).scopes, given.scopes);
         let odd = read(json!({"clientId": 7, "callbackPort": 70000, "scopes": 7}));
         assert_eq!((odd.client_id, odd.callback_port, odd.scopes.len()), (None, None, 0));

@@ -61,7 +61,8 @@ impl Callback {
                 }
             }
         };
-        let late = || format!("the browser did not come back within {} minutes", LIMIT.as_secs() / 60);
+        let late =
+            || format!("the browser did not come back within {} minutes", LIMIT.as_secs() / 60);
         tokio::time::timeout(LIMIT, waiting).await.map_err(|_| late())
     }
 

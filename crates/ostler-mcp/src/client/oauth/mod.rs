@@ -236,7 +236,9 @@ impl Account {
         }
         // Signing in again would change nothing, again and again.
         if scopes.len() == before {
-            return Err(format!("the server granted the scope `{asked}`, and refuses requests with it"));
+            return Err(format!(
+                "the server granted the scope `{asked}`, and refuses requests with it"
+            ));
         }
         Ok(Some(scopes))
     }
@@ -257,7 +259,8 @@ impl Account {
         if let Some(id) = &self.options.client_id {
             return Ok(of(id, self.options.client_secret.clone()));
         }
-        let knows_documents = metadata.additional_fields.get("client_id_metadata_document_supported");
+        let knows_documents =
+            metadata.additional_fields.get("client_id_metadata_document_supported");
         if let Some(url) = &self.options.client_metadata_url
             && knows_documents.is_some_and(|it| it == true)
         {

@@ -131,8 +131,8 @@ impl AccessToken {
         let text = response["access_token"].as_str()?.to_owned();
         let expires_at = stored.token_received_at.zip(response["expires_in"].as_u64());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
-        let expires_soon =
-            expires_at.is_some_and(|(received, lasts)| received.saturating_add(lasts) < now.as_secs());
+        let expires_soon = expires_at
+            .is_some_and(|(received, lasts)| received.saturating_add(lasts) < now.as_secs());
         Some(Self { text, expires_soon: expires_soon && has_refresh_token(&response) })
     }
 }
