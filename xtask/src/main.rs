@@ -8,6 +8,7 @@ mod checksum;
 mod conformance;
 mod fuzz;
 mod lanes;
+mod mcp;
 mod packages;
 mod peers;
 mod programs;
@@ -41,6 +42,7 @@ usage: cargo xtask <command>
   bench [NAME…]                     run the benchmarks
   conformance [--cli PATH|vendor] [--only NAME] [--sdk NAME] [--against vendor]
                                     drive ostler, or another program, with the official SDKs
+  mcp                               examine the MCP client with the official conformance suite
   fuzz [--seconds N] [--seed S]     run the fuzz targets on damaged traffic
   fuzz FILE…                        run the fuzz targets on these inputs
   fuzz judge [--count N] [--seed S] [--show N] [--stop]
@@ -89,6 +91,7 @@ fn dispatch(mut args: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Some("bench") => bench::bench(&args),
         Some("conformance") => conformance::command(&args),
         Some("fuzz") => fuzz::command(&args),
+        Some("mcp") => mcp::command(&args),
         _ => Err(Misuse(format!("there is no command {}", command.display())).into()),
     }
 }

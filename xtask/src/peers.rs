@@ -40,6 +40,9 @@ pub(crate) const AGUI: &[Pin] = &[
     ("@copilotkit/core", "1.75.0"),
 ];
 
+/// The official conformance suite of MCP.
+pub(crate) const MCP: &[Pin] = &[("@modelcontextprotocol/conformance", "0.2.0-alpha.12")];
+
 /// Installs what is missing; returns the folder for `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
     let folder = provide(pins)?;

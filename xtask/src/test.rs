@@ -11,7 +11,7 @@ use crate::conformance::Peers;
 use crate::lanes::{self, Job};
 use crate::programs::{self, Repeats};
 use crate::tally::{self, MOST_FLAKY, Tally};
-use crate::{Misuse, attacks, cargo, conformance, fuzz, packages, rustdoc, setup, tidy, web};
+use crate::{Misuse, attacks, cargo, conformance, fuzz, mcp, packages, rustdoc, setup, tidy, web};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
@@ -206,6 +206,7 @@ fn jobs<'a>(
         if plan.peers {
             others.insert(0, Box::new(browser_tests));
             others.insert(1, Box::new(conform));
+            others.insert(2, Box::new(mcp_conformance));
         }
         let full = usize::from(plan.full);
         let (count, every) = (JUDGED_COMMANDS[full], MATRIX_EVERY[full]);
@@ -332,6 +333,16 @@ fn conform() -> Tally {
     });
     if let Err(error) = outcome {
         tally.fail(format!("conformance: {error:#}"));
+    }
+    tally
+}
+
+/// Every scenario of the official suite of MCP counts as one test.
+fn mcp_conformance() -> Tally {
+    let mut tally = Tally::default();
+    let heading = "the official conformance suite of MCP";
+    if let Err(error) = step(heading, || mcp::count(&mut tally)) {
+        tally.fail(format!("mcp: {error:#}"));
     }
     tally
 }

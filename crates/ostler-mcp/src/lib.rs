@@ -25,6 +25,8 @@ pub use client::{
     PromptArgument, PromptInfo, PromptResult, Remote, ResourceTemplate, ServerDetails, Status,
     ToolAnnotations, ToolInfo,
 };
+#[cfg(feature = "http")]
+pub use client::{OAuthOptions, SignIn};
 pub use content::{Content, Media, ResourceContents, ResourceLink};
 pub use output::{IntoOutput, Output};
 pub use server::{

@@ -64,7 +64,7 @@ const PROGRAMS: [&str; 22] = [
 ];
 
 /// Files and folders in a home directory that hold secrets.
-const SECRETS: [&str; 34] = [
+const SECRETS: [&str; 35] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -94,6 +94,7 @@ const SECRETS: [&str; 34] = [
     ".password-store",
     ".local/share/keyrings",
     ".claude/.credentials.json",
+    ".claude/mcp-oauth",
     ".claude.json",
     ".bash_history",
     ".zsh_history",

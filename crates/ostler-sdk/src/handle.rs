@@ -8,11 +8,12 @@ use ostler_proto::control::{
     AccountInfo, AgentInfo, ApplyFlagSettings, Ask, AskEngine, BackgroundTasks, CancelAsyncMessage,
     ContextUsageReply, GetBinaryVersion, GetBinaryVersionReply, GetContextUsage, GetSettings,
     GetSettingsReply, GetTaskOutput, GetTaskOutputReply, GetUsage, Initialize, InitializeReply,
-    Interrupt, InterruptReply, ListPermissionRules, McpReadResource, McpReadResourceReply,
-    McpReconnect, McpSetServers, McpSetServersReply, McpStatus, McpStatusReply, McpToggle,
-    ModelInfo, PermissionRulesState, ReadFile, ReadFileReply, ReloadPlugins, ReloadPluginsReply,
-    ReloadSkills, RenameSession, RewindFiles, RewindFilesReply, SeedReadState,
-    SetMaxThinkingTokens, SetModel, SetPermissionMode, SlashCommand, StopTask, Success, UsageReply,
+    Interrupt, InterruptReply, ListPermissionRules, McpAuthenticate, McpAuthenticateReply,
+    McpClearAuth, McpOauthCallbackUrl, McpReadResource, McpReadResourceReply, McpReconnect,
+    McpSetServers, McpSetServersReply, McpStatus, McpStatusReply, McpToggle, ModelInfo,
+    PermissionRulesState, ReadFile, ReadFileReply, ReloadPlugins, ReloadPluginsReply, ReloadSkills,
+    RenameSession, RewindFiles, RewindFilesReply, SeedReadState, SetMaxThinkingTokens, SetModel,
+    SetPermissionMode, SlashCommand, StopTask, Success, UsageReply,
 };
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use ostler_proto::message::User;
@@ -226,6 +227,33 @@ impl Handle {
         enabled: bool,
     ) -> Result<(), Error> {
         let request = McpToggle { server_name: name.into(), enabled, ..McpToggle::default() };
+        self.ask(request).await.map(drop)
+    }
+
+    /// Begins to sign the user in to an MCP server with OAuth. The user opens `auth_url` of the answer in a browser. If the
+    /// browser runs on the engine's machine, that is all.
+    pub async fn sign_in_to_mcp_server(
+        &self,
+        name: impl Into<String>,
+    ) -> Result<McpAuthenticateReply, Error> {
+        self.ask(McpAuthenticate { server_name: name.into(), ..McpAuthenticate::default() }).await
+    }
+
+    /// Finishes signing in, with the whole address that the browser was led to.
+    pub async fn finish_mcp_sign_in(
+        &self,
+        name: impl Into<String>,
+        callback_url: impl Into<String>,
+    ) -> Result<(), Error> {
+        let (server_name, callback_url) = (name.into(), callback_url.into());
+        let request =
+            McpOauthCallbackUrl { server_name, callback_url, ..McpOauthCallbackUrl::default() };
+        self.ask(request).await.map(drop)
+    }
+
+    /// Deletes the tokens of an MCP server.
+    pub async fn sign_out_of_mcp_server(&self, name: impl Into<String>) -> Result<(), Error> {
+        let request = McpClearAuth { server_name: name.into(), ..McpClearAuth::default() };
         self.ask(request).await.map(drop)
     }
 

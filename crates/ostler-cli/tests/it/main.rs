@@ -41,6 +41,7 @@ mod sandbox_kills;
 mod sandbox_work;
 mod serve_options;
 mod sessions;
+mod sign_in;
 mod signals;
 mod spare;
 mod start;

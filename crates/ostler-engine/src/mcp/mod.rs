@@ -8,6 +8,7 @@ mod policy;
 mod prompts;
 mod resources;
 mod schema;
+mod sign_in;
 mod status;
 mod tool;
 
@@ -26,6 +27,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 pub use self::line::HostLine;
+use self::sign_in::SignIns;
+pub use self::sign_in::StartedSignIn;
 use self::tool::McpTool;
 pub(crate) use self::tool::{for_people, tools_of};
 use crate::host_calls::Calls;
@@ -48,6 +51,24 @@ pub trait Connector: Send + Sync {
         place: ServerLocation,
         line: HostLine,
     ) -> BoxFuture<'static, Connected>;
+
+    /// Begins to sign the user in to a server.
+    fn sign_in(
+        &self,
+        name: String,
+        _config: McpServerConfig,
+    ) -> BoxFuture<'static, Result<StartedSignIn, String>> {
+        async move { Err(format!("signing in to {name} is not supported")) }.boxed()
+    }
+
+    /// Deletes what signing in left behind.
+    fn sign_out(
+        &self,
+        name: String,
+        _config: McpServerConfig,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        async move { Err(format!("signing out of {name} is not supported")) }.boxed()
+    }
 }
 
 /// A server, or why it is not connected.
@@ -110,6 +131,11 @@ pub trait Server: Send + Sync {
 
     /// Why it is no longer connected, if it is not.
     fn lost(&self) -> Option<String>;
+
+    /// Whether that is because the user has to sign in.
+    fn needs_auth(&self) -> bool {
+        false
+    }
 
     /// Calls a tool.
     fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture;
@@ -197,6 +223,8 @@ struct Inner {
     changed: watch::Sender<u64>,
     /// The inboxes of the clients of servers inside the host.
     inboxes: Mutex<BTreeMap<String, mpsc::Sender<Value>>>,
+    /// Users who are signing in to servers.
+    sign_ins: SignIns,
 }
 
 #[derive(Default)]
@@ -276,6 +304,7 @@ impl Servers {
         ledger: Ledger,
     ) -> Self {
         let (state, changed, inboxes) = (Mutex::default(), watch::Sender::new(0), Mutex::default());
+        let sign_ins = SignIns::default();
         Self(Arc::new(Inner {
             connector,
             lists,
@@ -285,6 +314,7 @@ impl Servers {
             state,
             changed,
             inboxes,
+            sign_ins,
         }))
     }
 

@@ -72,7 +72,7 @@ fn connection(entry: &Entry) -> (&'static str, Option<String>) {
         ServerState::Disabled => ("disabled", None),
         ServerState::Failed(why) => failed(why),
         ServerState::Connected(server) => match server.lost() {
-            Some(reason) => failed(&reason.into()),
+            Some(reason) => failed(&NotConnected { reason, needs_auth: server.needs_auth() }),
             None => (CONNECTED, None),
         },
     }

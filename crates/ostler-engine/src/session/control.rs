@@ -59,6 +59,15 @@ impl Session {
                     toggled => toggled.map(|()| json!({})),
                 }
             }
+            AskEngine::McpAuthenticate(it) => {
+                return self.sign_in(request.request_id, it.server_name.clone());
+            }
+            AskEngine::McpOauthCallbackUrl(it) => {
+                return self.finish_sign_in(request.request_id, it.clone());
+            }
+            AskEngine::McpClearAuth(it) => {
+                return self.sign_out(request.request_id, it.server_name.clone());
+            }
             AskEngine::McpSetServers(set) => return self.set_servers(request.request_id, set),
             AskEngine::McpMessage(it) => {
                 let servers = self.context.servers.clone();

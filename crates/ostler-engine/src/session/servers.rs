@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ostler_proto::RequestId;
 use ostler_proto::build;
-use ostler_proto::control::{Initialize, McpReadResourceReply, McpSetServers};
+use ostler_proto::control::{Initialize, McpOauthCallbackUrl, McpReadResourceReply, McpSetServers};
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use serde_json::{Value, json};
@@ -47,6 +47,47 @@ impl Session {
             let response = match failed.remove(&name) {
                 None => success(request_id, json!({})),
                 Some(reason) => failure(request_id, reason, None),
+            };
+            outbox.send(ToHost::ControlResponse(response)).await;
+        });
+    }
+
+    /// Begins to sign the user in to a server.
+    pub(super) fn sign_in(&mut self, request_id: Option<RequestId>, name: String) {
+        let servers = self.context.servers.clone();
+        self.answer_aside(request_id, async move { servers.sign_in(&name).await });
+    }
+
+    /// Finishes signing in, with the address that the browser was led to.
+    pub(super) fn finish_sign_in(
+        &mut self,
+        request_id: Option<RequestId>,
+        callback: McpOauthCallbackUrl,
+    ) {
+        let servers = self.context.servers.clone();
+        self.answer_aside(request_id, async move {
+            let McpOauthCallbackUrl { server_name, callback_url, .. } = callback;
+            servers.finish_sign_in(&server_name, callback_url).await.map(|()| json!({}))
+        });
+    }
+
+    /// Signs the user out of a server.
+    pub(super) fn sign_out(&mut self, request_id: Option<RequestId>, name: String) {
+        let servers = self.context.servers.clone();
+        let work = async move { servers.sign_out(&name).await.map(|()| json!({})) };
+        self.answer_aside(request_id, work);
+    }
+
+    fn answer_aside(
+        &mut self,
+        request_id: Option<RequestId>,
+        work: impl Future<Output = Result<Value, String>> + Send + 'static,
+    ) {
+        let outbox = self.context.outbox.clone();
+        self.aside(async move {
+            let response = match work.await {
+                Ok(payload) => success(request_id, payload),
+                Err(reason) => failure(request_id, reason, None),
             };
             outbox.send(ToHost::ControlResponse(response)).await;
         });

@@ -20,6 +20,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
+use super::oauth::Account;
+
 const SESSION: &str = "mcp-session-id";
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
@@ -35,6 +37,8 @@ type Failed = StreamableHttpError<reqwest::Error>;
 pub(super) struct BoundedClient {
     pub(super) client: Client,
     pub(super) limit: usize,
+    /// Where tokens come from, unless the user configured one.
+    pub(super) account: Option<Arc<Account>>,
 }
 
 impl StreamableHttpClient for BoundedClient {
@@ -63,10 +67,13 @@ impl StreamableHttpClient for BoundedClient {
         headers: HashMap<HeaderName, HeaderValue>,
         limit: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        let client = &self.client;
-        client
-            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
-            .await
+        self.with_token(token, |token| {
+            let (uri, session, last_event) = (uri.clone(), session.clone(), last_event.clone());
+            let (client, headers) = (&self.client, headers.clone());
+            client
+                .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
+        })
+        .await
     }
 
     async fn delete_session(
@@ -76,7 +83,11 @@ impl StreamableHttpClient for BoundedClient {
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
-        self.client.delete_session(uri, session, token, headers).await
+        self.with_token(token, |token| {
+            let (uri, session, headers) = (uri.clone(), session.clone(), headers.clone());
+            self.client.delete_session(uri, session, token, headers)
+        })
+        .await
     }
 
     async fn post_message(
@@ -87,7 +98,49 @@ impl StreamableHttpClient for BoundedClient {
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        let mut request = self.client.post(&*uri).header(ACCEPT, format!("{EVENTS}, {JSON}"));
+        self.with_token(token, |token| self.post(&uri, &message, session.clone(), token, &headers))
+            .await
+    }
+}
+
+impl BoundedClient {
+    /// Makes a request with the account's token. If the server refuses it, the token is renewed once.
+    async fn with_token<T, F>(
+        &self,
+        token: Option<String>,
+        attempt: impl Fn(Option<String>) -> F,
+    ) -> Result<T, Failed>
+    where
+        F: Future<Output = Result<T, Failed>>,
+    {
+        let Some(account) = &self.account else { return attempt(token).await };
+        let sent = account.token().await.map_err(unexpected)?;
+        let outcome = attempt(sent.clone()).await;
+        if let Err(error) = &outcome
+            && let Some(challenge) = error.auth_challenge()
+        {
+            account.challenged(challenge.to_owned());
+        }
+        match (outcome, sent) {
+            (Err(StreamableHttpError::AuthRequired(refusal)), Some(sent)) => {
+                match account.token_after(&sent).await.map_err(unexpected)? {
+                    Some(token) => attempt(Some(token)).await,
+                    None => Err(StreamableHttpError::AuthRequired(refusal)),
+                }
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn post(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: &HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let mut request = self.client.post(uri).header(ACCEPT, format!("{EVENTS}, {JSON}"));
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
@@ -100,13 +153,11 @@ impl StreamableHttpClient for BoundedClient {
         if let Some(session) = &session {
             request = request.header(SESSION, &**session);
         }
-        let response = request.json(&message).send().await?;
+        let response = request.json(message).send().await?;
         let awaits_answer = matches!(message, ClientJsonRpcMessage::Request(_));
         self.read(response, awaits_answer, session.is_some()).await
     }
-}
 
-impl BoundedClient {
     /// Reads the response to a POST.
     async fn read(
         &self,
@@ -210,16 +261,17 @@ fn status_error(response: &Response) -> HttpStatusError {
     HttpStatusError::new(response.status().as_u16(), after.map(str::to_owned))
 }
 
-/// A server that requires authentication says how in a header.
+/// A server that requires authentication says how in a header. Some older ones only refuse.
 fn check_authorization(response: &Response) -> Result<(), Failed> {
-    let Some(challenge) = response.headers().get(WWW_AUTHENTICATE) else { return Ok(()) };
-    let challenge = String::from_utf8_lossy(challenge.as_bytes()).into_owned();
-    match response.status() {
-        StatusCode::UNAUTHORIZED => {
+    let challenge = response.headers().get(WWW_AUTHENTICATE);
+    let challenge = challenge.map(|it| String::from_utf8_lossy(it.as_bytes()).into_owned());
+    match (response.status(), challenge) {
+        (StatusCode::UNAUTHORIZED, challenge) => {
+            let challenge = challenge.unwrap_or_default();
             Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
         }
-        StatusCode::FORBIDDEN => {
-            // The challenge names the missing scope; this client does not request another one.
+        (StatusCode::FORBIDDEN, Some(challenge)) => {
+            // The scope is read out of the challenge when the user signs in again.
             let missing = InsufficientScopeError::new(challenge, None);
             Err(StreamableHttpError::InsufficientScope(missing))
         }

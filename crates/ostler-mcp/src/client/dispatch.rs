@@ -1,21 +1,15 @@
 //! Messages from the server: answers, notifications, and its own requests.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 
-use futures::FutureExt;
-use ostler_proto::build;
-use ostler_proto::control::{Elicitation, ElicitationReply};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::elicitation::{self, MOST_QUESTIONS};
 use super::options::Event;
 use super::session::Shared;
 use crate::rpc::{self, Failure, Message};
-
-/// How many questions a server may have open; further ones are refused.
-const MOST_QUESTIONS: usize = 16;
 
 pub(super) struct Dispatcher {
     shared: Arc<Shared>,
@@ -71,26 +65,20 @@ impl Dispatcher {
         while self.questions.try_join_next().is_some() {}
         match method {
             "ping" => self.reply(rpc::answer(&id, Ok(json!({})))),
-            "elicitation/create" => self.elicit(id, &params),
+            "elicitation/create" => self.elicit(id, params),
             _ => self.reply(rpc::answer(&id, Err(Failure::unknown_method(method)))),
         }
     }
 
-    fn elicit(&mut self, id: Value, params: &Value) {
-        let Some(answer) = self.shared.options.on_elicitation.clone() else {
-            return self.reply(rpc::answer(&id, Ok(json!({"action": "decline"}))));
-        };
+    fn elicit(&mut self, id: Value, params: Value) {
         if self.questions.len() >= MOST_QUESTIONS {
             let failure =
                 Failure { code: -32000, message: "too many questions at once".to_owned() };
             return self.reply(rpc::answer(&id, Err(failure)));
         }
-        let question = question(&self.shared.server, params);
-        let outgoing = self.outgoing.clone();
+        let (shared, outgoing) = (Arc::clone(&self.shared), self.outgoing.clone());
         self.questions.spawn(async move {
-            let answer = AssertUnwindSafe(async { answer(question).await }).catch_unwind().await;
-            // A callback that panicked has not given consent.
-            let result = answer.map_or_else(|_| json!({"action": "decline"}), reply_value);
+            let result = elicitation::answer(&shared.server, &shared.options, &params).await;
             if let Some(outgoing) = outgoing.upgrade() {
                 outgoing.send(rpc::answer(&id, Ok(result))).await.ok();
             }
@@ -102,26 +90,5 @@ impl Dispatcher {
             // A server that asks faster than it reads gets no answer.
             outgoing.try_send(message).ok();
         }
-    }
-}
-
-fn question(server: &str, params: &Value) -> Elicitation {
-    let text = |key: &str| params[key].as_str().map(str::to_owned);
-    build!(Elicitation {
-        mcp_server_name: server.to_owned(),
-        message: text("message").unwrap_or_default(),
-        mode: Some(text("mode").unwrap_or_else(|| "form".to_owned())),
-        url: text("url"),
-        elicitation_id: text("elicitationId"),
-        requested_schema: params.get("requestedSchema").cloned()
-    })
-}
-
-fn reply_value(reply: ElicitationReply) -> Value {
-    match reply.content {
-        Some(content) if reply.action == "accept" => {
-            json!({"action": reply.action, "content": content})
-        }
-        _ => json!({"action": reply.action}),
     }
 }

@@ -26,6 +26,15 @@ pub enum Error {
         /// The server's message.
         reason: String,
     },
+    /// The user could not be signed in.
+    #[error("MCP server \"{server}\": signing in failed: {reason}")]
+    #[non_exhaustive]
+    SignIn {
+        /// Its name.
+        server: String,
+        /// What failed.
+        reason: String,
+    },
     /// The connection was closed.
     #[error("MCP server \"{server}\" is not connected: {reason}")]
     #[non_exhaustive]

@@ -1,9 +1,10 @@
 //! Streamable HTTP, implemented by `rmcp`, which handles sessions and broken streams.
 //!
-//! No type of `rmcp` leaves this file.
+//! No type of `rmcp` leaves this file, `bounded.rs` and `oauth/`.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -21,7 +22,8 @@ use tokio::sync::mpsc;
 
 use super::bounded::BoundedClient;
 use super::endpoint::Remote;
-use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
+use super::oauth::Account;
 use crate::rpc::{self, Failure};
 
 /// How long ending a session at the server may take.
@@ -34,7 +36,11 @@ type Http = StreamableHttpClientTransport<BoundedClient>;
 type Failed = StreamableHttpError<reqwest::Error>;
 
 /// Prepares the connection; the first message opens it.
-pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
+pub(super) fn open(
+    remote: &Remote,
+    limit: usize,
+    account: Option<Arc<Account>>,
+) -> Result<Link, Ended> {
     let url = parse(&remote.url)?;
     let headers = headers(remote)?;
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
@@ -42,7 +48,7 @@ pub(super) fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
         .max_sse_event_size(limit)
         .max_concurrent_requests(CAPACITY)
         .reinit_on_expired_session(true);
-    let client = BoundedClient { client: client()?, limit };
+    let client = BoundedClient { client: client()?, limit, account };
     let (outgoing, to_send) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
     let http = Http::with_client(client, config);
@@ -94,11 +100,7 @@ pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue
 }
 
 /// Carries messages in one task. A request that could not be sent is answered with an error.
-async fn carry(
-    mut http: Http,
-    mut to_send: mpsc::Receiver<Value>,
-    read: mpsc::Sender<Result<Value, Ended>>,
-) {
+async fn carry(mut http: Http, mut to_send: mpsc::Receiver<Value>, read: Arrivals) {
     let mut sending = FuturesUnordered::new();
     let ended = loop {
         tokio::select! {
@@ -107,14 +109,14 @@ async fn carry(
             Some((id, result)) = sending.next(), if !sending.is_empty() => {
                 let Err(error) = result else { continue };
                 match undelivered(id, &error) {
-                    Ok(answer) => read.send(Ok(answer)).await.ok(),
+                    Ok(arrival) => read.send(Ok(arrival)).await.ok(),
                     Err(ended) => break Some(ended),
                 };
             }
             message = http.receive() => {
                 let Some(message) = message else { break None };
                 if let Ok(message) = serde_json::to_value(message) {
-                    read.send(Ok(message)).await.ok();
+                    read.send(Ok(Arrival::Message(message))).await.ok();
                 }
             }
             message = to_send.recv() => {
@@ -140,11 +142,14 @@ async fn carry(
     }
 }
 
-/// The answer to a request that did not reach the server, or the end of the connection.
-fn undelivered(id: Option<Value>, error: &Failed) -> Result<Value, Ended> {
+/// What becomes of a request that the server did not accept, or the end of the connection.
+fn undelivered(id: Option<Value>, error: &Failed) -> Result<Arrival, Ended> {
     match (id, reason(error)) {
-        (Some(id), Ended::Other(message)) if id != json!(0) => {
-            Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
+        (Some(id), ended @ Ended::NeedsAuth(_)) if id != json!(0) => {
+            Ok(Arrival::Undelivered(id, ended))
+        }
+        (Some(id), Ended::Other(message) | Ended::Unreachable(message)) if id != json!(0) => {
+            Ok(Arrival::Message(rpc::answer(&id, Err(Failure { code: -32000, message }))))
         }
         // The first request is the handshake; no caller waits for a notification.
         (_, ended) => Err(ended),
@@ -153,9 +158,16 @@ fn undelivered(id: Option<Value>, error: &Failed) -> Result<Value, Ended> {
 
 fn reason(error: &Failed) -> Ended {
     match error {
-        StreamableHttpError::AuthRequired(cause) => Ended::NeedsAuth(cause.to_string()),
-        StreamableHttpError::InsufficientScope(cause) => Ended::NeedsAuth(cause.to_string()),
+        StreamableHttpError::AuthRequired(cause) => {
+            Ended::NeedsAuth(format!("401 Unauthorized {}", cause.www_authenticate_header))
+        }
+        StreamableHttpError::InsufficientScope(cause) => {
+            Ended::NeedsAuth(format!("403 Forbidden {}", cause.www_authenticate_header))
+        }
         // This error does not appear among the causes.
+        StreamableHttpError::Client(cause) if cause.is_connect() => {
+            Ended::Unreachable(chain(cause))
+        }
         StreamableHttpError::Client(cause) => Ended::Other(chain(cause)),
         error => Ended::Other(chain(error)),
     }

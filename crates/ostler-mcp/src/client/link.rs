@@ -17,6 +17,9 @@ pub(super) enum Ended {
         allow(dead_code, reason = "only servers with a URL require authentication")
     )]
     NeedsAuth(String),
+    /// Nothing was reached at the server's address.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only a URL can lead nowhere"))]
+    Unreachable(String),
     Other(String),
 }
 
@@ -25,6 +28,18 @@ impl Ended {
         Self::Other(reason.into())
     }
 }
+
+/// What a link brings.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    Message(Value),
+    /// The server did not accept the request with this id. The connection continues.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only HTTP refuses one request"))]
+    Undelivered(Value, Ended),
+}
+
+/// The channel into which a carrier puts what it reads.
+pub(super) type Arrivals = mpsc::Sender<Result<Arrival, Ended>>;
 
 /// A transport to a server.
 pub(super) struct Link {
@@ -36,14 +51,16 @@ pub(super) struct Link {
 
 pub(super) enum Incoming {
     Plain(mpsc::Receiver<Value>),
-    WithReason(mpsc::Receiver<Result<Value, Ended>>),
+    WithReason(mpsc::Receiver<Result<Arrival, Ended>>),
 }
 
 impl Incoming {
-    /// The next message. Nothing follows after an error.
-    pub(super) async fn next(&mut self) -> Result<Value, Ended> {
+    /// What arrives next. Nothing follows after an error.
+    pub(super) async fn next(&mut self) -> Result<Arrival, Ended> {
         match self {
-            Self::Plain(receiver) => receiver.recv().await.ok_or_else(|| Ended::new(HUNG_UP)),
+            Self::Plain(receiver) => {
+                receiver.recv().await.map(Arrival::Message).ok_or_else(|| Ended::new(HUNG_UP))
+            }
             Self::WithReason(receiver) => {
                 receiver.recv().await.unwrap_or_else(|| Err(Ended::new(HUNG_UP)))
             }

@@ -2,38 +2,53 @@
 //!
 //! [`Client`] is the interface. Below it, a session (`session.rs`) matches answers to requests over a link
 //! (`link.rs`), which is carried by a program (`stdio.rs`), by HTTP (`http.rs`, `sse.rs`) or by the caller.
+//! `handshake.rs` finds the revision of MCP that the server understands; `rounds.rs` and `listen.rs` are for those
+//! without sessions.
 
 #[cfg(feature = "http")]
 mod bounded;
 mod dispatch;
+mod elicitation;
 mod endpoint;
 mod error;
+mod handshake;
+#[cfg(feature = "http")]
 mod http;
 mod link;
+mod listen;
 mod listing;
+#[cfg(feature = "http")]
+mod oauth;
 mod options;
+mod rounds;
 mod session;
+#[cfg(feature = "http")]
+mod sign_in;
 #[cfg(feature = "http")]
 mod sse;
 mod stdio;
 mod types;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub use self::endpoint::{Channel, Custom, Endpoint, Program, Remote};
 pub use self::error::Error;
 use self::link::{Ended, Link};
+#[cfg(feature = "http")]
+pub use self::oauth::OAuthOptions;
 pub use self::options::{CallOptions, ClientOptions, Event, Progress};
 use self::session::Session;
+#[cfg(feature = "http")]
+pub use self::sign_in::SignIn;
 use self::stdio::StderrTail;
 pub use self::types::{
     PromptArgument, PromptInfo, PromptResult, ResourceTemplate, ServerDetails, Status,
     ToolAnnotations, ToolInfo,
 };
 use crate::output::Output;
-use crate::server::VERSIONS;
 
 /// A client of one server. Cheap to clone; clones share the connection, and the last one ends it.
 ///
@@ -63,6 +78,11 @@ struct Inner {
     state: RwLock<State>,
     /// Serializes connection attempts.
     connecting: tokio::sync::Mutex<()>,
+    /// Whether the server began a session with `initialize`. It is not asked for a newer revision again.
+    has_sessions: AtomicBool,
+    /// The user's account at a server with a URL; `None` inside if the configuration has a token.
+    #[cfg(feature = "http")]
+    account: tokio::sync::OnceCell<Option<Arc<oauth::Account>>>,
 }
 
 #[derive(Clone)]
@@ -81,7 +101,17 @@ impl Client {
     ) -> Self {
         let (state, connecting) = (RwLock::new(State::Pending), tokio::sync::Mutex::default());
         let (name, endpoint) = (name.into(), endpoint.into());
-        Self { inner: Arc::new(Inner { name, endpoint, options, state, connecting }) }
+        let inner = Inner {
+            name,
+            endpoint,
+            options,
+            state,
+            connecting,
+            has_sessions: AtomicBool::new(false),
+            #[cfg(feature = "http")]
+            account: tokio::sync::OnceCell::new(),
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Connects to a server.
@@ -144,7 +174,7 @@ impl Client {
         match self.state() {
             State::Pending => Status::Pending,
             State::Failed(error) => failed(error),
-            State::Connected(session, _) => session.closed().map_or(Status::Connected, failed),
+            State::Connected(session, _) => session.problem().map_or(Status::Connected, failed),
         }
     }
 
@@ -161,7 +191,10 @@ impl Client {
     /// # Errors
     /// If it does not.
     pub async fn ping(&self) -> Result<(), Error> {
-        self.request("ping", "ping", Value::Null, CallOptions::default()).await.map(drop)
+        // Servers without sessions have no `ping`.
+        let is_stateless = self.session()?.shared().is_stateless();
+        let method = if is_stateless { "server/discover" } else { "ping" };
+        self.request("ping", method, Value::Null, CallOptions::default()).await.map(drop)
     }
 
     /// Calls a tool. A failure of the tool is part of its output; an error means that there is no output.
@@ -221,63 +254,6 @@ impl Client {
         let mut there = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut there, state)
     }
-
-    async fn open(&self, stderr: StderrTail) -> Result<(Session, ServerDetails), Error> {
-        let Inner { name, endpoint, options, .. } = &*self.inner;
-        let link = match endpoint {
-            Endpoint::Stdio(program) => stdio::open(program, options.message_limit, stderr),
-            #[cfg(feature = "http")]
-            Endpoint::Http(remote) => http::open(remote, options.message_limit),
-            #[cfg(feature = "http")]
-            Endpoint::Sse(remote) => sse::open(remote, options.message_limit).await,
-            #[cfg(not(feature = "http"))]
-            Endpoint::Http(remote) | Endpoint::Sse(remote) => Err(Ended::new(format!(
-                "`{}` cannot be reached: this program was built without MCP over HTTP; enable the feature `http` of \
-                 ostler-mcp (`mcp-http` of ostler)",
-                remote.url
-            ))),
-            Endpoint::Custom(custom) => Ok(Link::from(custom.open())),
-        };
-        let unreachable = |ended| match ended {
-            Ended::NeedsAuth(reason) => Error::NeedsAuth { server: name.clone(), reason },
-            Ended::Other(reason) => Error::Unreachable { server: name.clone(), reason },
-        };
-        let session = Session::new(name, options, link.map_err(unreachable)?);
-        let known = options.manifest.as_ref().and_then(|known| known.get("initializeResult"));
-        let answer = match (endpoint, known) {
-            (Endpoint::Custom(_), Some(known)) => known.clone(),
-            _ => introduce(&session, options).await?,
-        };
-        let malformed = |reason| self.malformed("start", reason);
-        let details = ServerDetails::from_value(&answer).map_err(malformed)?;
-        if !VERSIONS.contains(&details.protocol_version.as_str()) {
-            let version = &details.protocol_version;
-            return Err(malformed(format!("its MCP version {version} is not supported")));
-        }
-        Ok((session, details))
-    }
-}
-
-/// The handshake.
-async fn introduce(session: &Session, options: &ClientOptions) -> Result<Value, Error> {
-    let mut capabilities = Map::new();
-    if options.on_elicitation.is_some() {
-        capabilities.insert("elicitation".to_owned(), json!({"form": {}, "url": {}}));
-    }
-    let (name, version) = &options.client_info;
-    let params = json!({
-        "protocolVersion": VERSIONS[0],
-        "capabilities": capabilities,
-        "clientInfo": {"name": name, "version": version},
-    });
-    let answer = session.request("start", "initialize", params, CallOptions::default()).await;
-    let answer = answer.map_err(|error| match error {
-        // The caller has not seen a connection yet.
-        Error::Closed { server, reason } => Error::Unreachable { server, reason },
-        error => error,
-    })?;
-    session.notify("notifications/initialized").await;
-    Ok(answer)
 }
 
 async fn close(state: State) {

@@ -29,6 +29,9 @@ pub struct ClientOptions {
     pub message_limit: usize,
     /// A custom endpoint's answers to the handshake, which is then skipped.
     pub manifest: Option<Value>,
+    /// How to sign in to a server behind a URL that requires it.
+    #[cfg(feature = "http")]
+    pub oauth: super::OAuthOptions,
     pub(super) on_elicitation: Option<Arc<OnElicitation>>,
     pub(super) on_event: Option<Arc<OnEvent>>,
 }
@@ -41,6 +44,8 @@ impl Default for ClientOptions {
             request_timeout: None,
             message_limit: 16 * 1024 * 1024,
             manifest: None,
+            #[cfg(feature = "http")]
+            oauth: super::OAuthOptions::default(),
             on_elicitation: None,
             on_event: None,
         }
@@ -74,6 +79,14 @@ impl ClientOptions {
     #[must_use]
     pub fn manifest(mut self, manifest: Value) -> Self {
         self.manifest = Some(manifest);
+        self
+    }
+
+    /// Sets how to sign in to a server behind a URL that requires it.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn oauth(mut self, options: super::OAuthOptions) -> Self {
+        self.oauth = options;
         self
     }
 

@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Error;
 use super::dispatch::Dispatcher;
-use super::link::{Carrier, Ended, Incoming, Link};
+use super::link::{Arrival, Carrier, Ended, Incoming, Link};
 use super::options::{CallOptions, ClientOptions, Event, Progress};
 use crate::rpc;
 
@@ -20,6 +20,8 @@ pub(super) struct Session {
     reader: Carrier,
     /// Taken when the session is closed gracefully.
     carrier: Mutex<Option<Carrier>>,
+    /// Asks a server without sessions for its notifications.
+    listener: OnceLock<Carrier>,
 }
 
 /// Shared by the reading task and the callers.
@@ -29,6 +31,8 @@ pub(super) struct Shared {
     pending: Mutex<Pending>,
     /// The tool list of the manifest, until the server announces a change.
     pub(super) known_tools: Mutex<Option<Value>>,
+    /// What every request says about this client, if the server has no sessions (MCP 2026-07-28).
+    metadata: OnceLock<Map<String, Value>>,
 }
 
 #[derive(Default)]
@@ -37,11 +41,22 @@ struct Pending {
     waiting: HashMap<u64, Waiting>,
     /// Set once, when the connection has ended.
     closed: Option<Error>,
+    /// Set by a request that was refused for lack of authentication, until a later one is answered.
+    needs_auth: Option<Error>,
 }
 
 struct Waiting {
-    answer: oneshot::Sender<Result<Value, Value>>,
+    answer: oneshot::Sender<Answer>,
     options: CallOptions,
+}
+
+/// How a request ends.
+pub(super) enum Answer {
+    Result(Value),
+    /// A JSON-RPC error.
+    Refused(Value),
+    /// The server did not accept the request.
+    Undelivered(Error),
 }
 
 impl Session {
@@ -53,24 +68,40 @@ impl Session {
             options: options.clone(),
             pending: Mutex::default(),
             known_tools: Mutex::new(known_tools),
+            metadata: OnceLock::new(),
         });
         let Link { outgoing, incoming, carrier } = link;
         // Weak, so that the reading task does not keep the connection open.
         let reader = Carrier::spawn(read(Arc::clone(&shared), outgoing.downgrade(), incoming));
-        Self { outgoing, shared, reader, carrier: Mutex::new(carrier) }
+        let (carrier, listener) = (Mutex::new(carrier), OnceLock::new());
+        Self { outgoing, shared, reader, carrier, listener }
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }
 
-    /// Why the connection ended, if it did.
-    pub(super) fn closed(&self) -> Option<Error> {
-        self.shared.pending().closed.clone()
+    /// Sends this with every request from now on: the server has no sessions that remember it.
+    pub(super) fn describe_client(&self, metadata: Map<String, Value>) {
+        self.shared.metadata.set(metadata).ok();
     }
 
-    /// Sends a request and waits for the answer. `what` is for error messages.
-    pub(super) async fn request(
+    /// Runs a task that needs the connection but does not keep it open.
+    pub(super) fn keep_listening<F>(&self, task: impl FnOnce(mpsc::WeakSender<Value>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.listener.get_or_init(|| Carrier::spawn(task(self.outgoing.downgrade())));
+    }
+
+    /// Why the connection ended or needs authentication, if so.
+    pub(super) fn problem(&self) -> Option<Error> {
+        let pending = self.shared.pending();
+        pending.closed.clone().or_else(|| pending.needs_auth.clone())
+    }
+
+    /// Sends one message and waits for its answer. `what` is for error messages.
+    pub(super) async fn exchange(
         &self,
         what: &str,
         method: &str,
@@ -83,7 +114,7 @@ impl Session {
         if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
             meta.insert("progressToken".to_owned(), id.into());
         }
-        let message = request(id, method, params);
+        let message = request(id, method, self.shared.with_metadata(params));
         let exchange = async {
             tokio::select! {
                 biased;
@@ -109,8 +140,9 @@ impl Session {
         tokio::select! {
             biased;
             answer = exchange => match answer {
-                Ok(Ok(result)) => Ok(result),
-                Ok(Err(error)) => Err(refused(server, what, &error)),
+                Ok(Answer::Result(result)) => Ok(result),
+                Ok(Answer::Refused(error)) => Err(refused(server, what, &error)),
+                Ok(Answer::Undelivered(error)) => Err(error),
                 Err(_) => Err(self.shared.gone()),
             },
             () = cancelled => {
@@ -140,7 +172,7 @@ impl Session {
     }
 }
 
-fn request(id: u64, method: &str, params: Value) -> Value {
+pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
     match params {
         Value::Null => json!({"jsonrpc": "2.0", "id": id, "method": method}),
         params => json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}),
@@ -179,10 +211,30 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(
+    /// Whether the server has no sessions (MCP 2026-07-28).
+    pub(super) fn is_stateless(&self) -> bool {
+        self.metadata.get().is_some()
+    }
+
+    pub(super) fn with_metadata(&self, mut params: Value) -> Value {
+        let Some(metadata) = self.metadata.get() else { return params };
+        if params.is_null() {
+            params = json!({});
+        }
+        if let Some(params) = params.as_object_mut() {
+            let meta = params.entry("_meta").or_insert_with(|| json!({}));
+            if let Some(meta) = meta.as_object_mut() {
+                meta.extend(metadata.clone());
+            }
+        }
+        params
+    }
+
+    /// The number of a new request, and where its answer arrives.
+    pub(super) fn begin(
         &self,
         options: CallOptions,
-    ) -> Result<(u64, oneshot::Receiver<Result<Value, Value>>), Error> {
+    ) -> Result<(u64, oneshot::Receiver<Answer>), Error> {
         let (answer, receiver) = oneshot::channel();
         let mut pending = self.pending();
         if let Some(error) = &pending.closed {
@@ -203,17 +255,22 @@ impl Shared {
 
     /// Fails all pending requests.
     fn close(&self, ended: Ended) {
-        let server = self.server.clone();
-        let error = match ended {
-            Ended::NeedsAuth(reason) => Error::NeedsAuth { server, reason },
-            Ended::Other(reason) => Error::Closed { server, reason },
-        };
+        let error = self.error(ended);
         let mut pending = self.pending();
         if pending.closed.is_none() {
             pending.closed = Some(error.clone());
             pending.waiting.clear();
             drop(pending);
             self.notify_listener(Event::Closed(error));
+        }
+    }
+
+    fn error(&self, ended: Ended) -> Error {
+        let server = self.server.clone();
+        match ended {
+            Ended::NeedsAuth(reason) => Error::NeedsAuth { server, reason },
+            Ended::Unreachable(reason) => Error::Unreachable { server, reason },
+            Ended::Other(reason) => Error::Closed { server, reason },
         }
     }
 
@@ -226,16 +283,29 @@ impl Shared {
 
     /// Passes an answer to the request that waits for it.
     pub(super) fn answered(&self, id: &Value, message: &mut Value) {
+        let Some(waiting) = self.waiting(id) else { return };
+        let answer = match message.get_mut("error").map(Value::take) {
+            Some(error) if !error.is_null() => Answer::Refused(error),
+            _ => Answer::Result(message.get_mut("result").map(Value::take).unwrap_or_default()),
+        };
+        self.pending().needs_auth = None;
+        waiting.answer.send(answer).ok();
+    }
+
+    fn waiting(&self, id: &Value) -> Option<Waiting> {
         // Some servers send the number back as a string.
         let number = id.as_u64().or_else(|| id.as_str()?.parse().ok());
-        let Some(waiting) = number.and_then(|id| self.pending().waiting.remove(&id)) else {
-            return;
-        };
-        let answer = match message.get_mut("error").map(Value::take) {
-            Some(error) if !error.is_null() => Err(error),
-            _ => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
-        };
-        waiting.answer.send(answer).ok();
+        self.pending().waiting.remove(&number?)
+    }
+
+    /// Fails one request; the connection continues.
+    fn undelivered(&self, id: &Value, ended: Ended) {
+        let Some(waiting) = self.waiting(id) else { return };
+        let error = self.error(ended);
+        if error.needs_auth() {
+            self.pending().needs_auth = Some(error.clone());
+        }
+        waiting.answer.send(Answer::Undelivered(error)).ok();
     }
 
     pub(super) fn progressed(&self, params: &Value) {
@@ -255,7 +325,8 @@ async fn read(shared: Arc<Shared>, outgoing: mpsc::WeakSender<Value>, mut incomi
     let mut dispatcher = Dispatcher::new(Arc::clone(&shared), outgoing);
     let ended = loop {
         match incoming.next().await {
-            Ok(message) => dispatcher.handle(message),
+            Ok(Arrival::Message(message)) => dispatcher.handle(message),
+            Ok(Arrival::Undelivered(id, ended)) => shared.undelivered(&id, ended),
             Err(ended) => break ended,
         }
     };

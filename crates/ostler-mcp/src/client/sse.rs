@@ -1,24 +1,33 @@
 //! The older HTTP transport: one event stream brings messages, POSTs send them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use ostler_proto::codec::SseDecoder;
-use reqwest::header::{ACCEPT, HeaderMap, WWW_AUTHENTICATE};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::endpoint::Remote;
 use super::http;
-use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
+use super::oauth::Account;
 use crate::rpc::{self, Failure};
 
 /// Opens the event stream.
-pub(super) async fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
+pub(super) async fn open(
+    remote: &Remote,
+    limit: usize,
+    account: Option<Arc<Account>>,
+) -> Result<Link, Ended> {
     let url = http::parse(&remote.url)?;
-    let headers: HeaderMap = http::headers(remote)?.into_iter().collect();
+    let mut headers: HeaderMap = http::headers(remote)?.into_iter().collect();
+    if let Some(token) = token(account.as_deref()).await? {
+        headers.insert(AUTHORIZATION, token);
+    }
     let client = http::builder()?
         .default_headers(headers)
         // Headers may be secrets: they go to the configured server only.
@@ -27,7 +36,7 @@ pub(super) async fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
         .build()
         .map_err(|error| Ended::new(error.to_string()))?;
     let stream = client.get(url.clone()).header(ACCEPT, "text/event-stream").send().await;
-    let stream = accepted(stream)?;
+    let stream = accepted(stream).inspect_err(|ended| note(account.as_deref(), ended))?;
     let (outgoing, to_send) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
     let carry = async move {
@@ -39,12 +48,28 @@ pub(super) async fn open(remote: &Remote, limit: usize) -> Result<Link, Ended> {
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
 }
 
+/// The header with the account's token. A stream that lasts longer than its token ends with it.
+async fn token(account: Option<&Account>) -> Result<Option<HeaderValue>, Ended> {
+    let Some(account) = account else { return Ok(None) };
+    let Some(token) = account.token().await.map_err(Ended::new)? else { return Ok(None) };
+    let invalid = |_| Ended::new("its token cannot be sent: not valid in HTTP");
+    let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(invalid)?;
+    value.set_sensitive(true);
+    Ok(Some(value))
+}
+
+fn note(account: Option<&Account>, ended: &Ended) {
+    if let (Some(account), Ended::NeedsAuth(challenge)) = (account, ended) {
+        account.challenged(challenge.clone());
+    }
+}
+
 async fn carry(
     client: &reqwest::Client,
     url: &Url,
     stream: Response,
     mut to_send: mpsc::Receiver<Value>,
-    read: &mpsc::Sender<Result<Value, Ended>>,
+    read: &Arrivals,
     limit: usize,
 ) -> Result<(), Ended> {
     let mut events = SseDecoder::new(limit);
@@ -67,7 +92,7 @@ async fn carry(
                     match event.name.as_deref() {
                         Some("endpoint") => target = Some(same_origin(url, event.data.trim())?),
                         None | Some("message") => if let Ok(message) = serde_json::from_str(&event.data) {
-                            read.send(Ok(message)).await.ok();
+                            read.send(Ok(Arrival::Message(message))).await.ok();
                         },
                         _ => {}
                     }
@@ -84,11 +109,13 @@ async fn carry(
     }
 }
 
-fn undelivered(id: Option<Value>, ended: Ended) -> Result<Value, Ended> {
+/// One refused request does not end the connection, unless it is the handshake.
+fn undelivered(id: Option<Value>, ended: Ended) -> Result<Arrival, Ended> {
     match (id, ended) {
         (Some(id), Ended::Other(message)) => {
-            Ok(rpc::answer(&id, Err(Failure { code: -32000, message })))
+            Ok(Arrival::Message(rpc::answer(&id, Err(Failure { code: -32000, message }))))
         }
+        (Some(id), ended @ Ended::NeedsAuth(_)) if id != 0 => Ok(Arrival::Undelivered(id, ended)),
         (_, ended) => Err(ended),
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::endpoint::Program;
-use super::link::{CAPACITY, Carrier, Ended, Incoming, Link};
+use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
 
 /// How many bytes of stderr are kept for error messages.
 const STDERR_LIMIT: usize = 4096;
@@ -82,7 +82,7 @@ async fn carry(
     mut group: Group,
     (stdin, stdout, stderr): (ChildStdin, ChildStdout, ChildStderr),
     to_write: mpsc::Receiver<Value>,
-    read: mpsc::Sender<Result<Value, Ended>>,
+    read: Arrivals,
     limit: usize,
     stderr_tail: StderrTail,
 ) {
@@ -134,11 +134,7 @@ async fn end(group: &mut Group, forced: bool) -> Option<ExitStatus> {
 }
 
 /// Reads until the end, or until an error, which it returns.
-async fn read_messages(
-    mut stdout: ChildStdout,
-    read: &mpsc::Sender<Result<Value, Ended>>,
-    limit: usize,
-) -> Option<String> {
+async fn read_messages(mut stdout: ChildStdout, read: &Arrivals, limit: usize) -> Option<String> {
     let mut lines = LineDecoder::with_limit(limit);
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -153,7 +149,7 @@ async fn read_messages(
                 Ok(line) => {
                     if let Ok(message @ (Value::Object(_) | Value::Array(_))) =
                         serde_json::from_str(line)
-                        && read.send(Ok(message)).await.is_err()
+                        && read.send(Ok(Arrival::Message(message))).await.is_err()
                     {
                         return None;
                     }

@@ -39,6 +39,29 @@ impl ServerDetails {
     }
 }
 
+impl ServerDetails {
+    /// Reads the answer to `server/discover`, which must offer this version.
+    pub(super) fn from_discovery(value: &Value, version: &str) -> Result<Self, String> {
+        let versions =
+            value["supportedVersions"].as_array().ok_or("`supportedVersions` is missing")?;
+        if !versions.iter().any(|offered| offered == version) {
+            return Err(format!("it does not offer MCP {version}"));
+        }
+        let info = &value["_meta"]["io.modelcontextprotocol/serverInfo"];
+        // Drafts of the revision had it here.
+        let info = if info.is_object() { info } else { &value["serverInfo"] };
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Ok(Self {
+            name: text(&info["name"]).unwrap_or_default(),
+            version: text(&info["version"]).unwrap_or_default(),
+            title: text(&info["title"]),
+            instructions: text(&value["instructions"]).filter(|text| !text.is_empty()),
+            protocol_version: version.to_owned(),
+            capabilities: value["capabilities"].as_object().cloned().unwrap_or_default(),
+        })
+    }
+}
+
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,6 +4,8 @@
 
 mod anything;
 mod client;
+mod newer;
+mod oauth;
 mod peers;
 mod program;
 mod recorded;

@@ -76,6 +76,9 @@ answers! {
     McpStatus "mcp_status" => McpStatusReply;
     McpReconnect "mcp_reconnect" => Ack;
     McpToggle "mcp_toggle" => Ack;
+    McpAuthenticate "mcp_authenticate" => McpAuthenticateReply;
+    McpOauthCallbackUrl "mcp_oauth_callback_url" => Ack;
+    McpClearAuth "mcp_clear_auth" => Ack;
     McpSetServers "mcp_set_servers" => McpSetServersReply;
     RewindFiles "rewind_files" => RewindFilesReply;
     StopTask "stop_task" => Ack;

@@ -515,6 +515,27 @@ pub struct HookEventInfo {
     pub extra: Extra,
 }
 
+/// Answer to `mcp_authenticate`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct McpAuthenticateReply {
+    /// The address that the user opens in a browser.
+    pub auth_url: Option<String>,
+    /// Whether the user has to do something at all.
+    pub requires_user_action: Option<bool>,
+    /// Whether the engine waits for the browser, or for `mcp_oauth_callback_url`.
+    pub callback_expected: Option<bool>,
+    /// `localhost` if the browser is led back to the engine's machine.
+    pub redirect_scheme: Option<String>,
+    /// The value that the browser returns.
+    pub state: Option<String>,
+    /// The port of the engine's machine to which the browser is led back.
+    pub callback_port: Option<u64>,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
 /// Answer to `file_suggestions`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[non_exhaustive]

@@ -36,6 +36,12 @@ pub enum AskEngine {
     McpReconnect(McpReconnect),
     /// Switch a server on or off.
     McpToggle(McpToggle),
+    /// Begin to sign in to a server.
+    McpAuthenticate(McpAuthenticate),
+    /// Finish signing in, with the address that the browser was led to.
+    McpOauthCallbackUrl(McpOauthCallbackUrl),
+    /// Sign out of a server.
+    McpClearAuth(McpClearAuth),
     /// Replace the servers that were added while running.
     McpSetServers(McpSetServers),
     /// A message of an in-process server.
@@ -293,6 +299,38 @@ pub struct McpToggle {
     pub server_name: String,
     /// On or off.
     pub enabled: bool,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `mcp_authenticate`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct McpAuthenticate {
+    /// The server.
+    pub server_name: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `mcp_oauth_callback_url`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct McpOauthCallbackUrl {
+    /// The server.
+    pub server_name: String,
+    /// The address that the browser was led to, with the code in it.
+    pub callback_url: String,
+    /// Unknown fields.
+    pub extra: Extra,
+}
+
+/// `mcp_clear_auth`.
+#[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(rename_all = "camelCase")]
+pub struct McpClearAuth {
+    /// The server.
+    pub server_name: String,
     /// Unknown fields.
     pub extra: Extra,
 }

@@ -18,6 +18,8 @@ mod server_files;
 mod server_output;
 mod servers;
 pub mod sessions;
+#[cfg(feature = "mcp-http")]
+mod sign_in;
 mod start;
 
 use std::path::PathBuf;

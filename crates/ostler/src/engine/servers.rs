@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+#[cfg(feature = "mcp-http")]
+use ostler_engine::mcp::StartedSignIn;
 use ostler_engine::mcp::{
     Connected, Connector, HostLine, McpToolInfo, NotConnected, Server, ServerLocation, ServerPrompt,
 };
@@ -36,6 +38,9 @@ pub(super) struct ServerConnector {
     limit: OutputLimit,
     /// The environment of servers that are programs.
     env: Environment,
+    /// The folder for the tokens of servers that the user signed in to.
+    #[cfg(feature = "mcp-http")]
+    tokens: Option<std::path::PathBuf>,
     /// The sandbox of servers that are programs.
     sandbox: Option<Arc<dyn SessionSandbox>>,
 }
@@ -53,6 +58,8 @@ impl ServerConnector {
             startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
             limit: OutputLimit::of(context),
             env,
+            #[cfg(feature = "mcp-http")]
+            tokens: super::sign_in::folder(context),
             sandbox,
         }
     }
@@ -89,6 +96,10 @@ impl Connector for ServerConnector {
         let (mut timeout, limit) = (self.call_timeout, self.limit);
         let is_stale = Arc::new(AtomicBool::new(false));
         let mut options = self.options(&line, Arc::clone(&is_stale));
+        #[cfg(feature = "mcp-http")]
+        if let ServerLocation::Configured(config) = &place {
+            options = options.oauth(super::sign_in::options(self.tokens.as_deref(), config));
+        }
         let endpoint = match &place {
             ServerLocation::Configured(config) => self.endpoint(config, &line),
             _ => Err("this kind of server is not supported".to_owned()),
@@ -118,6 +129,24 @@ impl Connector for ServerConnector {
             Ok(Arc::new(server) as Arc<dyn Server>)
         }
         .boxed()
+    }
+
+    #[cfg(feature = "mcp-http")]
+    fn sign_in(
+        &self,
+        name: String,
+        config: McpServerConfig,
+    ) -> BoxFuture<'static, Result<StartedSignIn, String>> {
+        super::sign_in::begin(name, config, self.tokens.clone()).boxed()
+    }
+
+    #[cfg(feature = "mcp-http")]
+    fn sign_out(
+        &self,
+        name: String,
+        config: McpServerConfig,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        super::sign_in::end(name, config, self.tokens.clone()).boxed()
     }
 }
 
@@ -232,6 +261,10 @@ impl Server for ConnectedServer {
             Status::NeedsAuth(reason) | Status::Failed(reason) => Some(reason),
             _ => Some("it is not connected".to_owned()),
         }
+    }
+
+    fn needs_auth(&self) -> bool {
+        matches!(self.client.status(), Status::NeedsAuth(_))
     }
 
     fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture {
