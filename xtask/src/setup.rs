@@ -21,6 +21,18 @@ pub(crate) fn bubblewrap() -> Result<()> {
     provide(&["bwrap", "--version"], "bubblewrap", "bubblewrap, in which the tests run commands")
 }
 
+/// What containers are made with. With `runc`, because `crun` refuses machines that have control groups of both versions.
+pub(crate) fn podman() -> Result<()> {
+    let what = "podman, in which the tests run containers";
+    provide(&["podman", "--version"], "podman runc catatonit", what)
+}
+
+/// What the vendor's sandbox needs in addition.
+pub(crate) fn needs_of_vendor_sandbox() -> Result<()> {
+    provide(&["socat", "-V"], "socat", "socat, which the vendor's sandbox needs")?;
+    provide(&["rg", "--version"], "ripgrep", "ripgrep, which the vendor's sandbox needs")
+}
+
 /// A language for the attacks that the tests try in a sandbox.
 pub(crate) fn python() -> Result<()> {
     provide(&["python3", "--version"], "python3", "Python, with which the tests attack the sandbox")
@@ -31,7 +43,7 @@ pub(crate) fn chromium() -> Result<()> {
     provide(&["chromium", "--version"], "chromium", "Chromium, in which the page is tested")
 }
 
-/// Installs a package if `probe` does not run and this machine allows it.
+/// Installs packages, separated by spaces, if `probe` does not run and this machine allows it.
 fn provide(probe: &[&str], package: &str, what: &str) -> Result<()> {
     let is_there = || works(probe[0], &probe[1..]);
     if is_there() {
@@ -39,8 +51,9 @@ fn provide(probe: &[&str], package: &str, what: &str) -> Result<()> {
     }
     if let Some(apt) = Apt::find() {
         eprintln!("installing {package}: {} is missing…", probe[0]);
-        let installed =
-            apt.run(&["update"]) && apt.run(&["install", "--no-install-recommends", package]);
+        let mut install = vec!["install", "--no-install-recommends"];
+        install.extend(package.split(' '));
+        let installed = apt.run(&["update"]) && apt.run(&install);
         if installed && is_there() {
             return Ok(());
         }

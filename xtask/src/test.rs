@@ -98,6 +98,11 @@ fn perform(plan: &Plan, tally: &mut Tally) {
             tally.fail(format!("set-up: {error:#}"));
         }
     }
+    if plan.peers
+        && let Err(error) = setup::podman()
+    {
+        tally.fail(format!("set-up: {error:#}"));
+    }
     let has_page = plan.peers && plan.is_whole();
     // One waits for the network and the other for the processor.
     let (page, tidy) = concurrently(

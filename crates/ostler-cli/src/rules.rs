@@ -74,6 +74,7 @@ fn inside(sandbox: &Attestation) -> String {
     row("network", network.to_owned());
     row("Unix sockets", sandbox.unix_sockets.to_owned());
     row("limits", serde_json::to_string(&sandbox.limits).unwrap_or_default());
+    row("limits are enforced by", serde_json::to_string(&sandbox.limits_by).unwrap_or_default());
     row("not possible here", sandbox.missing.join("; "));
     text
 }

@@ -1,4 +1,5 @@
-//! Folders to clean up after this process, for example because placeholders were made in them.
+//! What to clean up after this process: folders, for example because placeholders were made in them, or anything else that the
+//! program which cleans up knows by a text on one line.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! What was really enforced for a run.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -33,6 +34,9 @@ pub struct Attestation {
     pub unix_sockets: &'static str,
     /// How much programs may use.
     pub limits: Limits,
+    /// What enforces each of these limits: `cgroup` (for all processes of a command together), `rlimit` (for each process) or
+    /// `tmpfs` (for each folder in memory).
+    pub limits_by: BTreeMap<&'static str, &'static str>,
     /// What was requested and is not possible here.
     pub missing: Vec<String>,
 }
@@ -84,6 +88,7 @@ impl Attestation {
                 UnixSockets::All => "all",
             },
             limits: boundary.limits.clone(),
+            limits_by: BTreeMap::new(),
             missing: Vec::new(),
         }
     }
@@ -93,4 +98,18 @@ impl Attestation {
         const KNOWN: [&str; 3] = ["fs", "net", "syscalls"];
         KNOWN.contains(&protection).then(|| self.protections.contains(&protection))
     }
+}
+
+/// The requested limits, each with what enforces it on Linux without control groups.
+pub(crate) fn rlimits(limits: &Limits) -> BTreeMap<&'static str, &'static str> {
+    let Limits { processes, memory, file_size, open_files, cpu_seconds, temporary } = limits;
+    let all = [
+        ("processes", processes, "rlimit"),
+        ("memory", memory, "rlimit"),
+        ("fileSize", file_size, "rlimit"),
+        ("openFiles", open_files, "rlimit"),
+        ("cpuSeconds", cpu_seconds, "rlimit"),
+        ("temporary", temporary, "tmpfs"),
+    ];
+    all.into_iter().filter(|(_, most, _)| most.is_some()).map(|(name, _, by)| (name, by)).collect()
 }

@@ -133,9 +133,9 @@ pub enum UnixSockets {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Limits {
-    /// The number of processes and threads.
+    /// The number of processes and threads, of all processes together.
     pub processes: Option<u64>,
-    /// The data memory of each process, in bytes.
+    /// Memory in bytes: of all processes together where control groups enforce it, otherwise the data of each process.
     pub memory: Option<u64>,
     /// The size of each file that is written, in bytes.
     pub file_size: Option<u64>,
@@ -143,6 +143,9 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// The processor time of each process, in seconds.
     pub cpu_seconds: Option<u64>,
+    /// What a program may keep in each of its temporary folders in memory, in bytes: `/dev/shm`, `/run`, `/var/tmp`, and
+    /// `/tmp` unless another folder is shown there.
+    pub temporary: Option<u64>,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
@@ -156,6 +159,7 @@ impl Default for Limits {
             file_size: Some(2 * GIB),
             open_files: Some(4096),
             cpu_seconds: None,
+            temporary: Some(GIB),
         }
     }
 }
@@ -168,6 +172,7 @@ impl Limits {
         file_size: None,
         open_files: None,
         cpu_seconds: None,
+        temporary: None,
     };
 }
 

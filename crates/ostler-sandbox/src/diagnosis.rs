@@ -1,6 +1,8 @@
 //! Whether a sandbox may be the reason why a command failed.
 
 use crate::boundary::{Boundary, Limits, Network};
+#[cfg(target_os = "linux")]
+use crate::control_group::Reached;
 
 /// What a command prints when the file system refuses a change.
 const READ_ONLY: [&str; 2] = ["Read-only file system", "EROFS"];
@@ -35,6 +37,8 @@ const NO_MEMORY: [&str; 6] = [
     "std::bad_alloc",
     "ENOMEM",
 ];
+/// When a folder or a disk is full.
+const NO_SPACE: [&str; 2] = ["No space left on device", "ENOSPC"];
 /// Exit codes of shells after signals: the file is too long, the processor time is used up.
 const FILE_TOO_LONG: i32 = 128 + 25;
 const TIME_USED: i32 = 128 + 24;
@@ -42,7 +46,7 @@ const TIME_USED: i32 = 128 + 24;
 /// Why a command that failed in a sandbox may have failed because of it, in one line.
 pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Option<String> {
     let prints = |texts: &[&str]| texts.iter().any(|text| output.contains(text));
-    let Limits { processes, memory, file_size, cpu_seconds, .. } = &boundary.limits;
+    let Limits { processes, memory, file_size, cpu_seconds, temporary, .. } = &boundary.limits;
     if let (Some(FILE_TOO_LONG), Some(most)) = (code, file_size) {
         return Some(format!("the sandbox limits files to {}", bytes(*most)));
     }
@@ -54,6 +58,13 @@ pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Op
     }
     if let (true, Some(most)) = (prints(&NO_MEMORY), memory) {
         return Some(format!("the sandbox limits each process to {} of memory", bytes(*most)));
+    }
+    if let (true, Some(most)) = (prints(&NO_SPACE), temporary) {
+        return Some(format!(
+            "the disk is full, or it is one of the folders in memory (/dev/shm, /run, /var/tmp), which the sandbox limits \
+             to {}",
+            bytes(*most)
+        ));
     }
     if prints(&UNREACHABLE) && boundary.network != Network::Host {
         return Some(match boundary.network {
@@ -79,6 +90,24 @@ pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Op
     prints(&FORBIDDEN).then(|| {
         "the sandbox forbids Unix sockets, other processes, mounts and privileged operations"
             .to_owned()
+    })
+}
+
+/// Which limits of a command's control group were reached, in one sentence.
+#[cfg(target_os = "linux")]
+pub(crate) fn reached(all: &[Reached]) -> Option<String> {
+    // The first one is mostly the cause of the others.
+    Some(match all.first()? {
+        Reached::Processes(most) => {
+            format!(
+                "the sandbox limits a command to {most} processes and threads, and it reached that limit"
+            )
+        }
+        Reached::Memory(most) => format!(
+            "the sandbox limits all processes of a command together to {} of memory, and the system ended it because it \
+             needed more",
+            bytes(*most)
+        ),
     })
 }
 
@@ -112,6 +141,7 @@ mod tests {
             ),
             ("MemoryError", Some(1), Some("4 GiB of memory")),
             ("", Some(153), Some("files to 2 GiB")),
+            ("cp: No space left on device", Some(1), Some("to 1 GiB")),
             ("PermissionError: [Errno 1] Operation not permitted", Some(1), Some("Unix sockets")),
             ("assertion failed", Some(101), None),
             ("", None, None),

@@ -32,7 +32,12 @@ mod boundary;
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 mod choice;
+mod command;
 mod confine;
+#[cfg(target_os = "linux")]
+mod container;
+#[cfg(target_os = "linux")]
+mod control_group;
 mod diagnosis;
 #[cfg(target_os = "linux")]
 mod environment;
@@ -43,6 +48,8 @@ mod mark;
 #[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
+mod owner;
+#[cfg(target_os = "linux")]
 mod placeholders;
 #[cfg(target_os = "linux")]
 mod plan;
@@ -52,6 +59,7 @@ mod renounce;
 #[path = "no_renounce.rs"]
 mod renounce;
 mod sandbox;
+mod seatbelt;
 mod setup;
 #[cfg(target_os = "linux")]
 mod spec;
@@ -63,8 +71,9 @@ pub use self::attestation::Attestation;
 pub use self::boundary::{
     Boundary, EnvironmentChanges, Kind, Layers, Limits, Mapped, Network, Protected, UnixSockets,
 };
+pub use self::command::{Guard, SandboxedCommand};
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
 pub use self::renounce::renounce;
-pub use self::sandbox::{Guard, Sandbox, SandboxedCommand};
-pub use self::setup::Setup;
+pub use self::sandbox::Sandbox;
+pub use self::setup::{BackendChoice, Setup};

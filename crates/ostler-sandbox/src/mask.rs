@@ -107,15 +107,12 @@ impl Drop for Masks {
     }
 }
 
-/// Removes the unused placeholders in these folders.
-pub(crate) fn sweep_folders(folders: impl Iterator<Item = OsString>) -> Result<(), String> {
-    for folder in folders.map(PathBuf::from) {
-        // Of folders that are gone nothing is left.
-        let _ = open_folder(&folder)
-            .and_then(Mark::used)
-            .and_then(|mut mark| mark.remove_if_last(|opened| remove(opened, &folder, &[])));
-    }
-    Ok(())
+/// Removes the unused placeholders in a folder.
+pub(crate) fn sweep_folder(folder: &Path) {
+    // Of folders that are gone nothing is left.
+    let _ = open_folder(folder)
+        .and_then(Mark::used)
+        .and_then(|mut mark| mark.remove_if_last(|opened| remove(opened, folder, &[])));
 }
 
 fn open_folder(folder: &Path) -> io::Result<File> {
@@ -330,7 +327,7 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_swept_unless_it_is_used() {
         let folder = tempfile::tempdir().unwrap();
-        let sweep = || sweep_folders([folder.path().as_os_str().to_owned()].into_iter()).unwrap();
+        let sweep = || sweep_folder(folder.path());
         let opened = open_folder(folder.path()).unwrap();
         for (name, kind) in KINDS {
             create(&opened, name.as_ref(), kind, &mut None).unwrap();

@@ -23,6 +23,9 @@ pub(crate) const OF_THIS_BUILD: &str = env!("OSTLER_SANDBOX_BUILD");
 /// The exit code if the sandbox cannot be built; the reason is on stderr. Shells do not use it.
 pub(crate) const FAILED: u8 = 199;
 
+/// Where the helper is inside.
+pub(crate) const HELPER: &str = "/run/ostler-sandbox-helper";
+
 /// Where the outer helper shows to bubblewrap what the sandbox shows.
 pub(crate) const STAGE: &str = "/tmp";
 /// The name of the root folder there.
@@ -49,6 +52,10 @@ pub(crate) struct OuterSpec {
     pub(crate) id: Option<u32>,
     /// The network that it enters.
     pub(crate) network: Option<NetworkSpec>,
+    /// The control group that it enters, so that everything it starts is in it too.
+    pub(crate) group: Option<PathBuf>,
+    /// How many bytes an empty folder can hold.
+    pub(crate) temporary: Option<u64>,
     /// What the sandbox shows, parents before children.
     pub(crate) mounts: Vec<Mount>,
 }

@@ -118,6 +118,9 @@ async fn a_sandbox_that_cannot_be_had_refuses_to_start_and_names_the_way_out() {
         (json!({"enabled": true, "filesystem": {"disabled": true}}), "filesystem.disabled"),
         (json!({"enabled": true, "required": ["fs", "moon"]}), "moon"),
         (json!({"enabled": true, "limits": {"procesess": 4}}), "sandbox.limits"),
+        (json!({"enabled": true, "backend": "chroot"}), "sandbox.backend"),
+        (json!({"enabled": true, "backend": "podman"}), "sandbox.containerImage"),
+        (json!({"enabled": true, "backend": "seatbelt"}), "macOS"),
     ];
     for (sandbox, part) in refusals {
         let settings = json!({"sandbox": sandbox});

@@ -4,6 +4,7 @@
 //! A project may only make the sandbox stricter if it is not trusted, or if the administrator or `--settings` says that
 //! commands must stay inside.
 
+use ostler_proto::Extra;
 use ostler_proto::sandbox::{
     SandboxCredentials, SandboxFilesystem, SandboxNetwork, SandboxSettings,
 };
@@ -52,6 +53,7 @@ pub(super) fn join(files: Vec<OfFile>) -> Option<SandboxSettings> {
         if is_of_project {
             // Which program builds the sandbox is not up to what runs in it.
             settings.bwrap_path = None;
+            settings.extra = without(&settings.extra, &["backend", "containerImage"]);
             if let Some(network) = &mut settings.network {
                 network.strict_allowlist = None;
             }
@@ -62,6 +64,14 @@ pub(super) fn join(files: Vec<OfFile>) -> Option<SandboxSettings> {
         }
     }
     joined
+}
+
+fn without(extra: &Extra, names: &[&str]) -> Extra {
+    let mut others = Extra::default();
+    for (name, value) in extra.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+        others.insert(name.clone(), value.clone());
+    }
+    others
 }
 
 /// What makes a sandbox stricter.

@@ -445,6 +445,7 @@ fn no_file_removes_what_another_one_denies_in_the_sandbox() {
         "filesystem": {"denyRead": ["~/secret"], "denyWrite": ["/w"]},
         "credentials": {"files": [{"path": "~/key", "mode": "deny"}]}, "required": ["fs"]}});
     let project = json!({"sandbox": {"enabled": false, "failIfUnavailable": false, "bwrapPath": "/tmp/bwrap",
+        "backend": "docker", "containerImage": "evil",
         "excludedCommands": ["docker"], "required": ["net"],
         "network": {"allowedDomains": ["b.org"], "deniedDomains": ["c.org"], "strictAllowlist": true},
         "filesystem": {"denyRead": ["~/more"], "allowWrite": ["/etc"]}}});
@@ -459,7 +460,9 @@ fn no_file_removes_what_another_one_denies_in_the_sandbox() {
         assert_eq!(joined["filesystem"]["denyRead"], json!(["~/secret", "~/more"]));
         assert_eq!(joined["filesystem"]["denyWrite"], json!(["/w"]));
         assert_eq!(joined["credentials"]["files"][0]["path"], "~/key");
-        assert_eq!(joined.get("bwrapPath"), None);
+        for program in ["bwrapPath", "backend", "containerImage"] {
+            assert_eq!(joined.get(program), None, "{program}");
+        }
         assert_eq!(joined["network"].get("strictAllowlist"), None);
     };
     let trusted = join(Vec::new(), true);

@@ -5,18 +5,21 @@ mod id_map;
 mod network;
 mod program;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use self::network::SharedNetwork;
 use self::program::{Bubblewrap, CommandLine, Inside};
-use crate::attestation::Attestation;
+use crate::attestation::{Attestation, rlimits};
 use crate::backend::{Backend, InsideCommand, Variables};
 use crate::boundary::{Boundary, Layers, Network};
+use crate::command::{Guard, SandboxedCommand};
+use crate::control_group::{ControlGroups, Controllers, LimitedGroup};
+use crate::diagnosis;
 use crate::environment::with_prefix;
 use crate::error::SandboxError;
 use crate::placeholders;
-use crate::sandbox::{Guard, SandboxedCommand};
 use crate::setup::Setup;
 use crate::sys;
 
@@ -28,6 +31,8 @@ pub(crate) struct BubblewrapBackend {
     setup: Setup,
     is_root: bool,
     landlock_abi: i32,
+    /// Where limits of all processes of a command together can be set.
+    groups: Option<&'static ControlGroups>,
     /// Made for the first program; `None` in it if this machine does not allow that. Then each program has its own.
     network: OnceLock<Option<SharedNetwork>>,
 }
@@ -41,6 +46,7 @@ impl BubblewrapBackend {
             helper,
             is_root: rustix::process::geteuid().is_root(),
             landlock_abi: sys::landlock_version(),
+            groups: ControlGroups::of_this_process(),
             network: OnceLock::new(),
             setup,
         })
@@ -50,6 +56,27 @@ impl BubblewrapBackend {
     fn layers(&self, boundary: &Boundary) -> Layers {
         let landlock = boundary.layers.landlock && self.landlock_abi > 0;
         Layers { landlock, ..boundary.layers }
+    }
+
+    /// The group of a command, if its limits need one. Without namespaces no helper enters it.
+    fn group(&self, boundary: &Boundary) -> Result<Option<LimitedGroup>, SandboxError> {
+        match self.groups.filter(|_| boundary.layers.namespaces) {
+            Some(groups) => groups.group(&boundary.limits, &self.helper),
+            None => Ok(None),
+        }
+    }
+
+    /// What enforces each limit.
+    fn limits_by(&self, boundary: &Boundary) -> BTreeMap<&'static str, &'static str> {
+        let controllers = self.groups.filter(|_| boundary.layers.namespaces);
+        let Controllers { processes, memory } =
+            controllers.map(|groups| groups.controllers).unwrap_or_default();
+        let by = |has_group: bool| if has_group { "cgroup" } else { "rlimit" };
+        let mut all = rlimits(&boundary.limits);
+        for (name, has_group) in [("processes", processes), ("memory", memory)] {
+            all.entry(name).and_modify(|it| *it = by(has_group));
+        }
+        all
     }
 
     /// The network that the programs share, if they have none of the outside.
@@ -80,6 +107,7 @@ impl Backend for BubblewrapBackend {
         let mut attestation = Attestation::of_linux(boundary, backend, layers, user);
         attestation.landlock_abi = if layers.landlock { self.landlock_abi } else { 0 };
         attestation.missing = missing;
+        attestation.limits_by = self.limits_by(boundary);
         Ok(attestation)
     }
 
@@ -94,6 +122,13 @@ impl Backend for BubblewrapBackend {
             // The other layers know no exceptions inside a writable folder.
             boundary.protected.clear();
         }
+        let group = self.group(&boundary)?;
+        if let (Some(_), Some(groups)) = (&group, self.groups) {
+            // Programs that reserve much memory and use little would meet the other limit.
+            let Controllers { processes, memory } = groups.controllers;
+            boundary.limits.processes = boundary.limits.processes.filter(|_| !processes);
+            boundary.limits.memory = boundary.limits.memory.filter(|_| !memory);
+        }
         let masks = placeholders::make(&mut boundary, &self.helper)?;
         let CommandLine { program, arguments } = self.program.command(
             &boundary,
@@ -105,9 +140,16 @@ impl Backend for BubblewrapBackend {
                 user_namespaces: self.setup.user_namespaces,
                 is_root: self.is_root,
                 network,
+                group: group.as_ref().map(LimitedGroup::path),
             },
         )?;
-        Ok(SandboxedCommand { program, arguments, guard: Guard::new(vec![Box::new(masks)]) })
+        // In this order: what runs may still use the placeholders.
+        let guard = Guard::new(vec![Box::new(group), Box::new(masks)]);
+        Ok(SandboxedCommand { program, arguments, guard })
+    }
+
+    fn reached_limit(&self) -> Option<String> {
+        diagnosis::reached(&self.groups?.take_reached())
     }
 
     fn variables(&self, _: &Boundary, inside: Variables) -> Variables {

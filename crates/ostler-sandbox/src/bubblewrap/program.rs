@@ -10,12 +10,10 @@ use super::network::SharedNetwork;
 use crate::boundary::{Boundary, Network, UnixSockets};
 use crate::error::SandboxError;
 use crate::plan::{self, View};
-use crate::spec::{INNER, InnerSpec, Mount, OUTER, OuterSpec, ROOT, STAGE, What};
+use crate::spec::{HELPER, INNER, InnerSpec, Mount, OUTER, OuterSpec, ROOT, STAGE, What};
 
 /// Where packages install it. Never looked up by name: a file of a project must not replace it.
 const KNOWN: [&str; 3] = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"];
-/// Where the helper is inside.
-const HELPER: &str = "/run/ostler-sandbox-helper";
 
 /// The program `bwrap`.
 #[derive(Clone, Debug)]
@@ -42,6 +40,8 @@ pub(super) struct Inside<'a> {
     pub(super) is_root: bool,
     /// The network that the program shares with others; `None` if it has its own.
     pub(super) network: Option<&'a SharedNetwork>,
+    /// The control group that the program runs in.
+    pub(super) group: Option<&'a Path>,
 }
 
 impl Bubblewrap {
@@ -102,6 +102,8 @@ impl Bubblewrap {
         let spec = OuterSpec {
             id: inside.is_root.then_some(id_map::ID),
             network: inside.network.map(SharedNetwork::spec),
+            group: inside.group.map(Path::to_owned),
+            temporary: boundary.limits.temporary,
             mounts: mounts.all,
         };
         let mut all = vec![OUTER.into(), json(&spec, inside.helper)?, self.path.clone().into()];

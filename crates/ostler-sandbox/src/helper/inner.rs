@@ -38,7 +38,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
 }
 
 fn limit(limits: &Limits) -> Result<(), String> {
-    let Limits { processes, memory, file_size, open_files, cpu_seconds } = limits;
+    let Limits { processes, memory, file_size, open_files, cpu_seconds, .. } = limits;
     // A crash must not write the memory of a process to disk.
     let all = [
         (Resource::Core, &Some(0), "core dumps"),

@@ -34,6 +34,10 @@ use std::sync::OnceLock;
 use ostler_process::sweep;
 
 #[cfg(target_os = "linux")]
+use crate::container;
+#[cfg(target_os = "linux")]
+use crate::control_group;
+#[cfg(target_os = "linux")]
 use crate::error::COMPLAINT;
 #[cfg(target_os = "linux")]
 use crate::mask;
@@ -72,7 +76,7 @@ pub fn run_if_called() -> Option<ExitCode> {
             Some(NAMESPACE) => outer::wait_in_namespace(),
             Some(BRIDGE) => bridge::run(arguments),
             Some(BUILD) => tell_build(),
-            Some(sweep::ARGUMENT) => mask::sweep_folders(arguments),
+            Some(sweep::ARGUMENT) => sweep_all(arguments),
             _ => {
                 // The link leads to the file that runs, also if the program's name means another one by now.
                 if let Ok(program) = std::fs::read_link("/proc/self/exe") {
@@ -92,6 +96,23 @@ pub fn run_if_called() -> Option<ExitCode> {
     }
     #[cfg(not(target_os = "linux"))]
     None
+}
+
+/// Cleans up after a process that is gone. What is left is tried again by the next process.
+#[cfg(target_os = "linux")]
+fn sweep_all(all: impl Iterator<Item = OsString>) -> Result<(), String> {
+    for what in all {
+        let text = what.to_str().unwrap_or_default();
+        // Folders are absolute paths, so no folder begins like this.
+        if let Some(groups) = text.strip_prefix(control_group::TO_SWEEP) {
+            control_group::sweep_groups(Path::new(groups))?;
+        } else if let Some(containers) = text.strip_prefix(container::TO_SWEEP) {
+            container::sweep_containers(containers)?;
+        } else {
+            mask::sweep_folder(Path::new(&what));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(target_os = "linux")]

@@ -15,14 +15,18 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, move_mount, open_tree};
 
 use super::devices;
-use crate::spec::{Mount, ROOT, STAGE, What};
+use crate::spec::{Mount, OuterSpec, ROOT, STAGE, What};
 use crate::sys;
 
 /// How often to look for a path while others rename what leads to it.
 const TRIES: usize = 100;
 
-/// Makes the mounts in the stage. `owner` owns the folders that are made; without it, this user does.
-pub(super) fn make(mounts: &[Mount], owner: Option<u32>) -> Result<(), String> {
+/// The bytes of memory for each file that an empty folder can have.
+const BYTES_PER_FILE: u64 = 16 * 1024;
+
+/// Makes the mounts in the stage. The user that the helper becomes owns the folders that are made.
+pub(super) fn make(spec: &OuterSpec) -> Result<(), String> {
+    let mounts = &spec.mounts;
     let failed = |error| format!("cannot copy the view of the file system: {error}");
     let root = copy(CWD, Path::new("/")).map_err(failed)?;
     sys::restrict_mount(root.as_fd(), true)
@@ -31,7 +35,7 @@ pub(super) fn make(mounts: &[Mount], owner: Option<u32>) -> Result<(), String> {
     let trees = mounts.iter().map(tree).collect::<Result<Vec<_>, _>>()?;
     let devices = devices::copies().map_err(failed)?;
     let root = place_root(&root).map_err(failed)?;
-    let folder = Folder { root, owner };
+    let folder = Folder { root, owner: spec.id, temporary: spec.temporary };
     devices::mount(&folder, devices).map_err(|error| format!("cannot show /dev: {error}"))?;
     for (mount, tree) in mounts.iter().zip(trees) {
         folder
@@ -108,6 +112,8 @@ fn kind(file: &OwnedFd) -> Result<FileType, Errno> {
 pub(super) struct Folder {
     root: OwnedFd,
     owner: Option<u32>,
+    /// How many bytes an empty folder can hold.
+    temporary: Option<u64>,
 }
 
 impl Folder {
@@ -133,7 +139,11 @@ impl Folder {
     pub(super) fn mount_temporary(&self, target: &Path, mode: u32) -> io::Result<()> {
         let place = self.folder(target)?;
         let owner = self.owner.map(|id| format!(",uid={id},gid={id}")).unwrap_or_default();
-        let options = std::ffi::CString::new(format!("mode={mode:o}{owner}"))?;
+        // Many files without content take memory too.
+        let size =
+            |most: u64| format!(",size={most},nr_inodes={}", (most / BYTES_PER_FILE).max(64));
+        let size = self.temporary.map(size).unwrap_or_default();
+        let options = std::ffi::CString::new(format!("mode={mode:o}{owner}{size}"))?;
         let place = sys::path_of(place.as_fd());
         let flags = MountFlags::NODEV | MountFlags::NOSUID;
         Ok(mount("tmpfs", place, "tmpfs", flags, Some(options.as_c_str()))?)

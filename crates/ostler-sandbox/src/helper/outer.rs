@@ -16,6 +16,11 @@ use crate::spec::OuterSpec;
 
 pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     let spec: OuterSpec = spec(&mut arguments)?;
+    if let Some(group) = &spec.group {
+        // First: nothing may start outside it. 0 is the process that writes it.
+        std::fs::write(group.join("cgroup.procs"), "0")
+            .map_err(|error| format!("cannot enter the control group: {error}"))?;
+    }
     match &spec.network {
         Some(shared) => network::enter(shared)?,
         // To be allowed to mount.
@@ -26,7 +31,7 @@ pub(super) fn run(mut arguments: impl Iterator<Item = OsString>) -> Result<(), S
         .map_err(|error| format!("cannot make a mount namespace: {error}"))?;
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
         .map_err(|error| format!("cannot separate the mounts: {error}"))?;
-    mounts::make(&spec.mounts, spec.id)?;
+    mounts::make(&spec)?;
     if let Some(id) = spec.id {
         give_up_root(id).map_err(|error| format!("cannot give up root: {error}"))?;
     }

@@ -52,6 +52,31 @@ fn memory_files_and_processor_time_are_limited() {
     assert!(limited.contains("137") || limited.contains("152"), "{limited}");
 }
 
+/// Limits of the folders in memory only.
+fn small_folders() -> Limits {
+    Limits { temporary: Some(1 << 20), ..Limits::NONE }
+}
+
+// Mutant: without `size` and `nr_inodes`.
+#[test]
+fn folders_in_memory_hold_neither_much_nor_many_files() {
+    for folder in ["/dev/shm", "/tmp", "/var/tmp", "/run"] {
+        let much = format!("head -c 3000000 /dev/zero > {folder}/big");
+        let many =
+            format!("for n in $(seq 2000); do : > {folder}/$n || exit 7; done; echo all are there");
+        let limited = run(small_folders(), &much);
+        assert!(limited.contains("No space left on device"), "{folder}: {limited}");
+        let limited = run(small_folders(), &many);
+        assert!(limited.contains("No space left on device"), "{folder}: {limited}");
+        assert!(run(Limits::NONE, &much).ends_with("code 0"), "{folder}");
+        assert!(run(Limits::NONE, &many).contains("all are there"), "{folder}");
+    }
+    let mut stage = Stage::new();
+    stage.boundary.limits = small_folders();
+    let reason = stage.sandbox(Layers::ALL).reason_of_failure("No space left on device", Some(1));
+    assert!(reason.unwrap().contains("limits to 1 MiB"));
+}
+
 // Mutant: without `--unshare-pid`.
 #[test]
 fn nothing_outlives_the_command() {

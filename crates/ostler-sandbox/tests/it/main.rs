@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod as_user;
+mod containers;
 mod escapes;
+mod groups;
 mod limits;
 mod masks;
 mod network;

@@ -78,7 +78,7 @@ fn git_works_in_a_repository_and_adds_no_placeholder() {
 /// The variable that makes this test the victim of itself.
 const VICTIM: &str = "OSTLER_TEST_VICTIM";
 
-// Mutant: the watchdog does not remove placeholders.
+// Mutants: the watchdog does not remove placeholders; it does not remove control groups.
 #[test]
 fn a_killed_caller_leaves_no_process_and_no_placeholder() {
     if let Some(work) = std::env::var_os(VICTIM) {
@@ -105,11 +105,12 @@ fn a_killed_caller_leaves_no_process_and_no_placeholder() {
         child.wait().unwrap();
         let limit = Instant::now() + Duration::from_secs(30);
         let is_alive = || Path::new(&format!("/proc/{}", id.as_deref().unwrap())).exists();
-        while (listed() != before || is_alive()) && Instant::now() < limit {
+        let groups = || crate::groups::groups(&format!("ostler-{}-", child.id()));
+        while (listed() != before || is_alive() || !groups().is_empty()) && Instant::now() < limit {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(listed(), before, "round {round}");
-        assert!(!is_alive(), "round {round}");
+        assert!(!is_alive() && groups().is_empty(), "round {round}");
     }
 }
 

@@ -59,6 +59,8 @@ impl SandboxRequest {
             removed_variables: variables.into_iter().map(|variable| variable.name).collect(),
             limits: own(settings, "limits")?.unwrap_or_default(),
             setup: Setup {
+                backend: own(settings, "backend")?.unwrap_or_default(),
+                container_image: own(settings, "containerImage")?,
                 bubblewrap: settings.bwrap_path.as_ref().map(PathBuf::from),
                 accept_weaker: settings.enable_weaker_nested_sandbox == Some(true),
                 user_namespaces: settings.allow_nested_user_namespaces == Some(true),
