@@ -4,13 +4,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use ostler_process::{Confine, Group, PipedCommand};
 use ostler_sandbox::{Boundary, Sandbox, Setup, usual};
 
-use crate::{measure, size, table};
+use crate::{measure, sdk, size, table};
 
 /// Commands of each kind, taking turns.
 const RUNS: usize = 40;
@@ -44,6 +45,7 @@ async fn measure() -> Result<Vec<String>> {
     }
     let (bare, inside) = (measure::median(bare), measure::median(inside));
     let added = inside.saturating_sub(bare);
+    let vendor = of_vendor(&work)?;
     let memory = memory_of(&work, &sandbox).await?;
     let begun = Instant::now();
     let mut groups = Vec::new();
@@ -60,11 +62,12 @@ async fn measure() -> Result<Vec<String>> {
     let at_once = begun.elapsed();
     let milliseconds = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
     println!("sandbox: `true` in ms, medians of {RUNS}; kilobytes; {AT_ONCE} at once in s");
-    let heading = ["bare", "inside", "added", "memory", "at once"].map(str::to_owned);
+    let heading = ["bare", "inside", "added", "vendor's", "memory", "at once"].map(str::to_owned);
     let row = [
         milliseconds(bare),
         milliseconds(inside),
         milliseconds(added),
+        milliseconds(vendor),
         memory.to_string(),
         format!("{:.1}", at_once.as_secs_f64()),
     ];
@@ -97,6 +100,19 @@ async fn once(work: &Path, boundary: Option<&dyn Confine>) -> Result<Duration> {
     ensure!(group.wait().await?.success(), "the command failed");
     drop(group);
     Ok(begun.elapsed())
+}
+
+/// The median of the same command in the vendor's sandbox.
+fn of_vendor(work: &Path) -> Result<Duration> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sandbox/vendor.mjs");
+    let mut node = Command::new("node");
+    node.arg(script).arg(sdk::folder("OSTLER_SANDBOX_PEERS")?).arg(RUNS.to_string()).arg(work);
+    let output = node.current_dir(work).output().context("starting node")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "the vendor's sandbox failed: {errors}");
+    let times: Vec<u64> = serde_json::from_slice(&output.stdout)?;
+    ensure!(times.len() == RUNS, "the vendor's sandbox ran {} commands", times.len());
+    Ok(Duration::from_nanos(measure::median(times)))
 }
 
 /// The memory of all processes of a waiting sandbox, without the command itself; shared pages count in parts.

@@ -32,6 +32,11 @@ pub(crate) fn bench(names: &[OsString]) -> Result<ExitCode> {
         );
         command.env("OSTLER_PEERS", peers::install(peers::NATIVE)?);
     }
+    if concerns(names, &["sandbox"]) {
+        setup::bubblewrap()?;
+        setup::needs_of_vendor_sandbox()?;
+        command.env("OSTLER_SANDBOX_PEERS", peers::install(peers::SANDBOX)?);
+    }
     if concerns(names, WITH_PYTHON) {
         eprintln!("installing the vendor's Python SDK, unless it is installed…");
         command.env("OSTLER_PYTHON", python::install(python::SDK)?);

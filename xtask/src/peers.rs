@@ -29,6 +29,9 @@ pub(crate) const FOR_TESTS: &[Pin] = &[
 /// hundred megabytes: npm chooses the one for this machine among its optional dependencies.
 pub(crate) const NATIVE: &[Pin] = &[("@anthropic-ai/claude-agent-sdk", "0.3.325")];
 
+/// The vendor's sandbox, for the benchmark of ours.
+pub(crate) const SANDBOX: &[Pin] = &[("@anthropic-ai/sandbox-runtime", "0.0.83")];
+
 /// Clients of AG-UI: the current one, the last before 1.0 under another name, and a headless frontend.
 pub(crate) const AGUI: &[Pin] = &[
     ("@ag-ui/core", "1.0.0"),
