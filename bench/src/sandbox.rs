@@ -62,8 +62,7 @@ async fn measure() -> Result<Vec<String>> {
     let at_once = begun.elapsed();
     let milliseconds = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
     println!("sandbox: `true` in ms, medians of {RUNS}; kilobytes; {AT_ONCE} at once in s");
-    let heading =
-        ["bare", "inside", "added", "vendor's", "memory", "at once"].map(str::to_owned);
+    let heading = ["bare", "inside", "added", "vendor's", "memory", "at once"].map(str::to_owned);
     let row = [
         milliseconds(bare),
         milliseconds(inside),

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use crate::attestation::Attestation;
 use crate::boundary::Boundary;
+use crate::command::SandboxedCommand;
 use crate::error::SandboxError;
-use crate::sandbox::SandboxedCommand;
 
 /// The variables of a program.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
@@ -50,5 +50,6 @@ pub(crate) struct InsideCommand<'a> {
     /// The working directory as the program sees it.
     pub(crate) folder: &'a Path,
     /// Whether it only shows that a sandbox works. Then nothing is made that several programs share.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is shared there"))]
     pub(crate) is_trial: bool,
 }

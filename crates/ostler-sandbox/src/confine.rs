@@ -4,7 +4,8 @@ use std::io;
 
 use ostler_process::{Confine, ConfinedProgram, InsideProgram};
 
-use crate::sandbox::{Sandbox, SandboxedCommand};
+use crate::command::SandboxedCommand;
+use crate::sandbox::Sandbox;
 
 impl Confine for Sandbox {
     fn confine(&self, inside: InsideProgram<'_>) -> io::Result<ConfinedProgram> {

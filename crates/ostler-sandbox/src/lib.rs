@@ -32,6 +32,7 @@ mod boundary;
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 mod choice;
+mod command;
 mod confine;
 #[cfg(target_os = "linux")]
 mod container;
@@ -70,8 +71,9 @@ pub use self::attestation::Attestation;
 pub use self::boundary::{
     Boundary, EnvironmentChanges, Kind, Layers, Limits, Mapped, Network, Protected, UnixSockets,
 };
+pub use self::command::{Guard, SandboxedCommand};
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
 pub use self::renounce::renounce;
-pub use self::sandbox::{Guard, Sandbox, SandboxedCommand};
+pub use self::sandbox::Sandbox;
 pub use self::setup::{BackendChoice, Setup};

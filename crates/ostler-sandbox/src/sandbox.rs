@@ -1,7 +1,7 @@
 //! A sandbox: a boundary, and what enforces it on this machine.
 
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use crate::attestation::Attestation;
 use crate::backend::{Backend, InsideCommand, Variables};
 use crate::boundary::Boundary;
 use crate::choice;
+use crate::command::SandboxedCommand;
 use crate::diagnosis;
 use crate::error::{COMPLAINT, SandboxError};
 use crate::setup::Setup;
@@ -20,31 +21,6 @@ pub struct Sandbox {
     boundary: Boundary,
     backend: Arc<dyn Backend>,
     attestation: Attestation,
-}
-
-/// A command line that runs a program in a sandbox. Keep it until the program has ended.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct SandboxedCommand {
-    /// The program to start, by its absolute path.
-    pub program: PathBuf,
-    /// Its arguments. They do not contain the environment, which other users could read there.
-    pub arguments: Vec<OsString>,
-    /// What must exist while the program runs.
-    pub guard: Guard,
-}
-
-/// What must exist while a program runs in a sandbox. Dropping it ends what is left of the program, then removes the rest.
-#[derive(Debug, Default)]
-pub struct Guard {
-    /// Dropped in this order.
-    _parts: Vec<Box<dyn ostler_process::Guard>>,
-}
-
-impl Guard {
-    pub(crate) fn new(parts: Vec<Box<dyn ostler_process::Guard>>) -> Self {
-        Self { _parts: parts }
-    }
 }
 
 impl Sandbox {

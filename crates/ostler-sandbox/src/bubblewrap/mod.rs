@@ -14,12 +14,12 @@ use self::program::{Bubblewrap, CommandLine, Inside};
 use crate::attestation::{Attestation, rlimits};
 use crate::backend::{Backend, InsideCommand, Variables};
 use crate::boundary::{Boundary, Layers, Network};
+use crate::command::{Guard, SandboxedCommand};
 use crate::control_group::{ControlGroups, Controllers, LimitedGroup};
 use crate::diagnosis;
 use crate::environment::with_prefix;
 use crate::error::SandboxError;
 use crate::placeholders;
-use crate::sandbox::{Guard, SandboxedCommand};
 use crate::setup::Setup;
 use crate::sys;
 

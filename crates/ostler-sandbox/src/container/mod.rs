@@ -17,11 +17,11 @@ pub(crate) use self::program::{Engine, sweep as sweep_containers};
 use crate::attestation::{Attestation, rlimits};
 use crate::backend::{Backend, InsideCommand, Variables};
 use crate::boundary::{Boundary, Layers, Network};
+use crate::command::{Guard, SandboxedCommand};
 use crate::environment;
 use crate::error::SandboxError;
 use crate::placeholders;
 use crate::plan;
-use crate::sandbox::{Guard, SandboxedCommand};
 use crate::setup::Setup;
 use crate::sys;
 

@@ -78,7 +78,7 @@ impl ContainerProgram {
 
     /// Removes containers of processes that are gone.
     pub(super) fn remove_leftovers(&self) {
-        remove(&self.path, owner::PREFIX, |name| owner::is_gone(name));
+        remove(&self.path, owner::PREFIX, owner::is_gone);
     }
 }
 

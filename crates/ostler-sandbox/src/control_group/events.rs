@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(
             of(folder.path()),
             Events::default(),
-            "memory that was freed again is no failure"
+            "memory that was freed again does not count"
         );
         write("memory.events", "low 0\nhigh 0\nmax 17\noom 1\noom_kill 2\n");
         assert_eq!(of(folder.path()), Events { memory: true, processes: false });

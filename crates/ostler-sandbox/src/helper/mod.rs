@@ -98,7 +98,7 @@ pub fn run_if_called() -> Option<ExitCode> {
     None
 }
 
-/// Cleans up after a process that is gone. An unused placeholder or an empty group is no reason to stop.
+/// Cleans up after a process that is gone. What is left is tried again by the next process.
 #[cfg(target_os = "linux")]
 fn sweep_all(all: impl Iterator<Item = OsString>) -> Result<(), String> {
     for what in all {

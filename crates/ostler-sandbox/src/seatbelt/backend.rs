@@ -13,8 +13,8 @@ use super::profile;
 use crate::attestation::{Attestation, rlimits};
 use crate::backend::{Backend, InsideCommand, Variables};
 use crate::boundary::{Boundary, Limits, Network};
+use crate::command::{Guard, SandboxedCommand};
 use crate::error::SandboxError;
-use crate::sandbox::{Guard, SandboxedCommand};
 use crate::setup::Setup;
 
 /// Never looked up by name: a file of a project must not replace it.

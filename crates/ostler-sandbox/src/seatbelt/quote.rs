@@ -31,8 +31,8 @@ pub(super) fn spellings(path: &Path) -> String {
             // Two characters of Unicode are the same as these if case is ignored.
             's' | 'S' => pattern.push_str("(s|S|\u{17f})"),
             'k' | 'K' => pattern.push_str("(k|K|\u{212a})"),
-            letter if letter.is_ascii_alphabetic() => {
-                let (lower, upper) = (letter.to_ascii_lowercase(), letter.to_ascii_uppercase());
+            other if other.is_ascii_alphabetic() => {
+                let (lower, upper) = (other.to_ascii_lowercase(), other.to_ascii_uppercase());
                 pattern.extend(['[', lower, upper, ']']);
             }
             plain if plain.is_ascii_digit() || matches!(plain, '/' | '_' | '-' | ' ') => {

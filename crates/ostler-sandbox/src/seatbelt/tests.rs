@@ -12,7 +12,7 @@ use crate::setup::Setup;
 /// A list or a word of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Item {
-    List(Vec<Item>),
+    List(Vec<Self>),
     Word(String),
     Text(String),
 }
@@ -112,14 +112,15 @@ fn matches_pattern(pattern: &str, path: &str) -> bool {
 }
 
 fn boundary() -> Boundary {
-    let mut boundary = Boundary::default();
-    boundary.writable = vec!["/Users/me/work".into(), "/Users/me/other".into()];
-    boundary.hidden = vec!["/Users".into(), "/Users/me/work/secret".into()];
-    boundary.readable = vec!["/Users/me/.cargo/bin".into()];
-    boundary.protected = [".git/hooks", ".claude"]
-        .map(|name| Protected { path: Path::new("/Users/me/work").join(name), kind: Kind::File })
-        .into();
-    boundary
+    let protected = [".git/hooks", ".claude"]
+        .map(|name| Protected { path: Path::new("/Users/me/work").join(name), kind: Kind::File });
+    Boundary {
+        writable: vec!["/Users/me/work".into(), "/Users/me/other".into()],
+        hidden: vec!["/Users".into(), "/Users/me/work/secret".into()],
+        readable: vec!["/Users/me/.cargo/bin".into()],
+        protected: protected.into(),
+        ..Boundary::default()
+    }
 }
 
 fn text(boundary: &Boundary) -> String {
@@ -191,17 +192,19 @@ fn protected_paths_cannot_be_written_created_or_replaced() {
     assert!(!allows(&text(&whole), "file-write-data", "/Users/me/other/x"));
 }
 
-// Mutant: without escaping.
+// Mutants: without escaping; control characters are accepted.
 #[test]
 fn no_path_adds_a_rule() {
     let count = |profile: &str| read(profile).len();
     let plain = |path: &str| {
-        let mut boundary = Boundary::default();
-        boundary.writable = vec![path.into()];
-        boundary.hidden = vec![Path::new(path).join("h")];
-        boundary.protected = vec![Protected { path: Path::new(path).join("p"), kind: Kind::File }];
-        boundary.unix_sockets = UnixSockets::These(vec![Path::new(path).join("s")]);
-        boundary
+        let inner = |name: &str| Path::new(path).join(name);
+        Boundary {
+            writable: vec![path.into()],
+            hidden: vec![inner("h")],
+            protected: vec![Protected { path: inner("p"), kind: Kind::File }],
+            unix_sockets: UnixSockets::These(vec![inner("s")]),
+            ..Boundary::default()
+        }
     };
     // A path of as many parts that has nothing special.
     let usual = |evil: &str| {
@@ -231,8 +234,7 @@ fn no_path_adds_a_rule() {
         assert!(profile::of(&plain(refused), None).is_err(), "{refused:?}");
     }
     let bytes: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"/w\xff");
-    let mut boundary = Boundary::default();
-    boundary.hidden = vec![PathBuf::from(bytes)];
+    let boundary = Boundary { hidden: vec![PathBuf::from(bytes)], ..Boundary::default() };
     assert!(profile::of(&boundary, None).is_err());
 }
 

@@ -133,7 +133,7 @@ const ATTACKS: [&str; 14] = [
     "tr '\\0' '\\n' < /proc/$SELF/environ | grep -q . && echo ESCAPED",
 ];
 
-// Mutants: each of these scripts without a sandbox, which the test runs; protected paths can be written.
+// Mutant: protected paths can be written. The test runs each script without a sandbox too.
 #[test]
 #[ignore = "needs podman; run by cargo xtask test"]
 fn no_attack_works_in_a_container() {
@@ -201,7 +201,7 @@ fn a_fork_bomb_in_a_container_meets_its_limit() {
     );
 }
 
-// Mutant: `--network none` taken out.
+// Mutant: `--network host`.
 #[test]
 #[ignore = "needs podman; run by cargo xtask test"]
 fn a_container_reaches_the_proxy_and_nothing_else() {
@@ -229,7 +229,7 @@ fn a_container_reaches_the_proxy_and_nothing_else() {
     assert_eq!(&served.join().unwrap(), b"hello\n");
 }
 
-// Mutant: variables are arguments.
+// Mutant: the variables also become those of the container program.
 #[test]
 #[ignore = "needs podman; run by cargo xtask test"]
 fn variables_are_on_no_command_line_and_do_not_affect_the_container_program() {

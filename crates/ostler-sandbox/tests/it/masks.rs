@@ -78,7 +78,7 @@ fn git_works_in_a_repository_and_adds_no_placeholder() {
 /// The variable that makes this test the victim of itself.
 const VICTIM: &str = "OSTLER_TEST_VICTIM";
 
-// Mutant: the watchdog does not remove placeholders.
+// Mutants: the watchdog does not remove placeholders; it does not remove control groups.
 #[test]
 fn a_killed_caller_leaves_no_process_and_no_placeholder() {
     if let Some(work) = std::env::var_os(VICTIM) {

@@ -33,7 +33,7 @@ fn has(all: &[String], pair: [&str; 2]) -> bool {
     all.windows(2).any(|window| window == pair)
 }
 
-// Mutants: each of these options was taken out.
+// Mutants: without `--init`, `--cap-drop`, `--security-opt` or `--read-only`.
 #[test]
 fn a_container_has_no_network_no_rights_and_a_root_folder_that_cannot_be_written() {
     for engine in [Engine::Podman, Engine::Docker] {
@@ -82,13 +82,15 @@ fn paths_are_shown_at_their_own_place_and_hidden_ones_are_not_there() {
         std::fs::create_dir_all(path(name)).unwrap();
     }
     std::fs::write(path("work/key"), "").unwrap();
-    let mut boundary = Boundary::default();
-    boundary.writable = vec![path("work")];
-    boundary.readable = vec![path("home/.cargo/bin")];
-    boundary.hidden = vec![path("home"), path("work/secret"), path("work/key")];
-    boundary.mapped = vec![Mapped { source: path("private"), target: "/tmp".into() }];
-    boundary.protected = vec![Protected { path: path("work/.git/hooks"), kind: Kind::Folder }];
-    boundary.network = Network::Proxy(path("socket"));
+    let boundary = Boundary {
+        writable: vec![path("work")],
+        readable: vec![path("home/.cargo/bin")],
+        hidden: vec![path("home"), path("work/secret"), path("work/key")],
+        mapped: vec![Mapped { source: path("private"), target: "/tmp".into() }],
+        protected: vec![Protected { path: path("work/.git/hooks"), kind: Kind::Folder }],
+        network: Network::Proxy(path("socket")),
+        ..Boundary::default()
+    };
     let all = arguments(Engine::Docker, false, &boundary).unwrap();
     let root = root.display();
     for mount in [
@@ -120,8 +122,7 @@ fn a_path_that_would_be_another_option_is_refused() {
     for name in ["a,target=/etc", "a\"b", "a\nb"] {
         let path = folder.path().join(name);
         std::fs::create_dir_all(&path).unwrap();
-        let mut boundary = Boundary::default();
-        boundary.writable = vec![path];
+        let boundary = Boundary { writable: vec![path], ..Boundary::default() };
         let error = arguments(Engine::Podman, false, &boundary).unwrap_err().to_string();
         assert!(error.contains("Rename it"), "{error}");
     }
