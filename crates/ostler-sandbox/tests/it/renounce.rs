@@ -69,6 +69,9 @@ const MOST_CALLS: i64 = 1_000;
 
 /// The test above shows what a program can do. Most of that needs several system calls, so this one makes each of them: all but
 /// those that a process needs to compute are refused. Their arguments are not valid, so that one that is allowed has no effect.
+///
+/// Mutants: `renounce` does nothing; one of `openat`, `socket`, `clone`, `clone3`, `vfork`, `execve`, `connect`, `bind`, `unlink`,
+/// `kill`, `ptrace` and `rename` is allowed.
 #[test]
 fn every_other_system_call_is_refused() {
     if std::env::var_os(CALL).is_some() {

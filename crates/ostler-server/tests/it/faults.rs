@@ -316,7 +316,8 @@ async fn check_all(fault: Fault) {
 }
 
 // Mutants: a session that cannot be claimed is refused and runs that nobody works on are not looked for; `is_of_store` does not
-// count a full disk; such a run fails instead of being interrupted; a run that could not begin is dropped and `sweep` finds nothing.
+// count a full disk; such a run fails instead of being interrupted; a run that could not begin is dropped, and `sweep` finds
+// nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_loses_no_run_and_no_answer() {
     check_all(FULL).await;

@@ -110,9 +110,9 @@ async fn add_records(desk: &Desk, session: &str, run: &str) {
     desk.store().put(puts).await.unwrap();
 }
 
-// Mutants, each alone: the transcript, the files next to it, or the copies of files are not removed; any entry left out of
-// `WITHOUT_TEXT` or `OF_SESSION`; `rule` left out of the audit's; records that were quarantined or attached, the totals, the thread,
-// what the engine said about itself, the keys of prompts, or the record of the deletion stay.
+// Mutants, each alone: the transcript, the files next to it, or the copies of files are not removed; usage, audit or firing left
+// out of `WITHOUT_TEXT`, or `rule` out of the audit's; any kind left out of `OF_SESSION`; quarantined or attached records, the
+// totals, the thread, the record `about`, the keys of prompts, or the record of the deletion stay.
 #[tokio::test]
 async fn no_file_contains_a_deleted_session() {
     let mut desk = Desk::open(Script::new()).await;
