@@ -26,9 +26,13 @@ impl Leader {
         spawn::spawn(command).map(Self::Command)
     }
 
-    pub(crate) fn of_piped(command: &PipedCommand<'_>) -> io::Result<Self> {
+    /// `by_lasting_thread`: by a thread that lives as long as this process.
+    pub(crate) fn of_piped(
+        command: &PipedCommand<'_>,
+        by_lasting_thread: bool,
+    ) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
-        if let Some(leader) = session_leader::spawn(command) {
+        if let Some(leader) = session_leader::spawn(command, by_lasting_thread) {
             return leader.map(Self::Piped);
         }
         Self::of_command(command.to_command())

@@ -104,7 +104,7 @@ impl Group {
         let marker = marker::of_new_child(number);
         let Some(boundary) = command.boundary else {
             command.environment.extend([marker]);
-            return Self::start(number, || Leader::of_piped(&command));
+            return Self::start(number, || Leader::of_piped(&command, false));
         };
         let PipedCommand { program, arguments, folder, environment, .. } = command;
         let inside = InsideProgram { program, arguments, folder, environment };
@@ -120,7 +120,7 @@ impl Group {
             environment,
             boundary: None,
         };
-        let mut group = Self::start(number, || Leader::of_piped(&starter))?;
+        let mut group = Self::start(number, || Leader::of_piped(&starter, true))?;
         group.guard = Some(guard);
         Ok(group)
     }

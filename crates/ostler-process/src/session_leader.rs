@@ -93,9 +93,14 @@ pub fn separate_working_directory() {
     }
 }
 
-/// Starts a program. `None` if this system does not let us do it in this way.
-pub(crate) fn spawn(command: &PipedCommand<'_>) -> Option<io::Result<SessionLeader>> {
-    OWN_DIRECTORY.with(|own| match own.get() {
+/// Starts a program. `None` if this system does not let us do it in this way. `by_lasting_thread`: by a thread that lives as
+/// long as this process. A program that ends with its parent (`bwrap --die-with-parent`) ends with the *thread* that started
+/// it, and threads of a runtime end when they have had nothing to do for a while.
+pub(crate) fn spawn(
+    command: &PipedCommand<'_>,
+    by_lasting_thread: bool,
+) -> Option<io::Result<SessionLeader>> {
+    OWN_DIRECTORY.with(|own| match own.get().filter(|_| !by_lasting_thread) {
         Some(directory) => Some(start(command, |command, pipes| {
             let started = perform(&command, &pipes);
             let back = rustix::process::fchdir(directory);

@@ -51,6 +51,7 @@ pub(super) fn request(approval: &Approval) -> Value {
         "agentId": approval.agent_id,
         "input": approval.input,
         "summary": approval.summary,
+        "description": approval.description,
         "reason": approval.reason,
         "why": approval.why,
         "reasonType": approval.reason_type,

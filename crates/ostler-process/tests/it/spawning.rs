@@ -147,3 +147,58 @@ fn a_program_with_pipes_that_cannot_be_started_fails() {
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
     });
 }
+
+/// A boundary whose programs end with the thread that started them, as `bwrap --die-with-parent` does.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+struct EndsWithParent;
+
+#[cfg(target_os = "linux")]
+impl ostler_process::Confine for EndsWithParent {
+    fn confine(
+        &self,
+        inside: ostler_process::InsideProgram<'_>,
+    ) -> std::io::Result<ostler_process::ConfinedProgram> {
+        let own = ["--pdeathsig", "KILL", "--"].map(std::ffi::OsString::from);
+        let program = inside.program.as_os_str().to_owned();
+        let given = inside.arguments.iter().map(|argument| (*argument).to_owned());
+        Ok(ostler_process::ConfinedProgram {
+            program: "/usr/bin/setpriv".into(),
+            arguments: own.into_iter().chain([program]).chain(given).collect(),
+            environment: inside.environment,
+            guard: Box::new(()),
+        })
+    }
+}
+
+// Mutant: it is started on the thread of the caller.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_in_a_boundary_outlives_the_thread_that_asked_for_it() {
+    let runtime = tokio::runtime::Handle::current();
+    let spawn = move || {
+        let _inside = runtime.enter();
+        // As the threads of the program do.
+        ostler_process::separate_working_directory();
+        let mut group = Group::spawn_piped(PipedCommand {
+            program: Path::new("/bin/sh"),
+            arguments: &["-c".as_ref(), "echo ready; read -r _; exit 3".as_ref()],
+            folder: Path::new("/"),
+            environment: std::env::vars_os().collect(),
+            boundary: Some(&EndsWithParent),
+        })
+        .unwrap();
+        let mut stdout = group.stdout().unwrap();
+        runtime.block_on(stdout.read_exact(&mut [0; 6])).unwrap();
+        // `/proc/thread-self` leads to `PID/task/ID`.
+        (group, stdout, std::fs::read_link("/proc/thread-self").unwrap())
+    };
+    let (mut group, _stdout, thread) = std::thread::spawn(spawn).join().unwrap();
+    let thread = Path::new("/proc").join(thread);
+    while thread.exists() {
+        tokio::task::yield_now().await;
+    }
+    // Only now may it end.
+    group.open_gate().unwrap();
+    assert_eq!(group.wait().await.unwrap().code(), Some(3));
+}

@@ -175,8 +175,8 @@ mod tests {
         boundary.writable = vec!["/work".into()];
         boundary.protected =
             vec![Protected { path: "/work/.git/hooks".into(), kind: Kind::Folder }];
-        boundary.hidden = vec!["/home".into(), "/srv/secret".into()];
-        boundary.readable = vec!["/home/me/.cargo/bin".into()];
+        boundary.hidden = vec!["/people".into(), "/srv/secret".into()];
+        boundary.readable = vec!["/people/me/.cargo/bin".into()];
         boundary
     }
 
@@ -198,8 +198,8 @@ mod tests {
             ("Error: EROFS: read-only file system, open '/opt/x'", Some("filesystem.allowWrite")),
             ("touch: cannot touch '../x': Read-only file system", Some("filesystem.allowWrite")),
             (
-                "cat: /home/me/.ssh/id: No such file or directory",
-                Some("/home/me/.ssh/id to sandbox.filesystem.allowRead"),
+                "cat: /people/me/.ssh/id: No such file or directory",
+                Some("/people/me/.ssh/id to sandbox.filesystem.allowRead"),
             ),
             ("cat: /srv/secret: Permission denied", Some("filesystem.allowRead")),
             ("curl: (6) Could not resolve host: a.example", Some("network.allowedDomains")),
@@ -220,7 +220,7 @@ mod tests {
             ("rm: cannot remove '/work/.git/hooks/x': Read-only file system", None),
             ("strace: ptrace(PTRACE_TRACEME): Operation not permitted", None),
             ("mount: permission denied", None),
-            ("cat: /home/me/.cargo/bin/x: No such file or directory", None),
+            ("cat: /people/me/.cargo/bin/x: No such file or directory", None),
             ("cat: /work/missing: No such file or directory", None),
         ] {
             let found = cause(&boundary(), &[], output).and_then(|cause| cause.advice);
