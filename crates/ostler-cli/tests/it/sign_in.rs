@@ -106,7 +106,6 @@ fn tokens(ostler: &Ostler) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-// Mutant: every callback gets the state of the last request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_signs_the_user_in_and_out_and_never_sees_a_token() {
     let base = open().await;
