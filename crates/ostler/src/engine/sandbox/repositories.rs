@@ -77,7 +77,7 @@ impl Repositories {
     pub(super) fn notice(&self, roots: &[PathBuf]) -> Option<String> {
         let mut state = self.state();
         state.search_new(roots);
-        let (found, _) = state.search(&roots.to_vec());
+        let (found, _) = state.search(roots);
         let new: Vec<PathBuf> = found
             .into_iter()
             .map(|(path, _)| path)
