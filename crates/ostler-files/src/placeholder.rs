@@ -1,5 +1,5 @@
-//! Sockets that keep the place of a file which programs in a sandbox must not create (`ostler-sandbox`). For
-//! programs outside, there is no such file.
+//! Sockets that keep the place of a file which programs in a sandbox must not create (`ostler-sandbox`). Tools of
+//! the agent take them for missing files.
 
 use rustix::fs::FileType;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::attestation::Attestation;
 use crate::boundary::Boundary;
@@ -34,6 +34,9 @@ pub(crate) trait Backend: Debug + Send + Sync {
     /// The variables with which the command line is started, so that the program inside gets these and what builds the
     /// sandbox is not affected by them.
     fn variables(&self, boundary: &Boundary, inside: Variables) -> Variables;
+
+    /// The programs that build a sandbox from outside. Commands must not replace them, where they could write.
+    fn programs(&self) -> Vec<PathBuf>;
 
     /// Which limits commands have reached since this was last called, in one sentence.
     fn reached_limit(&self) -> Option<String> {

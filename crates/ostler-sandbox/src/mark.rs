@@ -32,7 +32,7 @@ impl Mark {
         others_have(&self.0, REMOVING)
     }
 
-    /// Gives up the mark, and removes what all holders share if there is no other one.
+    /// Gives up the mark, and removes what all holders share if it was the last.
     pub(crate) fn remove_if_last(
         &mut self,
         remove: impl FnOnce(&File) -> io::Result<()>,

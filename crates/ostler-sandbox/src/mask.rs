@@ -69,33 +69,34 @@ impl Masks {
         names: &[(OsString, Kind)],
         sweeper: &Path,
     ) -> Result<Self, SandboxError> {
-        // Before they exist, so that there is no moment at which they would stay.
-        sweep::add(sweeper, folder).map_err(SandboxError::io(folder))?;
-        let made = Self::make(folder, names);
-        if made.is_err() {
-            sweep::remove(folder);
-        }
-        made.map_err(|error| match fs::symlink_metadata(folder) {
+        Self::make(folder, names, sweeper).map_err(|error| match fs::symlink_metadata(folder) {
             Ok(about) if about.is_symlink() => SandboxError::Link(folder.to_owned()),
             _ => SandboxError::io(folder)(error),
         })
     }
 
-    fn make(folder: &Path, names: &[(OsString, Kind)]) -> io::Result<Self> {
+    fn make(folder: &Path, names: &[(OsString, Kind)], sweeper: &Path) -> io::Result<Self> {
         let mark = Mark::used(open_folder(folder)?)?;
         // From now on no other user begins to remove them.
-        for _ in 0..TRIES {
-            if !mark.others_remove()? {
-                let mut socket = None;
-                for (name, kind) in names {
-                    create(mark.folder(), name, *kind, &mut socket)?;
-                }
-                let names = names.iter().map(|(name, _)| name.clone()).collect();
-                return Ok(Self { folder: folder.to_owned(), names, mark });
+        let mut tries = 0;
+        while mark.others_remove()? {
+            tries += 1;
+            if tries > TRIES {
+                let reason = "another process does not finish removing its placeholders there";
+                return Err(io::Error::other(reason));
             }
             std::thread::sleep(PAUSE);
         }
-        Err(io::Error::other("another process does not finish removing its placeholders there"))
+        // Before they exist, so that they never stay.
+        sweep::add(sweeper, folder)?;
+        let known = names.iter().map(|(name, _)| name.clone()).collect();
+        // If one of them cannot be made, this value goes, and the others with it.
+        let masks = Self { folder: folder.to_owned(), names: known, mark };
+        let mut socket = None;
+        for (name, kind) in names {
+            create(masks.mark.folder(), name, *kind, &mut socket)?;
+        }
+        Ok(masks)
     }
 }
 
@@ -283,6 +284,18 @@ mod tests {
         drop(masks);
         assert_eq!(listed(folder.path()), [".claude", "file"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    // Mutant: what was made before one fails stays.
+    #[test]
+    fn if_one_cannot_be_made_none_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let names: Vec<_> = KINDS.iter().map(|(name, kind)| ((*name).into(), *kind)).collect();
+        let too_long = [(OsString::from("x".repeat(300)), Kind::File)];
+        let made =
+            Masks::new(folder.path(), &[names, too_long.into()].concat(), Path::new("/bin/true"));
+        assert!(made.is_err());
+        assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
     }
 
     // Mutant: a new user does not wait.

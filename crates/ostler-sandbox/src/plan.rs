@@ -79,12 +79,11 @@ pub(crate) fn views(boundary: &Boundary) -> Result<Vec<(PathBuf, View)>, Sandbox
         views.0.insert(PROXY.into(), View::Writable(socket.clone()));
     }
     for path in &boundary.hidden {
-        match fs::symlink_metadata(path) {
-            Ok(about) if about.is_dir() => views.add(path, View::EmptyFolder),
-            Ok(about) if about.is_symlink() => {}
-            Ok(_) => views.add(path, View::EmptyFile),
-            Err(_) => {}
-        }
+        // Where links lead, because the file itself has to be hidden. What is missing needs nothing.
+        let Ok(path) = path.canonicalize() else { continue };
+        views.fix_parents(&path, boundary)?;
+        let view = if path.is_dir() { View::EmptyFolder } else { View::EmptyFile };
+        views.add(&path, view);
     }
     for protected in &boundary.protected {
         views.protect(&protected.path, boundary)?;
@@ -104,22 +103,34 @@ impl Views {
         }
     }
 
-    /// Protects a path. Its parents in a writable folder become mounts of their own: a mount cannot be renamed, so
-    /// nothing can be put in their place.
-    fn protect(&mut self, path: &Path, boundary: &Boundary) -> Result<(), SandboxError> {
+    /// Makes the parents of a path in a writable folder mounts of their own: a mount cannot be renamed, so nothing can be put
+    /// in their place, and what they contain keeps its path. Returns the writable folder.
+    fn fix_parents(
+        &mut self,
+        path: &Path,
+        boundary: &Boundary,
+    ) -> Result<Option<PathBuf>, SandboxError> {
         let Some(root) = boundary.writable_roots().filter(|root| path.starts_with(root)).max()
         else {
-            // Nothing can be written there.
-            return Ok(());
+            return Ok(None);
         };
-        let between: Vec<&Path> =
-            path.ancestors().skip(1).take_while(|parent| *parent != root).collect();
+        // The writable folder itself may be hidden.
+        let parents = path.ancestors().skip(1).take_while(|parent| parent.starts_with(root));
+        let between: Vec<&Path> = parents.filter(|parent| parent != root).collect();
         for parent in between.into_iter().rev() {
             refuse_link(parent)?;
             self.0.entry(parent.to_owned()).or_insert_with(|| View::Fixed(root.clone()));
         }
-        refuse_link(path)?;
-        self.add(path, View::Protected(root.clone()));
+        Ok(Some(root.clone()))
+    }
+
+    /// Protects a path.
+    fn protect(&mut self, path: &Path, boundary: &Boundary) -> Result<(), SandboxError> {
+        // Elsewhere nothing can be written.
+        if let Some(root) = self.fix_parents(path, boundary)? {
+            refuse_link(path)?;
+            self.add(path, View::Protected(root));
+        }
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::attestation::Attestation;
 use crate::backend::{Backend, InsideCommand, Variables};
-use crate::boundary::Boundary;
+use crate::boundary::{Boundary, Kind, Protected};
 use crate::choice;
 use crate::command::SandboxedCommand;
 use crate::diagnosis;
@@ -28,8 +28,9 @@ impl Sandbox {
     ///
     /// # Errors
     /// When a part is missing or does not work on this machine.
-    pub fn new(boundary: Boundary, setup: Setup) -> Result<Self, SandboxError> {
+    pub fn new(mut boundary: Boundary, setup: Setup) -> Result<Self, SandboxError> {
         let backend = choice::backend(setup)?;
+        protect_programs(&mut boundary, &*backend);
         let attestation = backend.attest(&boundary)?;
         let sandbox = Self { boundary, backend, attestation };
         sandbox.attempt()?;
@@ -51,7 +52,8 @@ impl Sandbox {
     /// # Errors
     /// When it cannot enforce this boundary.
     pub fn with(&self, boundary: Boundary) -> Result<Self, SandboxError> {
-        let boundary = Boundary { layers: self.boundary.layers, ..boundary };
+        let mut boundary = Boundary { layers: self.boundary.layers, ..boundary };
+        protect_programs(&mut boundary, &*self.backend);
         let attestation = self.backend.attest(&boundary)?;
         Ok(Self { boundary, attestation, backend: Arc::clone(&self.backend) })
     }
@@ -104,5 +106,17 @@ impl Sandbox {
             "the sandbox does not work on this machine: {reason} ({})",
             output.status
         )))
+    }
+}
+
+/// Protects the programs that start the next command outside, if they are where commands can write: those of a project, for
+/// example.
+fn protect_programs(boundary: &mut Boundary, backend: &dyn Backend) {
+    for path in backend.programs() {
+        let is_writable = boundary.writable_roots().any(|root| path.starts_with(root));
+        let program = Protected { path, kind: Kind::File };
+        if is_writable && program.path.exists() && !boundary.protected.contains(&program) {
+            boundary.protected.push(program);
+        }
     }
 }

@@ -6,7 +6,7 @@ mod network;
 mod program;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use self::network::SharedNetwork;
@@ -19,6 +19,7 @@ use crate::control_group::{ControlGroups, Controllers, LimitedGroup};
 use crate::diagnosis;
 use crate::environment::with_prefix;
 use crate::error::SandboxError;
+use crate::helper;
 use crate::placeholders;
 use crate::setup::Setup;
 use crate::sys;
@@ -146,6 +147,11 @@ impl Backend for BubblewrapBackend {
         // In this order: what runs may still use the placeholders.
         let guard = Guard::new(vec![Box::new(group), Box::new(masks)]);
         Ok(SandboxedCommand { program, arguments, guard })
+    }
+
+    fn programs(&self) -> Vec<PathBuf> {
+        let helpers = helper::programs().into_iter().map(Path::to_owned);
+        helpers.chain([self.program.path().to_owned()]).collect()
     }
 
     fn reached_limit(&self) -> Option<String> {

@@ -82,6 +82,10 @@ impl Bubblewrap {
         }
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The command line that runs a program inside the boundary.
     pub(super) fn command(
         &self,

@@ -20,6 +20,7 @@ use crate::boundary::{Boundary, Layers, Network};
 use crate::command::{Guard, SandboxedCommand};
 use crate::environment;
 use crate::error::SandboxError;
+use crate::helper;
 use crate::placeholders;
 use crate::plan;
 use crate::setup::Setup;
@@ -107,6 +108,11 @@ fn refused(reason: &str, way_out: &str) -> SandboxError {
 }
 
 impl Backend for ContainerBackend {
+    fn programs(&self) -> Vec<PathBuf> {
+        let helpers = helper::programs().into_iter().map(Path::to_owned);
+        helpers.chain([self.program.path.clone()]).collect()
+    }
+
     fn attest(&self, boundary: &Boundary) -> Result<Attestation, SandboxError> {
         if boundary.network == Network::Host {
             return Err(refused(

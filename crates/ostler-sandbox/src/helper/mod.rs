@@ -55,6 +55,12 @@ pub(crate) fn program() -> Option<&'static Path> {
     Some(SMALL.get_or_init(|| small::find(program)).as_ref().unwrap_or(program))
 }
 
+/// The programs that may be started as the helper.
+#[cfg(target_os = "linux")]
+pub(crate) fn programs() -> Vec<&'static Path> {
+    PROGRAM.get().map(PathBuf::as_path).into_iter().chain(program()).collect()
+}
+
 /// Uses another program as the helper, by its absolute path: `ostler`, or `ostler-sandbox-helper`. Has no effect if this
 /// program is a helper itself.
 pub fn use_helper(program: PathBuf) {

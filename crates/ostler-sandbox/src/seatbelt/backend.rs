@@ -79,6 +79,11 @@ fn bridge(socket: &Path) -> io::Result<u16> {
 }
 
 impl Backend for SeatbeltBackend {
+    fn programs(&self) -> Vec<PathBuf> {
+        // `sandbox-exec` belongs to the system, and no helper takes part.
+        Vec::new()
+    }
+
     fn attest(&self, boundary: &Boundary) -> Result<Attestation, SandboxError> {
         let mut missing = Vec::new();
         for (name, is_requested, is_usual) in not_enforced(&boundary.limits) {

@@ -1,8 +1,9 @@
 //! The attacks on files, processes and the kernel.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::process::Command;
 
 use ostler_sandbox::{Kind, Layers, Mapped, Protected, SandboxError};
 
@@ -231,7 +232,7 @@ fn descriptors_of_the_caller_are_closed() {
     let script = "cat <&7 && echo ESCAPED";
     let inside = sandbox.command(Path::new("/bin/bash"), &["-c", script], Path::new("/")).unwrap();
     let with_descriptor = |program: &Path, arguments: &[std::ffi::OsString]| {
-        let mut command = std::process::Command::new("/bin/bash");
+        let mut command = Command::new("/bin/bash");
         command.args(["-c", "exec 7<\"$0\"; exec \"$@\""]).arg(&secret).arg(program);
         String::from_utf8(command.args(arguments).output().unwrap().stdout).unwrap()
     };
@@ -254,7 +255,7 @@ fn no_program_types_into_the_terminal() {
         let quoted =
             |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''"));
         let line = words.map(quoted).collect::<Vec<_>>().join(" ");
-        let mut script = std::process::Command::new("/usr/bin/script");
+        let mut script = Command::new("/usr/bin/script");
         let output = script.args(["-qec", &line, "/dev/null"]).output().unwrap();
         String::from_utf8_lossy(&output.stdout).contains("ESCAPED")
     };
@@ -309,8 +310,7 @@ fn a_working_directory_elsewhere_cannot_be_written() {
     let inside =
         sandbox.command(Path::new("/bin/bash"), &["-c", "pwd; echo x > planted"], &outside);
     let inside = inside.unwrap();
-    let output =
-        std::process::Command::new(&inside.program).args(&inside.arguments).output().unwrap();
+    let output = Command::new(&inside.program).args(&inside.arguments).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), outside.to_str().unwrap());
     assert!(!output.status.success() && !outside.join("planted").exists());
 }
@@ -358,4 +358,51 @@ fn folders_in_mapped_and_special_folders_are_shown() {
     assert!(stage.path("work/new").exists() && shared.join("new").exists());
     assert!(private.path().join("private").exists() && !temporary.join("private").exists());
     assert!(!Path::new("/dev/shm/own").exists());
+}
+
+// Row 7 for what is hidden. Mutants: parents of hidden paths can be renamed; a hidden link hides nothing.
+#[test]
+fn what_is_hidden_in_a_writable_folder_stays_hidden_for_the_next_program() {
+    let mut stage = Stage::new();
+    let secret = stage.path("work/sub/secret");
+    fs::write(&secret, SECRET).unwrap();
+    let (link, behind) = (stage.path("work/link"), stage.path("work/sub/behind"));
+    fs::write(&behind, SECRET).unwrap();
+    std::os::unix::fs::symlink(&behind, &link).unwrap();
+    stage.boundary.hidden.extend([secret.clone(), link]);
+    for script in [
+        "cat sub/* link; mv sub moved",
+        "mv sub/secret moved; mv sub/behind moved",
+        "grep -rs . moved sub link",
+    ] {
+        let output = stage.run(Layers::ALL, script);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!text.contains(SECRET), "{script}: {text}");
+    }
+    assert!(secret.exists() && behind.exists());
+}
+
+// Mutant: `protect_programs` does nothing.
+#[test]
+fn a_program_cannot_replace_the_one_that_builds_the_next_sandbox() {
+    let mut stage = Stage::new();
+    let helper = crate::stage::helper();
+    let folder = helper.parent().unwrap();
+    if fs::metadata(folder).unwrap().uid() != rustix::process::geteuid().as_raw() {
+        // This user cannot replace it outside of a sandbox either.
+        return;
+    }
+    stage.boundary.writable.push(folder.to_owned());
+    let before = fs::read(&helper).unwrap();
+    let script = format!(
+        "it={}; echo x > {}/beside && echo written; echo x >> $it; cp /bin/true $it.new && mv -f $it.new $it; rm -f $it",
+        helper.display(),
+        folder.display()
+    );
+    let output = stage.run(Layers::ALL, &script);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "written\n", "{output:?}");
+    assert!(fs::read(&helper).is_ok_and(|after| after == before));
+    for name in ["beside".to_owned(), format!("{}.new", helper.display())] {
+        let _ = fs::remove_file(folder.join(name));
+    }
 }

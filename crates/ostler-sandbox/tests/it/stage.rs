@@ -116,7 +116,7 @@ fn collect(path: &Path, into: &mut Vec<String>) {
 }
 
 /// The helper, at a place that every user can reach.
-fn helper() -> PathBuf {
+pub(crate) fn helper() -> PathBuf {
     match std::env::var_os(crate::as_user::HELPER) {
         Some(helper) => helper.into(),
         None => env!("CARGO_BIN_EXE_ostler-sandbox-helper").into(),

@@ -47,7 +47,7 @@ impl HostSettings {
     /// Whether there can be hosts to reach. `asks`: whether the user is asked about unknown ones.
     pub(super) fn reach_any(&self, domains: &RuleDomains, asks: bool) -> bool {
         if self.user_proxy.is_some() {
-            // The user's proxy does not know the rules, so with a rule that denies a host there is no network.
+            // The user's proxy does not know the rules, so a rule that denies a host takes the whole network.
             return domains.denied.is_empty();
         }
         match &self.allowed {
