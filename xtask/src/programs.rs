@@ -34,6 +34,11 @@ impl Program {
         Some(Self { path, folder })
     }
 
+    /// Whether it belongs to a package with a large share of the whole time.
+    pub(crate) fn is_slow(&self) -> bool {
+        SLOWEST[..2].contains(&self.package())
+    }
+
     fn package(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }

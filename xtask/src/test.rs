@@ -220,8 +220,8 @@ fn jobs<'a>(
     }
     let counted =
         others.into_iter().map(|job| Box::new(move || (job(), Repeats::default())) as TestJob<'a>);
-    // After the two programs that take longest.
-    let place = jobs.len().min(2);
+    // After the programs that take longest, which come first.
+    let place = build.programs.iter().take_while(|program| program.is_slow()).count();
     jobs.splice(place..place, counted);
     jobs
 }
