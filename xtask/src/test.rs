@@ -16,8 +16,8 @@ use crate::{Misuse, attacks, cargo, conformance, fuzz, mcp, packages, rustdoc, s
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
 
-/// How many jobs run at once. On two cores a fourth one makes tests fail that wait for a process.
-const LANES: usize = 3;
+/// How many jobs run at once, each of which starts several processes. On two cores a third one only makes tests time out.
+const LANES: usize = 2;
 
 /// How many commands the fuzzer of permission decisions tries, always the same ones; and how many with `--full`.
 const JUDGED_COMMANDS: [&str; 2] = ["8000", "20000"];
