@@ -15,7 +15,7 @@ while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   answer() { printf '{"jsonrpc":"2.0","id":%s,"result":' "$id"; cat; printf '}\n'; }
   case "$line" in
-    *'"method":"initialize"'*) echo '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}' | answer;;
+    *'"method":"initialize"'*) printf '%s' '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"odd","version":"1"}}' | answer;;
     *'"method":"tools/list"'*) answer < tools.json;;
     *'"method":"tools/call"'*) answer < "$(printf '%s' "$line" | sed -n 's/.*"name":"\([a-z_]*\)".*/\1/p').json";;
   esac
