@@ -31,7 +31,6 @@ mod tests {
 
     use super::{Job, run};
 
-    // Mutant: one lane.
     #[test]
     fn jobs_run_next_to_each_other_and_each_once() {
         let (send, receive) = mpsc::channel();

@@ -52,7 +52,7 @@ fn one_line(value: &Value) -> String {
     value.to_string()
 }
 
-// Mutant: `schema::fit` returns the schema as it is; names are not measured.
+// Mutant: the program before the fix.
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_that_the_api_refuses_do_not_break_prompts() {
     let long = "n".repeat(120);
@@ -123,7 +123,7 @@ async fn read_by_model(result: Value) -> Value {
     last["content"][0]["content"].clone()
 }
 
-// Mutant: `server_content::blocks` passes images on as they are, and texts that are blank.
+// Mutant: the program before the fix.
 #[tokio::test(flavor = "multi_thread")]
 async fn results_that_the_api_refuses_are_adapted() {
     let content = |block: Value| json!({"content": [block]});
@@ -159,7 +159,7 @@ async fn results_that_the_api_refuses_are_adapted() {
     }
 }
 
-// Mutant: only the structured result is passed on, as before.
+// Mutant: the program before the fix.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_structured_result_does_not_hide_an_image() {
     let read = read_by_model(json!({

@@ -11,8 +11,7 @@ async fn a_request_is_recorded_with_headers_body_rule_and_outcome() {
     let mut request = ask("list");
     request["system"] =
         json!([{"type": "text", "text": "Be kind."}, {"type": "text", "text": "Be brief."}]);
-    request["tools"] =
-        json!([{"name": "Bash", "input_schema": {}}, {"name": "Read", "input_schema": {}}]);
+    request["tools"] = json!([{"name": "Bash", "input_schema": {"type": "object"}}, {"name": "Read", "input_schema": {"type": "object"}}]);
     let call = message(&server, &request).await;
     message(&server, &after_tool(request.clone(), &call, "a.txt")).await;
 

@@ -105,7 +105,6 @@ mod tests {
         assert!(shown(&Content::Resource(blob)).contains(r#""type":"image""#));
     }
 
-    // Mutant: images are passed on as they are.
     #[test]
     fn bytes_that_the_model_cannot_read_are_in_a_file() {
         let svg = BASE64_STANDARD.encode("<svg/>");

@@ -97,7 +97,6 @@ mod tests {
         serde_json::to_value(&output.content).expect("content is JSON")
     }
 
-    // Mutant: the other content is left out next to a structured result.
     #[test]
     fn a_structured_result_comes_with_the_other_content() {
         let structured = json!({"k": 1});
