@@ -410,9 +410,11 @@ const checks = {
     if (isOld) return;
     const shown = new Client();
     const second = await shown.says("paint").ran({ tools: [paint] });
-    const picture = [{ type: "image", source: { type: "data", value: "iVBORw0KGgo=", mimeType: "image/png" } }];
+    // One pixel: the Messages API refuses what is not an image.
+    const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const picture = [{ type: "image", source: { type: "data", value: pixel, mimeType: "image/png" } }];
     assert.equal((await shown.answers(second.calls[0].id, picture).ran({ tools: [paint] })).outcome, "success");
-    assert(JSON.stringify((await lastRequest()).messages).includes("iVBORw0KGgo="));
+    assert(JSON.stringify((await lastRequest()).messages).includes(pixel));
   },
   "35 an answer to a call that does not exist": async () => {
     const client = new Client();
