@@ -20,7 +20,6 @@ use crate::boundary::{Boundary, Layers, Network};
 use crate::command::{Guard, SandboxedCommand};
 use crate::environment;
 use crate::error::SandboxError;
-use crate::helper;
 use crate::placeholders;
 use crate::plan;
 use crate::setup::Setup;
@@ -109,8 +108,7 @@ fn refused(reason: &str, way_out: &str) -> SandboxError {
 
 impl Backend for ContainerBackend {
     fn programs(&self) -> Vec<PathBuf> {
-        let helpers = helper::programs().into_iter().map(Path::to_owned);
-        helpers.chain([self.program.path.clone()]).collect()
+        vec![self.helper.clone(), self.program.path.clone()]
     }
 
     fn attest(&self, boundary: &Boundary) -> Result<Attestation, SandboxError> {

@@ -395,14 +395,14 @@ fn a_program_cannot_replace_the_one_that_builds_the_next_sandbox() {
     stage.boundary.writable.push(folder.to_owned());
     let before = fs::read(&helper).unwrap();
     let script = format!(
-        "it={}; echo x > {}/beside && echo written; echo x >> $it; cp /bin/true $it.new && mv -f $it.new $it; rm -f $it",
+        "it={}; echo x > {}/other && echo written; echo x >> $it; cp /bin/true $it.new && mv -f $it.new $it; rm -f $it",
         helper.display(),
         folder.display()
     );
     let output = stage.run(Layers::ALL, &script);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "written\n", "{output:?}");
     assert!(fs::read(&helper).is_ok_and(|after| after == before));
-    for name in ["beside".to_owned(), format!("{}.new", helper.display())] {
+    for name in ["other".to_owned(), format!("{}.new", helper.display())] {
         let _ = fs::remove_file(folder.join(name));
     }
 }
