@@ -3,14 +3,15 @@
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 /** Commands with which tests hold a run until they release it. They need a rule: loops require approval. */
 const WAIT = "until [ -e go ]; do sleep 0.05; done";
 const SETTINGS = JSON.stringify({ permissions: { allow: [`Bash(${WAIT})`, `Bash(${WAIT}; echo passed)`] } });
 
-const PROGRAM = process.env.OSTLER_PROGRAM;
+// The server is started in another folder.
+const PROGRAM = process.env.OSTLER_PROGRAM && resolve(process.env.OSTLER_PROGRAM);
 
 const SKILL = `---
 name: greet

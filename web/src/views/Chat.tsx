@@ -134,7 +134,7 @@ function Open({ id }: { id: string }) {
         <VirtualList items={items} keyOf={keyOf} render={render} scroller={scroller} label="Conversation" />
         <div class="foot">
           {loose.map((approval) => <Late key={approval.id}><ApprovalCard approval={approval} isInline /></Late>)}
-          <Status phase={here.length > 0 ? "waiting" : thread.phase} conversation={conversation} />
+          <Status phase={here.length > 0 ? "waiting" : conversation.isLoading.value ? "loading" : thread.phase} conversation={conversation} />
         </div>
       </div>
       {conversation.queued.value.length > 0 && (
