@@ -4,8 +4,9 @@
 //! session cost one serialisation and no reads of the store. All other events are read from the store, and only events
 //! that the store has written enter the cache.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use ostler_base::error::{self, ApiError, Fallible};
@@ -84,7 +85,7 @@ struct Newest {
 
 impl Tail {
     fn add(&self, events: impl IntoIterator<Item = Arc<Logged>>) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         for logged in events {
             kept.bytes += logged.bytes();
             if let Some(before) = kept.events.insert(logged.event.seq, logged) {
@@ -99,24 +100,24 @@ impl Tail {
 
     /// Whether events follow a number, and the first of them is no longer cached.
     fn is_past(&self, seq: u64) -> bool {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         kept.events.first_key_value().is_some_and(|(first, _)| *first > seq + 1)
     }
 
     /// A page of old events, if a reader has it.
     fn page(&self, after: u64) -> Option<PastPage> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner).get(&after)?.upgrade()
+        self.pages.lock().get(&after)?.upgrade()
     }
 
     fn share(&self, after: u64, page: &PastPage) {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.pages.lock();
         pages.retain(|_, page| page.strong_count() > 0);
         pages.insert(after, Arc::downgrade(page));
     }
 
     /// The cached events that follow a number without a gap.
     fn after(&self, seq: u64) -> Vec<Arc<Logged>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.kept.lock();
         let following = kept.events.range(seq + 1..);
         following
             .zip(seq + 1..)
@@ -155,7 +156,7 @@ impl Log {
 
     /// Drops the cache of a deleted stream. A new stream of the same name has other events, which begin at 1 again.
     pub fn forget(&self, stream: &StreamId) {
-        self.tails.lock().unwrap_or_else(PoisonError::into_inner).remove(stream);
+        self.tails.lock().remove(stream);
     }
 
     /// A part of a session's events, after a number.
@@ -174,7 +175,7 @@ impl Log {
     }
 
     fn tail(&self, stream: &StreamId) -> Arc<Tail> {
-        let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tails = self.tails.lock();
         if let Some(tail) = tails.get(stream).and_then(Weak::upgrade) {
             return tail;
         }
@@ -211,12 +212,12 @@ impl Writer {
     }
 
     pub fn lease(&self) -> Lease {
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lease.lock().clone()
     }
 
     pub(crate) async fn renew(&self, by: std::time::Duration) -> Result<(), ostler_store::Error> {
         let renewed = self.store.renew(&self.lease(), by).await?;
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = renewed;
+        *self.lease.lock() = renewed;
         Ok(())
     }
 
@@ -349,7 +350,7 @@ mod tests {
         drop((pages, first, next, readers));
         let mut reader = log.reader(&stream, 0);
         reader.next().await.unwrap();
-        let n_pages = reader.tail.pages.lock().unwrap().len();
+        let n_pages = reader.tail.pages.lock().len();
         assert_eq!(n_pages, 1, "unused pages are dropped");
     }
 
@@ -378,7 +379,7 @@ mod tests {
         // Keeps the cache alive.
         let reader = log.reader(&stream, 0);
         let kept = || {
-            let kept = reader.tail.kept.lock().unwrap();
+            let kept = reader.tail.kept.lock();
             let bytes: usize = kept.events.values().map(|event| event.bytes()).sum();
             assert_eq!(kept.bytes, bytes);
             (kept.events.keys().copied().collect::<Vec<_>>(), bytes)

@@ -1,7 +1,8 @@
 //! The redacted log. Secrets are removed where the log is written, so code that logs need not consider it.
 
+use parking_lot::RwLock;
 use std::io::{self, Write};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use ostler_secret::Secrets;
 
@@ -12,7 +13,7 @@ static KNOWN: RwLock<Vec<Weak<RwLock<Secrets>>>> = RwLock::new(Vec::new());
 
 /// Redacts the secrets of this redactor from the log, for as long as it lives.
 pub fn register(redactor: &Redactor) {
-    let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.write();
     known.retain(|secrets| secrets.strong_count() > 0);
     known.push(Arc::downgrade(&redactor.0));
 }
@@ -40,7 +41,7 @@ impl<W: Write> Write for RedactedWriter<W> {
 }
 
 fn redacted(text: &str) -> String {
-    let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN.read();
     let servers = known.iter().filter_map(Weak::upgrade).map(Redactor);
     // Unknown secrets are found by their pattern.
     let all = servers.chain([Redactor::default()]);

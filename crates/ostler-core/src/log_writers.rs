@@ -1,7 +1,8 @@
 //! Who writes to the log of a session: its worker, or any task for a moment if there is no worker.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_base::error::{self, Fallible};
@@ -84,7 +85,7 @@ impl LogWriters {
     /// Returns a slot. One without a writer is removed as soon as no task uses it; otherwise there would be one for
     /// every session ever written to.
     fn free(&self, session: &str, slot: Arc<Slot>) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         let is_empty = slot.writer.try_lock().is_ok_and(|writer| writer.is_none());
         // A waiting task holds it too, and a session must never have two slots.
         if is_empty && Arc::strong_count(&slot) <= 2 {
@@ -168,7 +169,7 @@ impl LogWriters {
     }
 
     fn slot(&self, session: &str) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.slots.lock();
         Arc::clone(slots.entry(session.to_owned()).or_default())
     }
 }
@@ -202,6 +203,6 @@ mod tests {
         next.append(said(), Vec::new()).await.expect("the worker still has the lease");
         log_writers.close("s", &next).await;
         assert!(matches!(next.append(said(), Vec::new()).await, Err(Error::Fenced { .. })));
-        assert!(log_writers.slots.lock().unwrap().is_empty(), "no slot stays");
+        assert!(log_writers.slots.lock().is_empty(), "no slot stays");
     }
 }

@@ -1,7 +1,8 @@
 //! A limit on the sessions of one user.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_base::error::{ApiError, Fallible};
 use ostler_store::{Filter, Store};
@@ -34,7 +35,7 @@ impl SessionRoom {
     }
 
     fn count_one_more(&self, user: &str, found: Option<usize>) -> bool {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.counted.lock();
         let Some(before) = found.or_else(|| counted.get(user).copied()) else { return false };
         let has_room = before < self.most;
         counted.insert(user.to_owned(), if has_room { before + 1 } else { before });

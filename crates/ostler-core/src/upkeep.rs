@@ -6,8 +6,8 @@
 //! transcripts to be in the store. To resume conversations after a restore, the operator also has to copy `engine` of
 //! the data folder, while the server is stopped.
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use ostler_store::{Error, sqlite};
 
@@ -57,18 +57,18 @@ pub struct Upkeep {
 
 impl Upkeep {
     pub fn last_check(&self) -> Option<Checked> {
-        self.checked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.checked.lock().clone()
     }
 
     pub(crate) fn note_check(&self, checked: Checked) {
-        *self.checked.lock().unwrap_or_else(PoisonError::into_inner) = Some(checked);
+        *self.checked.lock() = Some(checked);
     }
 
     pub(crate) fn note_backup(&self, made: Result<PathBuf, String>) {
-        *self.backed_up.lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        *self.backed_up.lock() = Some(made);
     }
 
     pub fn last_backup(&self) -> Option<Result<PathBuf, String>> {
-        self.backed_up.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.backed_up.lock().clone()
     }
 }

@@ -1,10 +1,10 @@
 //! Signed-in browsers: digests of their cookies and page keys, in memory and in a file that only its owner can read.
 //! The file has times of the system clock; in memory they are instants of this process.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ostler_base::ids::random_text;
@@ -227,7 +227,7 @@ impl Cookies {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<TokenDigest, Cookie>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

@@ -6,8 +6,8 @@
 //! owner's token is renewed, this applies to them at once. Both are stored as digests: codes in memory, cookies also in
 //! a file, so that browsers stay signed in after a restart ([`super::browsers`]).
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::browsers::{COOKIE_LASTS, Cookies, MOST, SignIn};
@@ -39,7 +39,7 @@ impl Browsers {
 
     /// Makes a code for one browser.
     pub fn code(&self, grant: TokenDigest, now: Instant) -> Token {
-        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.codes.lock();
         if codes.len() >= MOST
             && let Some(oldest) = codes.iter().min_by_key(|(_, it)| it.made).map(|(key, _)| *key)
         {
@@ -58,7 +58,7 @@ impl Browsers {
         label: &str,
         now: Instant,
     ) -> Option<(SignIn, TokenDigest)> {
-        let mut codes = self.codes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut codes = self.codes.lock();
         let Code { grant, made } = codes.remove(&TokenDigest::of(code))?;
         drop(codes);
         let is_fresh = now.saturating_duration_since(made) < CODE_LASTS;
@@ -170,7 +170,7 @@ mod tests {
         for number in 0..MOST {
             browsers.code(grant, later(start, Duration::from_millis(1 + number as u64)));
         }
-        assert_eq!(browsers.codes.lock().unwrap().len(), MOST);
+        assert_eq!(browsers.codes.lock().len(), MOST);
         assert!(browsers.redeem(first.expose(), "", start).is_none());
     }
 

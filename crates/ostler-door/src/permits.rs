@@ -1,7 +1,8 @@
 //! Limits per user on what is in use at the same time: engines, streams, sockets.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_base::error::ApiError;
@@ -120,7 +121,7 @@ impl UserLimit {
     }
 
     fn of(&self, user: &str) -> Arc<Room> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let room = held.entry(user.to_owned()).or_insert_with(|| {
             let places = Arc::new(Semaphore::new(self.most));
             Arc::new(Room { places, wanted: Notify::new() })
@@ -132,7 +133,7 @@ impl UserLimit {
 impl Drop for UserPermit {
     fn drop(&mut self) {
         (self.permit, self.room) = (None, None);
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         let is_unused = |room: &Arc<Room>| {
             // Waiting calls have a reference too.
             Arc::strong_count(room) == 1 && room.places.available_permits() == self.most
@@ -160,7 +161,7 @@ mod tests {
         drop(first);
         assert!(limit.take("ada").is_ok());
         drop(bob);
-        assert_eq!(limit.held.lock().unwrap().len(), 1, "users without permits are removed");
+        assert_eq!(limit.held.lock().len(), 1, "users without permits are removed");
     }
 
     // Mutant: `wait` that asks nobody.
@@ -198,6 +199,6 @@ mod tests {
         assert!(futures::poll!(third.as_mut()).is_pending());
         drop(second);
         drop(third.await);
-        assert!(limit.held.lock().unwrap().is_empty(), "users without permits are removed");
+        assert!(limit.held.lock().is_empty(), "users without permits are removed");
     }
 }

@@ -3,12 +3,12 @@
 //! Every user of the machine who can read the file is the owner. The file is created at the first start and read again
 //! whenever it changes, so a new token is valid without a restart. While it cannot be read, no token is valid.
 
+use parking_lot::RwLock;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -146,12 +146,12 @@ impl TokenFile {
     /// Whether this is the digest of the current token.
     pub(crate) fn is(&self, digest: &TokenDigest) -> bool {
         let stamp = Stamp::of(&self.path);
-        let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.read();
         if held.stamp == stamp {
             return held.digest.as_ref() == Some(digest);
         }
         drop(held);
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.write();
         *held = Held { stamp, digest: read(&self.path).ok().map(|token| token.digest()) };
         held.digest.as_ref() == Some(digest)
     }

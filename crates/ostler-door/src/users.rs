@@ -4,9 +4,9 @@
 //! a user's id. The first user of a name has the name as id. After a user is removed, the next user of that name gets
 //! another id, and therefore none of the first user's records.
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::HashMap;
 use std::io;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -128,7 +128,7 @@ impl Users {
     }
 
     fn known(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+        self.known.read()
     }
 
     /// The user who currently has the token with this digest.
@@ -305,7 +305,7 @@ impl Users {
         &self,
         change: impl FnOnce(&mut KeptUsers) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         let mut stored = known.stored.clone();
         let made = change(&mut stored)?;
         self.store.save(&stored).map_err(|_| {

@@ -1,6 +1,7 @@
 //! Credentials, and how a key is renewed while a session runs.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -119,7 +120,7 @@ impl Keyring {
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock()
     }
 
     fn replace(&self, credential: &Credential) -> Result<(), ModelError> {

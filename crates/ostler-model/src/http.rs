@@ -1,7 +1,7 @@
 //! The Messages API over HTTP: one attempt at a request, with or without a stream.
 
+use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::stream::BoxStream;
@@ -70,7 +70,7 @@ impl Api {
 impl Api {
     /// A prompt begins: replaced models are tried again.
     pub(crate) fn prompt_began(&self) {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.given_up.lock().clear();
     }
 }
 
@@ -111,12 +111,12 @@ impl Api {
     }
 
     pub(crate) fn give_up(&self, model: &str) {
-        let mut given_up = self.given_up.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut given_up = self.given_up.lock();
         given_up.insert(model.to_owned());
     }
 
     pub(crate) fn is_given_up(&self, model: &str) -> bool {
-        self.given_up.lock().unwrap_or_else(PoisonError::into_inner).contains(model)
+        self.given_up.lock().contains(model)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The usage and cost of a session so far, subagents included. Shared by everything that asks the model.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ostler_proto::Num;
@@ -41,7 +42,7 @@ impl Ledger {
 
     /// Counts one response.
     pub fn add(&self, model: &str, usage: &Usage) {
-        let mut models = self.models.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut models = self.models.lock();
         add(models.entry(model.to_owned()).or_default(), model, usage, &self.prices);
     }
 
@@ -96,7 +97,7 @@ impl Ledger {
 
     /// Everything so far.
     pub fn models(&self) -> BTreeMap<String, ModelUsage> {
-        self.models.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.models.lock().clone()
     }
 
     /// A model that answered and whose price is unknown, if there is one.

@@ -1,7 +1,8 @@
 //! [`Budget`] and [`BudgetTracker`]: limits on tokens and dollars, and the spending of runs.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Limits on spending. A field that is `None` sets no limit.
 ///
@@ -198,7 +199,7 @@ impl BudgetTracker {
     }
 
     fn lock(&self) -> MutexGuard<'_, Spent> {
-        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+        self.spent.lock()
     }
 }
 

@@ -4,9 +4,10 @@
 //! callback that blocks or panics disturbs neither the run nor the other subscribers. Queues are bounded; dropped
 //! events are counted ([`Subscription::missed`]).
 
+use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -127,8 +128,8 @@ impl EventBus {
         (queue, items)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Queue>> {
-        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Vec<Queue>> {
+        self.queues.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! [`HookContext`]: the shared state of a run's hooks.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ostler_sdk::proto::message::system::ApiRetry;
@@ -343,7 +344,7 @@ impl HookContext {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

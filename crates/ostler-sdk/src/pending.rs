@@ -4,8 +4,8 @@
 //! caller has given up. Prompts therefore have a uuid, and results name the prompts that they answer. Older engines
 //! name none; their next result counts as the answer.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_proto::Uuid;
 use ostler_proto::frame::ToHost;
@@ -67,7 +67,7 @@ impl Pending {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Uuid>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Whole runs: a task becomes options, the embedded engine runs them, and a scripted model tries what is forbidden.
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler::mcp::{Server, tool};
@@ -307,11 +308,11 @@ async fn mode_ask_requests_approval_for_every_call_and_mode_default_does_not() {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&asked);
         let options = stage.base(&api).on_permission(move |call| {
-            heard.lock().unwrap().push(call.tool_name.clone());
+            heard.lock().push(call.tool_name.clone());
             async { Decision::allow() }
         });
         let did = did(&run, options, api).await;
-        assert_eq!(*asked.lock().unwrap(), expected, "{mode}");
+        assert_eq!(*asked.lock(), expected, "{mode}");
         assert!(did.result(0).contains("PROJECT TEXT") && did.result(1).contains("hello"));
     }
 }

@@ -1,7 +1,7 @@
 //! Gates: points where a response waits until the test releases it.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
@@ -75,7 +75,7 @@ impl Gates {
     }
 
     pub(crate) fn named(&self, name: &str) -> Gate {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let make = || Gate {
             name: name.to_owned(),
             state: watch::Sender::default(),

@@ -1,6 +1,7 @@
 //! The shared state of a server's routes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
@@ -33,6 +34,6 @@ impl State {
     }
 
     pub(crate) fn rulebook(&self) -> MutexGuard<'_, Rulebook> {
-        self.rulebook.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rulebook.lock()
     }
 }

@@ -1,8 +1,8 @@
 //! `Glob`: finds files by name, the newest first.
 
+use parking_lot::Mutex;
 use std::fs::FileType;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -87,7 +87,7 @@ impl Search {
                     // It must still be there, below the permitted folder.
                     let real = walk::real_path(&root, entry.path());
                     let metadata = real.filter(|_| may_show).and_then(|real| real.metadata().ok());
-                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut found = found.lock();
                     match metadata {
                         Some(metadata) => found.add(metadata.modified().ok(), entry.into_path()),
                         None => found.n_guarded += usize::from(!may_show),
@@ -96,7 +96,7 @@ impl Search {
                 true
             }
         });
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut found = found.into_inner();
         found.is_complete = is_complete;
         Ok(found.output(&cx.cwd, started))
     }

@@ -1,8 +1,9 @@
 //! Which files the session has read, with their contents: a file must be read before it is overwritten.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_engine::tool::ToolError;
 use ostler_files::RealPath;
@@ -42,7 +43,7 @@ impl ReadFiles {
     }
 
     fn files(&self) -> MutexGuard<'_, HashMap<RealPath, Fingerprint>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

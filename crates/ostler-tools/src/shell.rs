@@ -1,8 +1,8 @@
 //! The working directory of a session's shell.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fs, io};
 
 use ostler_engine::sandbox::Confinement;
@@ -89,5 +89,5 @@ fn bytes_to_os(bytes: &[u8]) -> &std::ffi::OsStr {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -1,6 +1,7 @@
 //! The session's task list, shared by `TaskCreate`, `TaskUpdate`, `TaskGet` and `TaskList`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
 
 use ostler_engine::tool::TaskEntry;
 use ostler_proto::tool::TaskStatus;
@@ -36,7 +37,7 @@ pub(crate) struct Entry {
 
 impl TaskEntries {
     pub(crate) fn lock(&self) -> MutexGuard<'_, List> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `TodoWrite`: replaces the session's to-do list.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
 
 use ostler_engine::tool::{Effect, Tool, ToolCx, ToolError, ToolOutput};
 use ostler_proto::build;
@@ -57,7 +57,7 @@ impl Tool for TodoWrite {
             )));
         }
         let new_todos: Vec<Todo> = args.todos.into_iter().map(Todo::from).collect();
-        let mut kept = self.todos.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.todos.lock();
         let old_todos = std::mem::replace(&mut *kept, new_todos.clone());
         let count = |status| new_todos.iter().filter(|todo| todo.status == status).count();
         let text = format!(

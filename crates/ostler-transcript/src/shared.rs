@@ -1,7 +1,8 @@
 //! The session's file while the session runs: shared by all writers, and no longer written after a failed write.
 
+use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_proto::build;
 use ostler_proto::message::TranscriptMirror;
@@ -30,14 +31,14 @@ impl SharedTranscript {
         &self,
         write: impl FnOnce(&mut TranscriptWriter) -> Result<(), StoreError>,
     ) -> Option<StoreError> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let error = write(&mut state.writer).err()?;
         (!std::mem::replace(&mut state.lost, true)).then_some(error)
     }
 
     /// The lines since the last call, for a host that mirrors the file: as many as fit one frame.
     pub fn mirrored(&self) -> Option<TranscriptMirror> {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
         let entries = state.writer.take_mirrored();
         let file_path = state.writer.path().display().to_string();
         let extra = Extra::default();
@@ -46,28 +47,28 @@ impl SharedTranscript {
 
     /// The file.
     pub fn path(&self) -> PathBuf {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.path().to_owned()
+        self.0.lock().writer.path().to_owned()
     }
 
     /// The uuid of the last written line.
     pub fn leaf(&self) -> Option<Uuid> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.leaf().cloned()
+        self.0.lock().writer.leaf().cloned()
     }
 
     /// The line of the newest prompt.
     pub fn prompt_line(&self) -> Option<Uuid> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).writer.prompt_line().cloned()
+        self.0.lock().writer.prompt_line().cloned()
     }
 
     /// The file of another session of the same project; `None` when it cannot be created.
     pub fn another(&self, id: &SessionId) -> Option<Self> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.lock();
         state.writer.another(id.clone()).ok().map(Self::new)
     }
 
     /// The file of a subagent, next to this one; `None` when it cannot be created.
     pub fn subagent(&self, agent: &AgentId, meta: &AgentMeta) -> Option<Self> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.lock();
         state.writer.subagent(agent.clone(), meta).ok().map(Self::new)
     }
 }

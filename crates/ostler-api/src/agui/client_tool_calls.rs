@@ -3,8 +3,9 @@
 //! The engine's callbacks add calls here and wait. Runs read the calls, send them to the client, and bring the answers.
 //! A call that the engine no longer needs is removed.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use ostler::mcp::Output;
 use ostler_agui::patch::diff;
@@ -27,8 +28,7 @@ impl ThreadToolCalls {
 
     /// The calls of a session. They are removed when nothing uses them any more.
     pub(super) fn of(&self, session: &str) -> ClientToolCalls {
-        let mut thread_tool_calls =
-            self.thread_tool_calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread_tool_calls = self.thread_tool_calls.lock();
         if let Some(tool_calls) = thread_tool_calls.get(session).and_then(Weak::upgrade) {
             return ClientToolCalls(tool_calls);
         }
@@ -73,7 +73,7 @@ struct Call {
 impl ClientToolCalls {
     fn pending(&self) -> MutexGuard<'_, PendingCalls> {
         // A panic cannot leave it inconsistent: every change is one step.
-        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pending.lock()
     }
 
     fn change<T>(&self, work: impl FnOnce(&mut PendingCalls) -> T) -> T {

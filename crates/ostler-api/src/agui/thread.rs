@@ -1,7 +1,8 @@
 //! A thread: what is stored of it between runs, and the lock for its active run.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_agui::history::Known;
 use ostler_agui::translate::Counts;
@@ -133,7 +134,7 @@ impl ThreadLocks {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ mod summary;
 mod upgrade;
 mod wait;
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler::engine::coverage::CallPlace;
 use ostler::engine::sandbox::NETWORK_TOOL;
@@ -205,7 +206,7 @@ impl Approvals {
 
     /// Whether a call in this process waits for the decision.
     fn is_awaited(&self, id: &str) -> bool {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+        self.waiting.lock().contains_key(id)
     }
 
     /// Withdraws the pending requests of a session.
@@ -276,7 +277,7 @@ impl Approvals {
     }
 
     fn unannounced(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.unannounced.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unannounced.lock()
     }
 
     fn take_unannounced(&self, id: &str) -> bool {
@@ -298,8 +299,7 @@ impl Approvals {
 
     /// Notifies the waiting call and all watching clients.
     fn tell(&self, approval: &Approval) {
-        let waiting =
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&approval.id);
+        let waiting = self.waiting.lock().remove(&approval.id);
         if !approval.is_pending()
             && let Some(waiting) = waiting
         {

@@ -176,16 +176,13 @@ impl Approvals {
     }
 
     fn is_waited_for(&self, id: &str) -> bool {
-        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).contains_key(id)
+        self.waiting.lock().contains_key(id)
     }
 
     /// Stores the request, notifies clients, and returns the channel for the decision.
     async fn register(&self, asked: &Approval) -> Fallible<oneshot::Receiver<Approval>> {
         let (decided, receiver) = oneshot::channel();
-        self.waiting
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .insert(asked.id.clone(), decided);
+        self.waiting.lock().insert(asked.id.clone(), decided);
         let known = self.records.find::<Approval>(&asked.id).await?;
         let expected = known.map_or(Expected::Absent, |(_, version)| Expected::Version(version));
         if let Err(error) = self.write(asked, expected).await {
@@ -198,7 +195,7 @@ impl Approvals {
     }
 
     fn forget(&self, id: &str) {
-        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(id);
+        self.waiting.lock().remove(id);
     }
 
     async fn wait(

@@ -3,9 +3,10 @@
 //! This happens where text leaves the server, not where it is made, so code that logs need not consider it. Known
 //! values are found in every usual encoding, unknown ones by their pattern.
 
+use parking_lot::RwLock;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use ostler_secret::{Form, Secrets};
 use serde_json::{Map, Value};
@@ -37,18 +38,18 @@ pub struct Redactor(pub(crate) Arc<RwLock<Secrets>>);
 impl Redactor {
     /// Adds a known secret.
     pub fn add(&self, name: &str, value: &str) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).add(name, value);
+        self.0.write().add(name, value);
     }
 
     /// Adds those of these variables whose names sound like secrets.
     pub(crate) fn add_variables(&self, variables: impl IntoIterator<Item = (String, String)>) {
-        let mut secrets = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut secrets = self.0.write();
         variables.into_iter().for_each(|(name, value)| secrets.add_variable(&name, &value));
     }
 
     /// Redacts a text.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let secrets = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.0.read();
         let found = secrets.find(text, Form::Plain);
         if found.is_empty() {
             return Cow::Borrowed(text);
@@ -122,7 +123,7 @@ impl Pieces {
         };
         self.swallows &= piece.is_empty();
         self.text.push_str(piece);
-        let secrets = self.redactor.0.read().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.redactor.0.read();
         let open = secrets.open_end(&self.text);
         drop(secrets);
         let end = (self.text.len() - open).max(self.shown);
@@ -148,7 +149,7 @@ impl Pieces {
 
     /// Redacts the next text up to `end`; the text shown before is context.
     fn show(&mut self, end: usize) -> String {
-        let secrets = self.redactor.0.read().unwrap_or_else(PoisonError::into_inner);
+        let secrets = self.redactor.0.read();
         let found = secrets.find(&self.text[..end], Form::Plain).into_iter();
         let found = found.map(|(range, name)| (range, name.map(str::to_owned))).collect();
         drop(secrets);

@@ -1,7 +1,8 @@
 //! Tokens that stand in for the key, one for each engine.
 
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_door::token::{Token, TokenDigest};
 
@@ -22,7 +23,7 @@ impl Passes {
     pub(super) fn issue(self: &Arc<Self>, session: &str, base: String) -> Pass {
         // It has the format of the server's tokens, so it is redacted in logs and events like them.
         let token = Token::random();
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let admitted = Admitted { session: session.to_owned(), used: Arc::default() };
         known.insert(token.digest(), admitted);
         Pass { token, base, passes: Arc::clone(self) }
@@ -30,7 +31,7 @@ impl Passes {
 
     /// The session for which a token was issued, if the token is valid.
     pub(super) fn find(&self, word: &str) -> Option<Admitted> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         known.get(&TokenDigest::of(word)).cloned()
     }
 }
@@ -61,7 +62,7 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        let mut known = self.passes.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.passes.0.lock();
         if let Some(Admitted { session, used }) = known.remove(&self.token.digest()) {
             let (tokens, usd) = used.total();
             tracing::debug!(session, tokens, usd, "an engine has ended");

@@ -1,7 +1,7 @@
 //! The proxy with a test model that records requests and delays the rest of its responses.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -40,7 +40,7 @@ async fn answer(State(model): State<Arc<Model>>, request: Request) -> Response {
         header("authorization"),
         header("x-hop"),
     );
-    model.seen.lock().unwrap().push(line);
+    model.seen.lock().push(line);
     let (pieces, answer) = mpsc::unbounded_channel();
     // Echoes the request at once, piece by piece; then sends what the test supplies.
     let mut body = body.into_data_stream();
@@ -50,7 +50,7 @@ async fn answer(State(model): State<Arc<Model>>, request: Request) -> Response {
             _ = echo.send(Ok(piece));
         }
     });
-    model.answers.lock().unwrap().push(pieces);
+    model.answers.lock().push(pieces);
     let headers = [("content-type", "text/event-stream"), ("connection", "x-hop"), ("x-hop", "1")];
     (headers, Body::from_stream(UnboundedReceiverStream::new(answer))).into_response()
 }
@@ -104,13 +104,13 @@ impl Stage {
         let status = answer.status().as_u16();
         if status == 200 {
             assert_eq!(answer.headers().get("x-hop"), None, "a header of that connection only");
-            self.model.answers.lock().unwrap().clear();
+            self.model.answers.lock().clear();
         }
         (status, answer.text().await.unwrap())
     }
 
     fn seen(&self) -> Vec<String> {
-        std::mem::take(&mut *self.model.seen.lock().unwrap())
+        std::mem::take(&mut *self.model.seen.lock())
     }
 }
 
@@ -182,7 +182,7 @@ async fn both_ways() {
     say.send(Ok(Bytes::from_static(b"two"))).unwrap();
     assert_eq!(heard.next().await.unwrap().unwrap(), "two");
     drop(say);
-    let answer = stage.model.answers.lock().unwrap().pop().unwrap();
+    let answer = stage.model.answers.lock().pop().unwrap();
     answer.send(Ok(Bytes::from_static(b"three"))).unwrap();
     assert_eq!(heard.next().await.unwrap().unwrap(), "three");
     // When an engine disconnects, the connection to the model ends, too.
@@ -227,7 +227,7 @@ async fn an_engine_cannot_exceed_the_limits_of_its_pass() {
         let answer = request.body(body).send().await.unwrap();
         let status = answer.status().as_u16();
         // The request is echoed; then the model sends nothing more.
-        stage.model.answers.lock().unwrap().clear();
+        stage.model.answers.lock().clear();
         (status, answer.text().await.unwrap())
     };
     for other in [r#"{"model": "claude-opus-4-5"}"#, r#"{"model": 7}"#, "{}", "", "no json"] {

@@ -1,8 +1,9 @@
 //! The usage of an engine's pass, and its limits. It is counted from the model's responses, because the engine and
 //! everything it starts cannot be trusted.
 
+use parking_lot::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use ostler::proto::api::Usage;
 use serde_json::Value;
@@ -73,7 +74,7 @@ pub(super) struct Used {
 impl Used {
     /// Tokens and dollars so far.
     pub(super) fn total(&self) -> (u64, f64) {
-        *self.total.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.total.lock()
     }
 
     /// Begins a request, if the limits allow it.
@@ -113,7 +114,7 @@ impl Used {
         if cost.is_none() && tokens > 0 {
             self.is_unpriced.store(true, Relaxed);
         }
-        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut total = self.total.lock();
         total.0 = total.0.saturating_add(tokens);
         total.1 += cost.unwrap_or(0.0);
     }

@@ -1,6 +1,7 @@
 //! Turns the questions of an engine into approvals.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use parking_lot::Mutex;
+use std::sync::Arc;
 
 use ostler::engine::sandbox::NETWORK_TOOL;
 use ostler::proto::control::CanUseTool;
@@ -71,7 +72,7 @@ impl Askers {
 
     /// Sets the run that asks from now on.
     pub(super) fn run(&self, run: &Run) {
-        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asker = self.asker.lock();
         run.id.clone_into(&mut asker.run);
         asker.origin.unattended = run.unattended;
         drop(asker);
@@ -85,12 +86,12 @@ impl Askers {
 
     /// Whether a hook or a schedule started the run that asks.
     pub(super) fn is_unattended(&self) -> bool {
-        self.asker.lock().unwrap_or_else(PoisonError::into_inner).origin.unattended
+        self.asker.lock().origin.unattended
     }
 
     /// Sets the engine that asks from now on, with its options.
     pub(super) fn engine(&self, session: &Session, options: &Options, people_only: bool) {
-        let mut asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asker = self.asker.lock();
         asker.origin = Origin {
             folder: options.context.cwd.clone().unwrap_or_else(|| session.setup.cwd.clone()),
             space: session.setup.space.clone(),
@@ -155,7 +156,7 @@ impl Askers {
         if call.agent_id.is_none() && call.tool_name != NETWORK_TOOL {
             self.until_at_work(cancelled).await?;
         }
-        let asker = self.asker.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let asker = self.asker.lock().clone();
         let waits = || self.waiters.wait();
         let asking = self.approvals.ask(&asker, kind, call, cancelled, waits);
         let asked = tokio::select! {

@@ -5,8 +5,6 @@
 //! the code that writes an interruption looks for a request afterwards ([`Sessions::settle_end`]). So one of the two
 //! sees the other.
 
-use std::sync::PoisonError;
-
 use ostler_base::error::{ApiError, Fallible};
 use ostler_store::Filter;
 use serde::{Deserialize, Serialize};
@@ -32,7 +30,7 @@ impl Sessions {
     /// Stores the request in memory and in the store. It applies in this process even if the store refuses it.
     pub(super) async fn request_cancel(&self, run: &Run) -> Fallible<()> {
         let Run { id, owner, session, .. } = run.clone();
-        self.cancelling.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        self.cancelling.lock().insert(id.clone());
         let kept = self.records.save(&CancelRequest { id, owner, session }).await;
         kept.map_err(|error| not_recorded(&error))
     }
@@ -45,7 +43,7 @@ impl Sessions {
 
     /// The same, without reading the store.
     pub(super) fn is_cancelling(&self, run: &str) -> bool {
-        self.cancelling.lock().unwrap_or_else(PoisonError::into_inner).contains(run)
+        self.cancelling.lock().contains(run)
     }
 
     /// Removes the request of a run that has ended.
@@ -55,7 +53,7 @@ impl Sessions {
             // A request that stays does no harm, and is deleted with its session.
             let _ = self.records.remove::<CancelRequest>(run).await;
         }
-        self.cancelling.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+        self.cancelling.lock().remove(run);
     }
 
     /// How a run ended: cancelled instead of interrupted if that was requested.

@@ -23,8 +23,9 @@ mod tally;
 mod time;
 mod worker;
 
+use parking_lot::Mutex;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler::proto::api::ContentBlock;
 use ostler::{CancellationToken, PermissionMode};
@@ -276,7 +277,7 @@ impl Sessions {
 
     /// The number of sessions with a worker.
     pub fn working(&self) -> usize {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.live.lock().len()
     }
 
     fn session(&self, id: String, owner: &str, title: &str, setup: Setup) -> Fallible<Session> {
@@ -489,7 +490,7 @@ impl Sessions {
     }
 
     fn worker(&self, session: &str) -> Option<mpsc::Sender<Command>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned()
+        self.live.lock().get(session).cloned()
     }
 
     /// Sends a command to the worker of a session, which is started if there is none.
@@ -516,7 +517,7 @@ impl Sessions {
         // The record may be newer, for example with the engine's id of the conversation.
         let found = self.records.find::<Session>(&session.id).await?;
         let session = found.map_or_else(|| session.clone(), |(session, _)| session);
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         if let Some(worker) = live.get(&session.id) {
             return Ok(worker.clone());
         }
@@ -527,11 +528,11 @@ impl Sessions {
     }
 
     fn gone(&self, session: &str) {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).remove(session);
+        self.live.lock().remove(session);
     }
 
     fn gone_if(&self, session: &str, worker: &mpsc::Sender<Command>) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         if live.get(session).is_some_and(|known| known.same_channel(worker)) {
             live.remove(session);
         }
@@ -539,7 +540,7 @@ impl Sessions {
 
     /// Whether a worker may end; not if a command has just arrived.
     fn let_go(&self, session: &str, commands: &mut mpsc::Receiver<Command>) -> bool {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         if !commands.is_empty() {
             return false;
         }
@@ -583,7 +584,7 @@ impl Sessions {
     }
 
     fn gone_closed(&self, session: &str, commands: &mut mpsc::Receiver<Command>) {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         commands.close();
         // Not a newer worker.
         if live.get(session).is_some_and(mpsc::Sender::is_closed) {

@@ -2,7 +2,7 @@
 //! reported from there, until they can be stored.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_base::error::Fallible;
@@ -45,7 +45,7 @@ impl Ended {
 impl Sessions {
     /// Updates a run that was read from its record with a newer outcome, if there is one.
     pub fn as_it_is(&self, mut run: Run) -> Run {
-        let pending_outcomes = self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending_outcomes = self.pending_outcomes.lock();
         // A record of an ended run is newer: an interrupted run may have been cancelled since.
         if !run.state.is_over()
             && let Some(ended) = pending_outcomes.get(&run.id)
@@ -61,12 +61,7 @@ impl Sessions {
 
     /// Ended runs whose records do not say so yet. Empty while the store can write.
     pub fn over_but_not_written(&self) -> Vec<String> {
-        self.pending_outcomes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .keys()
-            .cloned()
-            .collect()
+        self.pending_outcomes.lock().keys().cloned().collect()
     }
 
     /// Stores the outcomes of a session's runs as soon as that is possible; then continues with the remaining commands.
@@ -104,8 +99,7 @@ impl Sessions {
     /// Makes the outcomes of these runs visible. Returns the ids of the runs.
     fn remember(&self, ended: Vec<Ended>) -> Vec<String> {
         let runs = ended.iter().map(|ended| ended.run.clone()).collect();
-        let mut pending_outcomes =
-            self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending_outcomes = self.pending_outcomes.lock();
         pending_outcomes.extend(ended.into_iter().map(|ended| (ended.run.clone(), ended)));
         runs
     }
@@ -137,7 +131,7 @@ impl Sessions {
 
     /// Retries until it works, or until another server is responsible.
     async fn keep(&self, session: &Session, run: &str) {
-        let known = || self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.pending_outcomes.lock();
         let Some(ended) = known().get(run).cloned() else { return };
         let state = loop {
             match self.try_to_keep(session, &ended).await {
@@ -178,8 +172,7 @@ impl Sessions {
 
     /// Stores the outcome of a run at once, if that is not done yet.
     pub(super) async fn keep_now(&self, session: &Session, run: &str) -> Fallible<()> {
-        let ended =
-            self.pending_outcomes.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned();
+        let ended = self.pending_outcomes.lock().get(run).cloned();
         match ended {
             Some(ended) => match self.try_to_keep(session, &ended).await {
                 // Another task has done so at the same moment.

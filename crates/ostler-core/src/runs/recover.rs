@@ -1,7 +1,7 @@
 //! After a crash: marks active runs as interrupted, and continues queued ones.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_base::error::{ApiError, Fallible};
@@ -42,7 +42,7 @@ impl Sessions {
     /// while it could not write. Also reopens the store after a failure.
     pub fn look_after_runs(self: &Arc<Self>) {
         let (sessions, store, resuming) = (Arc::clone(self), Arc::clone(self), Arc::clone(self));
-        let interrupted = self.interrupted.1.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let interrupted = self.interrupted.1.lock().take();
         self.tracker.spawn(async move {
             let Some(mut interrupted) = interrupted else { return };
             let stopping = resuming.stopping.clone();

@@ -1,7 +1,7 @@
 //! One firing of a schedule: whether it starts a run, which one, and the result.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use ostler_base::error::{ApiError, Fallible};
 use ostler_process::Confine;
@@ -190,10 +190,7 @@ impl Schedules {
     /// Waits for the end of a firing's run, which may have ended already.
     pub(super) async fn follow(&self, firing: &Firing) -> Fallible<()> {
         let Some(run) = &firing.run else { return Ok(()) };
-        self.at_work
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(run.clone(), firing.id.clone());
+        self.at_work.lock().insert(run.clone(), firing.id.clone());
         match self.records.find::<Run>(run).await? {
             Some((run, _)) if run.state.is_over() => self.settle(&firing.id, &run).await,
             _ => Ok(()),
@@ -202,7 +199,7 @@ impl Schedules {
 
     /// Stores the result of a firing's run.
     pub(super) async fn settle(&self, id: &str, run: &Run) -> Fallible<()> {
-        self.at_work.lock().unwrap_or_else(PoisonError::into_inner).remove(&run.id);
+        self.at_work.lock().remove(&run.id);
         let Some((firing, _)) = self.records.find::<Firing>(id).await? else { return Ok(()) };
         if firing.state != FiringState::Started || firing.run.as_ref() != Some(&run.id) {
             return Ok(());

@@ -12,9 +12,10 @@ pub mod record;
 mod tick;
 pub mod tools;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ostler_base::error::{self, ApiError, Fallible};
 use ostler_base::ids;

@@ -1,6 +1,6 @@
 //! The timer loop: claims what is due, one server at a time, and handles it.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_base::error::Fallible;
@@ -93,7 +93,7 @@ impl Schedules {
         let looked = match ended {
             Ok(run) => {
                 let firing = {
-                    let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+                    let at_work = self.at_work.lock();
                     at_work.get(&run.id).cloned()
                 };
                 let Some(firing) = firing else { return };

@@ -1,7 +1,8 @@
 //! Answers from a recording, without any network.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
@@ -75,7 +76,7 @@ impl Player {
     }
 
     fn library(&self) -> MutexGuard<'_, LoadedRecording> {
-        self.0.library.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.library.lock()
     }
 
     fn complaint(&self, text: &str) -> String {

@@ -3,9 +3,10 @@
 //! The engine's own texts are left out: its prompt and tool descriptions change with its version, and recordings should
 //! not. Markers for the vendor's cache are left out too.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -105,13 +106,13 @@ impl RequestNormalizer {
 
     fn part(&self, mut value: Value) -> Arc<RequestPart> {
         let key = hash_of(&value.to_string());
-        if let Some(part) = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(part) = self.seen.lock().get(&key) {
             return Arc::clone(part);
         }
         without_binaries(&mut value);
         edit_value(&mut value, &self.redactor.hiding());
         let part = RequestPart::new(value);
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(key, Arc::clone(&part));
+        self.seen.lock().insert(key, Arc::clone(&part));
         part
     }
 

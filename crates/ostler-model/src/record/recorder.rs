@@ -1,13 +1,14 @@
 //! Writes a recording. Each line is appended with one write, so that a killed run leaves complete lines.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures::{StreamExt as _, stream};
@@ -103,7 +104,7 @@ impl Recorder {
     fn write_exchange(&self, take: &mut ExchangeRecorder, end: ExchangeEnd) -> Result<(), String> {
         let mut events = std::mem::take(&mut take.events);
         edit_events(&mut events, &self.0.normalizer.redactor().hiding());
-        let mut written = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.0.written.lock();
         let exchange = Exchange {
             run: self.0.run.clone(),
             exchange: take.number,
@@ -141,7 +142,7 @@ impl Recorder {
             edit_value(&mut outcome, &hiding);
             call.outcome = serde_json::from_value(outcome).unwrap_or(call.outcome);
         }
-        let mut written = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = self.0.written.lock();
         write_line(&mut written.file, &call).map_err(|error| self.complaint(&error))
     }
 

@@ -13,11 +13,12 @@ mod mount;
 mod reaper;
 mod source;
 
+use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_files::openat::{self, Root};
 use tempfile::TempDir;
@@ -124,14 +125,14 @@ impl Workspace {
         &self.0.key
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(TempDir, Option<Reaper>)>> {
-        self.0.folder.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<(TempDir, Option<Reaper>)>> {
+        self.0.folder.lock()
     }
 }
 
 impl Inner {
     fn cleanup(&self) -> Result<(), WorkspaceError> {
-        let taken = self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = self.folder.lock().take();
         let Some((folder, reaper)) = taken else { return Ok(()) };
         let path = folder.keep();
         let removed = match std::fs::remove_dir_all(&path) {

@@ -1,9 +1,10 @@
 //! The child process and its three pipes.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -183,14 +184,14 @@ struct Tail(Arc<Mutex<VecDeque<u8>>>);
 
 impl Tail {
     fn push(&self, bytes: &[u8]) {
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = self.0.lock();
         tail.extend(bytes);
         let excess = tail.len().saturating_sub(STDERR_KEPT);
         tail.drain(..excess);
     }
 
     fn text(&self) -> String {
-        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.0.lock();
         let bytes: Vec<u8> = tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).into_owned()
     }

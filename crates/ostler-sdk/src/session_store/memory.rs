@@ -1,7 +1,7 @@
 //! [`InMemorySessionStore`].
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures::FutureExt as _;
@@ -40,7 +40,7 @@ impl InMemorySessionStore {
     }
 
     fn transcripts(&self) -> MutexGuard<'_, BTreeMap<SessionKey, Transcript>> {
-        self.transcripts.lock().unwrap_or_else(PoisonError::into_inner)
+        self.transcripts.lock()
     }
 
     fn add(&self, key: &SessionKey, entries: &[Value]) {

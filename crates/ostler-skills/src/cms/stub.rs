@@ -1,8 +1,9 @@
 //! A content management system for tests: records in memory, in the format of Strapi, and faults on request.
 
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -62,7 +63,7 @@ impl Stub {
     }
 
     pub(super) fn put(&self, records: Value) {
-        *self.records.lock().unwrap() = records.as_array().unwrap().clone();
+        *self.records.lock() = records.as_array().unwrap().clone();
     }
 }
 
@@ -73,8 +74,8 @@ async fn misbehave(
 ) -> Response {
     let token = request.headers().get("authorization");
     let token = token.map(|it| it.to_str().unwrap().to_owned());
-    stub.seen.lock().unwrap().push((request.uri().path().to_owned(), token));
-    let fault = *stub.fault.lock().unwrap();
+    stub.seen.lock().push((request.uri().path().to_owned(), token));
+    let fault = *stub.fault.lock();
     match fault {
         Fault::None => next.run(request).await,
         Fault::Redirects => Redirect::temporary("/elsewhere").into_response(),
@@ -97,7 +98,7 @@ async fn list(State(stub): State<Stub>, Query(query): Query<BTreeMap<String, Str
     let number = |name: &str| query.get(name).and_then(|it| it.parse::<usize>().ok());
     let page = number("pagination[page]").unwrap_or(1);
     let size = number("pagination[pageSize]").unwrap_or(25);
-    let records = stub.records.lock().unwrap();
+    let records = stub.records.lock();
     let data: Vec<Value> = records.iter().skip((page - 1) * size).take(size).cloned().collect();
     let pages = records.len().div_ceil(size);
     Json(json!({"data": data, "meta": {"pagination": {"page": page, "pageCount": pages}}}))
@@ -105,7 +106,7 @@ async fn list(State(stub): State<Stub>, Query(query): Query<BTreeMap<String, Str
 }
 
 async fn one(State(stub): State<Stub>, Path(id): Path<String>) -> Response {
-    let records = stub.records.lock().unwrap();
+    let records = stub.records.lock();
     let is_it = |record: &&Value| {
         record["documentId"] == id.as_str() || id.parse().is_ok_and(|id: u64| record["id"] == id)
     };

@@ -3,8 +3,8 @@
 //! A hundred readers of one stream all want the same event at the same moment. They read it from this cache; only
 //! readers that lag behind use the database.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
@@ -115,7 +115,7 @@ impl Followers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Streams>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! A pool of read connections.
 
+use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use rusqlite::Connection;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -89,7 +90,7 @@ impl Readers {
             room.close();
             drop(all);
         }
-        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.idle.lock().clear();
     }
 }
 
@@ -99,7 +100,7 @@ async fn room(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Error> {
 
 impl Shared {
     fn ask<T>(&self, question: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         let asked = match idle {
             Some(connection) => Ok(connection),
             None => open(&self.database),
@@ -108,7 +109,7 @@ impl Shared {
             self.fail_statements.check()?;
             let answer = question(&connection)?;
             // A connection that failed is not used again.
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            self.idle.lock().push(connection);
             Ok(answer)
         });
         answered.map_err(|fault| match fault {

@@ -7,13 +7,14 @@
 //!
 //! After a failed write or sync, every request is refused until [`Writer::reopen`] has found a working database.
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -88,13 +89,13 @@ impl Shared {
     /// Stops all writing.
     fn fail(&self, error: Error) {
         // The first reason is the one that matters.
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failed.lock().get_or_insert(error);
         self.followers.end();
     }
 
     /// Why the store no longer writes, if so.
     fn failure(&self) -> Option<Error> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failed.lock().clone()
     }
 }
 
@@ -177,7 +178,7 @@ impl Writer {
     /// Makes the thread write pending requests, close its connection and end. Join the handle to wait for it.
     pub(super) fn stop(&self) -> Option<JoinHandle<()>> {
         _ = self.queue.send(Message::Stop);
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.thread.lock().take()
     }
 
     /// Why there is no answer.
@@ -333,7 +334,7 @@ impl Thread {
         });
         self.connection = opened.map_err(|error| judge(&error, &self.place).0)?;
         self.shared.followers.begin();
-        *self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.shared.failed.lock() = None;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Searches a folder: the first files one by one, then on all cores. The report is the same.
 
+use parking_lot::Mutex;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use grep_regex::RegexMatcher;
 use grep_searcher::Searcher;
@@ -87,7 +87,7 @@ fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError
             let may_show = cx.may_show(entry.path());
             let searched =
                 may_show.then(|| hits_in(&mut searcher, &matcher, (entry.path(), root), report));
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = found.lock();
             match searched {
                 None => found.2 += 1,
                 Some((hits, true)) if hits.is_empty() => {}
@@ -99,8 +99,7 @@ fn on_all_cores<'a>(folder: &Folder<'a>) -> Result<(Report<'a>, bool), ToolError
             found.1 <= MAX_HELD_LINES
         }
     });
-    let (mut files, n_lines, n_guarded) =
-        found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let (mut files, n_lines, n_guarded) = found.into_inner();
     if n_lines > MAX_HELD_LINES {
         return Ok((report, false));
     }

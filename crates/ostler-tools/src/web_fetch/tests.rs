@@ -1,9 +1,10 @@
 //! Fetches from small servers on loopback, friendly and hostile; and what is refused before anything is sent.
 
+use parking_lot::Mutex;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flate2::Compression;
@@ -65,7 +66,7 @@ impl Server {
     }
 
     fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        self.asked.lock().clone()
     }
 }
 
@@ -77,7 +78,7 @@ async fn serve(mut stream: TcpStream, address: SocketAddr, log: Arc<Mutex<Vec<St
     }
     let head = String::from_utf8(head).unwrap();
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    log.lock().unwrap().push(path.clone());
+    log.lock().push(path.clone());
     let port = address.port();
     let answer = match path.as_str() {
         "/html" => page("text/html; charset=utf-8", HTML.as_bytes()),
@@ -166,7 +167,7 @@ async fn keeping_server() -> (SocketAddr, Arc<Mutex<usize>>) {
     let counted = Arc::clone(&n_connections);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            *counted.lock().unwrap() += 1;
+            *counted.lock() += 1;
             tokio::spawn(async move {
                 let mut head = Vec::new();
                 while let Ok(byte) = stream.read_u8().await {
@@ -191,7 +192,7 @@ async fn pages_of_one_host_share_a_connection() {
         let args = Args { url: format!("http://{address}/{n}"), prompt: None };
         fetch.run(&cx, args).await.unwrap();
     }
-    assert_eq!(*n_connections.lock().unwrap(), 1);
+    assert_eq!(*n_connections.lock(), 1);
     // A check for one session does not count for another.
     let args = Args { url: format!("http://{address}/"), prompt: None };
     assert!(fetch.run(&naming(&[]), args).await.is_err());

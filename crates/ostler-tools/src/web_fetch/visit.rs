@@ -1,9 +1,10 @@
 //! Fetches a page: from checked addresses only, with limits on time, size and redirects.
 
+use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::error::Error as _;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -150,14 +151,14 @@ impl Clients {
         }
         let by = route.by.clone();
         let client = blocking(move || client(by)).await?;
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.0.lock();
         clients.truncate(MOST_CLIENTS - 1);
         clients.push_front((route, client.clone()));
         Ok(client)
     }
 
     fn known(&self, route: &Route) -> Option<Client> {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.0.lock();
         let at = clients.iter().position(|(known, _)| known == route)?;
         // The most recently used one stays longest.
         let found = clients.remove(at)?;

@@ -1,11 +1,11 @@
 //! Backups: copies of files, each under a name made of the file's path and a number.
 
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_files::RealPath;
 use ostler_proto::build;
@@ -108,7 +108,7 @@ impl Backups {
     }
 
     fn compared(&self) -> MutexGuard<'_, HashMap<String, FileStamp>> {
-        self.compared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.compared.lock()
     }
 
     /// The content of a backup; `None` for a file that did not exist.
