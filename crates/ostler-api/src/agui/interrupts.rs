@@ -146,7 +146,8 @@ fn decision(ask: &Approval, payload: &Value) -> Option<DecisionRequest> {
     let word = |name: &str| payload.get(name).filter(|value| !value.is_null());
     let is = |name: &str| word(name).and_then(Value::as_bool) == Some(true);
     let text = |name: &str| word(name).and_then(Value::as_str).map(str::to_owned);
-    let mut request = DecisionRequest { approved, digest: text("digest"), ..Default::default() };
+    let digest = digest(payload)?;
+    let mut request = DecisionRequest { approved, digest, ..DecisionRequest::default() };
     if !approved {
         (request.note, request.stop) = (text("message"), is("stop"));
         return Some(request);
@@ -167,6 +168,14 @@ fn decision(ask: &Approval, payload: &Value) -> Option<DecisionRequest> {
     Some(request)
 }
 
+/// The digest of the request that the user saw, if the client sends it; `None` if it is not text, which is unclear.
+fn digest(payload: &Value) -> Option<Option<String>> {
+    match payload.get("digest").filter(|value| !value.is_null()) {
+        Some(digest) => digest.as_str().map(|digest| Some(digest.to_owned())),
+        None => Some(None),
+    }
+}
+
 fn answers(ask: &Approval, payload: &Value) -> Option<AnswersRequest> {
     let asked: Vec<&str> = questions(&ask.input).collect();
     // A single question can be answered with the plain answer.
@@ -180,10 +189,9 @@ fn answers(ask: &Approval, payload: &Value) -> Option<AnswersRequest> {
         Some(Value::Array(labels)) => labels.iter().all(Value::is_string),
         given => given.is_some_and(Value::is_string),
     };
-    asked
-        .iter()
-        .all(is_answer)
-        .then(|| AnswersRequest { answers: answers.clone(), ..AnswersRequest::default() })
+    let digest = digest(payload)?;
+    let are_answered = asked.iter().all(is_answer);
+    are_answered.then(|| AnswersRequest { answers, digest, ..AnswersRequest::default() })
 }
 
 #[cfg(test)]
@@ -242,9 +250,28 @@ mod tests {
             json!(null),
             json!({"approved": true, "editedArgs": "pwd"}),
             json!({"approved": true, "scope": "for ever"}),
+            json!({"approved": true, "digest": 5}),
         ] {
             assert_eq!(decided(unclear.clone()), None, "{unclear}");
         }
+    }
+
+    // Mutants: `decision`, or `answers`, without the digest.
+    #[test]
+    fn the_digest_of_what_the_user_saw_is_part_of_the_answer() {
+        let decision = decided(json!({"approved": true, "digest": "d"})).unwrap();
+        assert_eq!(decision["digest"], "d");
+        let input = json!({"questions": [{"question": "Which?"}]});
+        let answered = |digest: Value| {
+            let payload = json!({"answers": {"Which?": "Red"}, "digest": digest});
+            match understood(&ask("question", "AskUserQuestion", &input), &payload)? {
+                Said::Answers(answers) => Some(answers.digest),
+                Said::Decision(_) => panic!("no answers"),
+            }
+        };
+        assert_eq!(answered(json!("d")), Some(Some("d".to_owned())));
+        assert_eq!(answered(json!(null)), Some(None));
+        assert_eq!(answered(json!(5)), None);
     }
 
     #[test]

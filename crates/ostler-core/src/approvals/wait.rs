@@ -138,7 +138,6 @@ impl Approvals {
         for earlier in found {
             let is_left = earlier.session == asked.session
                 && earlier.kind == asked.kind
-                && earlier.run != asked.run
                 && !earlier.delivered
                 && !matches!(earlier.state, ApprovalState::Withdrawn | ApprovalState::Expired);
             // An approval that came when its run had just ended was for that run, and is not used for another.

@@ -15,7 +15,6 @@ use super::edits::RunChanges;
 use super::meter::Used;
 use super::worker::{Command, cancelled_outcome};
 use crate::approvals::audit::Audited;
-use crate::model::event;
 use crate::model::run::{Attached, Outcome, Run, RunState, Session};
 use crate::model::tally::{self, RunUsage};
 use crate::records::Kept as _;
@@ -203,11 +202,11 @@ impl Sessions {
         }
         let ended = &self.unless_cancelled(ended).await;
         ended.note(&mut run);
-        let event = event::state(&run).map_err(unread)?;
+        let events = self.end_events(&run).await.map_err(unread)?;
         let put = run.put(Expected::Version(version)).map_err(unread)?;
         let puts = self.end_puts(ended, &run).await.map_err(unread)?;
         let puts = [put].into_iter().chain(puts).collect();
-        self.log_writers.write(&session.id, vec![event], puts).await?;
+        self.log_writers.write(&session.id, events, puts).await?;
         self.changed(&run);
         Ok(Some(run.state))
     }

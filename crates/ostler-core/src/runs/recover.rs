@@ -199,8 +199,7 @@ impl Sessions {
         };
         (run.state, run.outcome, run.ended) = (state, Some(outcome), Some(self.clock.now()));
         let put = run.put(Expected::Version(version))?;
-        let cut_off = self.cut_off(&run).await?;
-        let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
+        let events = self.end_events(&run).await?;
         match self.log_writers.write(&run.session, events, vec![put]).await {
             Ok(_) => {
                 self.changed(&run);

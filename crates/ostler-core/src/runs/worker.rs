@@ -463,8 +463,7 @@ impl Worker {
             ended.note(&mut run);
             let mut puts = vec![run.put(ostler_store::Expected::Version(version))?];
             puts.extend(self.sessions.end_puts(ended, &run).await?);
-            let cut_off = self.sessions.cut_off(&run).await?;
-            let events = cut_off.into_iter().chain([event::state(&run)?]).collect();
+            let events = self.sessions.end_events(&run).await?;
             match self.writer.append(events, puts).await {
                 Err(error) if tally::is_behind(&error) => {}
                 written => {

@@ -30,11 +30,30 @@ impl AgentKind {
     }
 }
 
+/// Which fields of a definition have no effect, as text for people.
+pub(crate) fn without_effect(name: &str, definition: &AgentDefinition) -> Option<String> {
+    let fields = [
+        ("initialPrompt", definition.initial_prompt.is_some()),
+        ("memory", definition.memory.is_some()),
+        ("observer", definition.observer.is_some()),
+        ("observerMessage", definition.observer_message.is_some()),
+    ];
+    let set: Vec<&str> = fields.iter().filter(|(_, is_set)| *is_set).map(|(it, _)| *it).collect();
+    let fields = set.join(", ");
+    (!set.is_empty()).then(|| {
+        format!("the agent {name} is used without {fields}, which Ostler does not support")
+    })
+}
+
 impl Library {
     pub(super) fn take_agent_files(&mut self, folder: &Path, origin: &Origin, boundary: &Boundary) {
         for (_, path) in self.markdown_files(folder, boundary) {
             match read(boundary, &path).and_then(|document| kind(&path, document, origin)) {
-                Ok(kind) => _ = self.agents.insert(kind.name.clone(), kind),
+                Ok(kind) => {
+                    let ignored = without_effect(&kind.name, &kind.definition);
+                    ignored.into_iter().for_each(|reason| self.problem(&path, reason));
+                    self.agents.insert(kind.name.clone(), kind);
+                }
                 Err(reason) => self.problem(&path, format!("the agent is left out: {reason}")),
             }
         }

@@ -65,6 +65,23 @@ fn the_project_wins_over_the_user_and_malformed_files_are_reported() {
     assert!(reasons[1].contains("maxTurns"), "{reasons:?}");
 }
 
+// Mutant: `take_agent_files` that reports none.
+#[test]
+fn fields_of_an_agent_without_effect_are_reported_and_the_agent_is_used() {
+    let text = "---\ndescription: x\nmemory: user\nobserver: b\nobserverMessage: look\ninitialPrompt: begin\n---\nx";
+    let files = [
+        ("project/.claude/agents/a.md", text),
+        ("project/.claude/agents/b.md", "---\ndescription: x\n---\n"),
+    ];
+    let (_folder, library) = library(&files, false);
+    assert_eq!(library.agents.len(), 2);
+    let reasons: Vec<&str> = library.problems.iter().map(|it| it.reason.as_str()).collect();
+    // The other one is about the plugin of these tests, which is not there.
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    let fields = "the agent a is used without initialPrompt, memory, observer, observerMessage,";
+    assert!(reasons[0].starts_with(fields), "{reasons:?}");
+}
+
 #[test]
 fn files_of_a_project_grant_nothing_unless_the_user_trusts_it() {
     let agent =

@@ -24,7 +24,9 @@ use crate::commands;
 use crate::disk::on_disk;
 use crate::drive::TurnContext;
 use crate::hooks::registry;
+use crate::library;
 use crate::model::{Thinking, ThinkingDisplay};
+use crate::outbox::Notice;
 use crate::structured::StructuredOutput;
 use crate::tasks::{Tasks, output};
 
@@ -249,6 +251,10 @@ impl Session {
     /// Takes over what the host offers in addition to files.
     fn take_offers(&mut self, initialize: &Initialize, offers: Offers) -> Result<(), String> {
         self.use_offers(offers)?;
+        let agents = initialize.agents.iter().flatten();
+        let ignored = agents.filter_map(|(name, agent)| library::without_effect(name, agent));
+        let warning = |content| Notice { content, level: "warning" };
+        self.context.outbox.notify(ignored.map(warning));
         if let Some(words) = &initialize.plan_mode_instructions {
             self.setup.base.planning = words.as_str().into();
         }

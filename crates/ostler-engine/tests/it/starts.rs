@@ -258,3 +258,17 @@ async fn the_user_is_warned_of_a_session_that_is_open_elsewhere() {
     };
     assert!(second.seen.iter().any(is_warning) && !first.seen.iter().any(is_warning));
 }
+
+// Mutant: `take_offers` that reports none.
+#[tokio::test]
+async fn fields_of_the_hosts_agents_without_effect_are_reported() {
+    let mut host = TestHost::start(Script::new().rule(when(), reply().text("Hi."))).await;
+    let agents = json!({"agents": {"a": {"description": "x", "prompt": "y", "memory": "user"}}});
+    let initialize: Initialize = serde_json::from_value(agents).unwrap();
+    host.ask("init", AskEngine::Initialize(Box::new(initialize))).await;
+    host.until("control_response success").await;
+    host.prompt("go").await;
+    host.result().await;
+    let seen = serde_json::to_string(&host.seen).unwrap();
+    assert!(seen.contains("the agent a is used without memory"), "{seen}");
+}

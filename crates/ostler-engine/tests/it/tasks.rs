@@ -3,9 +3,12 @@
 use std::fs;
 use std::time::Duration;
 
+use ostler_engine::scratch::Scratch;
+use ostler_engine::tasks::{Task, TaskResult, Tasks};
 use ostler_proto::TaskId;
 use ostler_proto::control::{AskEngine, GetTaskOutput, StopTask};
 use ostler_proto::frame::ToHost;
+use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::message::{Origin, System};
 use ostler_testkit::{Script, reply, when};
 use serde_json::json;
@@ -141,4 +144,38 @@ async fn a_host_can_look_at_a_task_and_stop_it() {
     it.host.until("control_response success").await;
     it.host.leave();
     assert!(it.host.next().await.is_none(), "there is no notice for a task that the host stopped");
+}
+
+/// Starts a task and waits for its end.
+async fn run_to_its_end(
+    tasks: &Tasks,
+    work: impl Future<Output = TaskResult> + Send + 'static,
+) -> (TaskId, TaskResult) {
+    let task = Task::command(&"call".into(), &Scratch::default(), "x", "Some work").unwrap();
+    tasks.start(task.clone(), work).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(30), tasks.wait(&task.id)).await;
+    (task.id, ended.expect("the task ends").expect("the task is known"))
+}
+
+// Mutants: `make_room` that removes nothing; that removes the newest.
+#[tokio::test]
+async fn only_the_last_finished_tasks_are_remembered() {
+    let tasks = Tasks::default();
+    let mut ids = Vec::new();
+    for _ in 0..200 {
+        let done = async { TaskResult::new(TaskOutcome::Completed, "done") };
+        ids.push(run_to_its_end(&tasks, done).await.0);
+    }
+    let known: Vec<bool> = ids.iter().map(|id| tasks.get(id).is_some()).collect();
+    assert_eq!(known.iter().filter(|it| **it).count(), 64);
+    assert!(known[200 - 64..].iter().all(|it| *it), "the oldest are forgotten first");
+}
+
+// Mutant: `run` without `catch_unwind`: the task runs for ever, as the host and the model see it.
+#[tokio::test]
+async fn a_task_that_panics_has_failed() {
+    let tasks = Tasks::default();
+    let (_, ended) = run_to_its_end(&tasks, async { panic!("boom") }).await;
+    assert_eq!(ended.outcome, TaskOutcome::Failed);
+    assert!(ended.summary.contains("Some work") && ended.summary.contains("panic"), "{ended:?}");
 }

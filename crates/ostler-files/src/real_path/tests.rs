@@ -121,7 +121,8 @@ fn no_folder_is_created_or_listed_behind_a_link() {
     assert_eq!(fs::read_dir(place.path("outside")).unwrap().count(), 1);
 }
 
-// Mutant: `append` without the check before it opens, and without NONBLOCK: it waits forever.
+// Mutants: `append` without the check before it opens, and without NONBLOCK; `open_listed` without NONBLOCK: each waits for ever.
+// `open_listed` that does not look at what it has opened.
 #[test]
 fn only_regular_files_are_opened_and_written_without_waiting() {
     let place = TestFolder::new();
@@ -130,6 +131,7 @@ fn only_regular_files_are_opened_and_written_without_waiting() {
     for path in [&pipe, &place.path("work/sub"), Path::new("/dev/null")] {
         let path = RealPath::resolve(path).unwrap();
         assert!(path.open().is_err() && path.append(0o600).is_err(), "{path:?}");
+        assert!(path.open_listed().is_err(), "{path:?}");
         assert!(path.edit(b"", 0o600, None).is_err() && path.remove().is_err(), "{path:?}");
         path.metadata().unwrap();
     }
@@ -144,6 +146,29 @@ fn only_regular_files_are_opened_and_written_without_waiting() {
     assert_eq!(new.read_bytes(6).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     new.remove().unwrap();
     assert!(!place.path("work/new").exists());
+}
+
+// A program that waits to write into a pipe would continue, and be ended by the system when the pipe is closed again. Mutants:
+// `open` of this module, and that of `regular.rs`, without the check before they open.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_refused_without_opening_it() {
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+    let place = TestFolder::new();
+    let pipe = place.path("work/pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let watch = inotify::init(CreateFlags::NONBLOCK).unwrap();
+    inotify::add_watch(&watch, &pipe, WatchFlags::OPEN).unwrap();
+    let n_opened = || {
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 512];
+        let mut events = inotify::Reader::new(&watch, &mut buffer);
+        std::iter::from_fn(|| events.next().ok().map(drop)).count()
+    };
+    let real = RealPath::resolve(&pipe).unwrap();
+    assert!(real.open().is_err() && crate::open(&pipe).is_err() && real.append(0o600).is_err());
+    assert_eq!(n_opened(), 0);
+    assert!(real.open_listed().is_err());
+    assert_eq!(n_opened(), 1, "this test notices it");
 }
 
 #[test]

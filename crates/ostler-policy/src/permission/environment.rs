@@ -10,8 +10,6 @@ use std::path::{Path, PathBuf};
 
 use ostler_process::Environment;
 
-use super::disk::OnDisk as _;
-
 /// The parts of a command's environment that decisions depend on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommandEnvironment {
@@ -25,6 +23,7 @@ pub(crate) struct CommandEnvironment {
     pub(crate) changes_programs: Option<String>,
     /// The user's configuration files of git.
     git_files: Vec<PathBuf>,
+    home: Option<PathBuf>,
 }
 
 impl CommandEnvironment {
@@ -37,7 +36,8 @@ impl CommandEnvironment {
             |name: &str| all.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = folder("HOME");
         let config = folder("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
-        let usual = [home.map(|it| it.join(".gitconfig")), config.map(|it| it.join("git/config"))];
+        let usual =
+            [home.as_ref().map(|it| it.join(".gitconfig")), config.map(|it| it.join("git/config"))];
         let git_files = match folder("GIT_CONFIG_GLOBAL") {
             Some(file) => vec![file],
             None => usual.into_iter().flatten().collect(),
@@ -50,6 +50,7 @@ impl CommandEnvironment {
                 changes_programs(name) || leads_git(name, value) || !is_plain_value(name, value)
             }),
             git_files,
+            home,
         }
     }
 
@@ -58,13 +59,14 @@ impl CommandEnvironment {
         OsStr::new(self.path.as_deref().unwrap_or_default())
     }
 
-    /// The user's configuration files of git that are in a folder of the agent.
-    pub(crate) fn git_files_in<'a>(
-        &'a self,
-        is_inside: impl Fn(&Path) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a Path> {
-        let there = self.git_files.iter().filter(|file| file.look().is_ok());
-        there.map(PathBuf::as_path).filter(move |file| is_inside(file))
+    /// The places of the user's configuration files of git.
+    pub(crate) fn git_files(&self) -> impl Iterator<Item = &Path> {
+        self.git_files.iter().map(PathBuf::as_path)
+    }
+
+    /// The home directory.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
     }
 }
 

@@ -14,6 +14,7 @@ mod environment;
 mod explain;
 mod folders;
 mod git_config;
+mod git_includes;
 mod git_index;
 mod matching;
 mod narrow;

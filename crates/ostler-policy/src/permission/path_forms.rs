@@ -31,6 +31,13 @@ impl PathForms {
         by_name && path.starts_with(real)
     }
 
+    /// Whether the path may lie inside a folder: in one of its forms, or because it is unknown where it leads. For
+    /// checks that must not miss a file of the folder.
+    pub(crate) fn may_be_inside(&self, folder: &Path) -> bool {
+        let (Some(_), Some(real)) = (&self.resolved, resolved(folder)) else { return true };
+        self.forms().any(|path| path.starts_with(folder) || path.starts_with(&real))
+    }
+
     /// The protected file or folder that the path leads to, if any.
     pub(crate) fn protected(&self, home: Option<&Path>) -> Option<&'static str> {
         self.forms().find_map(|path| protected(path, home))

@@ -7,6 +7,7 @@ use ostler_shell::{Judged, Part, Redirect};
 
 use super::disk::{self, OnDisk as _};
 use super::git_config::forbidden_key;
+use super::git_includes::included;
 use super::git_index::{Gitlinks, gitlinks};
 use super::path_forms::PathForms;
 use super::policy::Policy;
@@ -16,6 +17,9 @@ const LONGEST_FILE: u64 = 1024 * 1024;
 
 /// The largest index that is read, in bytes; it has about a hundred bytes for each file of the repository.
 const LONGEST_INDEX: u64 = 256 * 1024 * 1024;
+
+/// How many files may include each other in a row, as git allows.
+const DEEPEST_INCLUDE: usize = 10;
 
 /// Hooks that read-only commands do not run. `post-index-change` is not one of them: `git status` runs it.
 const QUIET_HOOKS: &[&str] = &[
@@ -68,12 +72,26 @@ pub(crate) fn is_trusted(policy: &Policy, folder: &Path) -> bool {
 
 /// Checks the user's configuration, which is trusted unless the agent and the project can write it.
 fn users_configuration(policy: &Policy) -> Option<String> {
-    let is_inside = |file: &Path| {
-        let place = PathForms::of(file);
-        policy.working_directories().any(|folder| place.is_inside(folder))
-    };
-    let mut files = policy.environment.git_files_in(is_inside);
-    files.find_map(configuration)
+    policy.environment.git_files().find_map(|file| users_file(policy, file, 0))
+}
+
+fn users_file(policy: &Policy, file: &Path, depth: usize) -> Option<String> {
+    if file.look().is_err() {
+        return None;
+    }
+    // It may be a link to a file that the agent can write, or include one.
+    let place = PathForms::of(file);
+    if policy.working_directories().any(|folder| place.may_be_inside(folder)) {
+        return configuration(file);
+    }
+    if depth >= DEEPEST_INCLUDE {
+        return Some(format!("{} is included by too many files in a row", file.display()));
+    }
+    // Whatever is in a file that cannot be read here, the agent has not written it.
+    let bytes = disk::read_bytes(file, LONGEST_FILE).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let included = included(&text, file, policy.environment.home());
+    included.iter().find_map(|file| users_file(policy, file, depth + 1))
 }
 
 /// The setting of a configuration file that can start programs, if any.

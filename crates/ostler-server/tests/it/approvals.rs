@@ -1,10 +1,12 @@
 //! Approvals: asked once, answered once; the first permitted answer wins.
 
+use ostler_store::{Put, Store as _};
 use ostler_testkit::{Rule, Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::desk::{Client, Desk};
+use crate::desk::{Client, Desk, within};
+use crate::doors::DOORS;
 
 /// Writes a file, then reports the result.
 fn writes() -> Script {
@@ -136,6 +138,20 @@ async fn an_answer_must_match_the_request() {
     assert_eq!(client.pending().await["state"], "pending", "none of these answers decides it");
 }
 
+// Mutants: `fits` that does not compare digests; AG-UI answers without the digest.
+#[tokio::test]
+async fn an_answer_to_other_arguments_decides_nothing_over_any_interface() {
+    for door in DOORS {
+        let desk = Desk::open(writes()).await;
+        let client = desk.client();
+        let asked = door.ask(&client).await;
+        let wrong = json!({"approved": true, "digest": "0000"});
+        assert_eq!(door.answer(&client, &asked, wrong).await["state"], "pending", "{door:?}");
+        let right = json!({"approved": true, "digest": asked["digest"]});
+        assert_eq!(door.answer(&client, &asked, right).await["state"], "allowed", "{door:?}");
+    }
+}
+
 // Seen to fail when `Caller::may_see` returns true for every user.
 #[tokio::test]
 async fn other_users_can_neither_see_nor_answer_an_approval() {
@@ -245,6 +261,119 @@ async fn a_request_survives_a_restart_and_its_answer_counts_for_exactly_that_cal
     assert_eq!(client.get("/api/audit").await["items"].as_array().unwrap().len(), 1);
 }
 
+/// Calls a command, and another one when the interrupted run is resumed.
+fn resumes_with(again: &str) -> Script {
+    let call = |command: &str| reply().tool_use("Bash", json!({"command": command}));
+    Script::new()
+        .rule(when().turn(0), call("touch made"))
+        .with(Rule::new(when().prompt_contains("Continue where"), call(again)).times(1))
+        .rule(when(), reply().text("the end"))
+}
+
+/// Ends the server and starts it again. Returns a client of the new one.
+async fn restart(desk: &mut Desk, run: &str) -> Client {
+    desk.stop().await;
+    desk.start().await;
+    desk.client().until(run, "interrupted").await;
+    desk.client()
+}
+
+// Mutant: `earlier` that looks for no digest.
+#[tokio::test]
+async fn an_answer_after_a_restart_does_not_count_for_other_arguments() {
+    let mut desk = Desk::open(resumes_with("touch other")).await;
+    let (_, run, asked) = begin(&desk.client()).await;
+    let client = restart(&mut desk, &run).await;
+    assert_eq!(decide(&client, &asked["id"], json!({"approved": true})).await.0, 200);
+    let second = client.pending().await;
+    assert_eq!(second["input"]["command"], "touch other");
+    assert_ne!(second["id"], asked["id"]);
+    decide(&client, &second["id"], json!({"approved": false})).await;
+    client.until(second["run"].as_str().unwrap(), "completed").await;
+    assert!(!desk.workspace().join("made").exists() && !desk.workspace().join("other").exists());
+}
+
+// Mutant: `earlier` that does not compare sessions.
+#[tokio::test]
+async fn an_answer_after_a_restart_does_not_count_for_another_session() {
+    let mut desk = Desk::open(writes()).await;
+    let (_, run, asked) = begin(&desk.client()).await;
+    let client = restart(&mut desk, &run).await;
+    let other = client.session().await;
+    let second = client.prompt(&other, "make a file").await;
+    client.until(&second, "waiting").await;
+    let list = client.get("/api/approvals").await;
+    let mut runs: Vec<&Value> =
+        list["items"].as_array().unwrap().iter().map(|it| &it["run"]).collect();
+    runs.sort_by_key(|it| **it != json!(run));
+    assert_eq!(runs, [&json!(run), &json!(second)]);
+    decide(&client, &asked["id"], json!({"approved": false})).await;
+    assert_eq!(client.pending().await["run"], json!(second), "the other session still asks");
+}
+
+// Mutant: `earlier` that uses answers that were delivered.
+#[tokio::test]
+async fn an_answer_is_used_for_one_call_only_also_after_two_restarts() {
+    let call = || reply().tool_use("Bash", json!({"command": "touch made"}));
+    let resumed = || when().prompt_contains("Continue where");
+    let script = Script::new()
+        .with(Rule::new(resumed(), call()).times(1))
+        .with(Rule::new(resumed(), reply().hold("used").text("never said")).times(1))
+        .with(Rule::new(resumed(), call()).times(1))
+        .rule(when().turn(0), call())
+        .rule(when(), reply().text("the end"));
+    let mut desk = Desk::open(script).await;
+    let (_, run, asked) = begin(&desk.client()).await;
+    let client = restart(&mut desk, &run).await;
+    decide(&client, &asked["id"], json!({"approved": true})).await;
+    // The resumed run has used the answer when the server ends once more.
+    within(desk.api.gate("used").reached()).await;
+    std::fs::remove_file(desk.workspace().join("made")).unwrap();
+    let session = asked["session"].as_str().unwrap();
+    let runs = client.get(&format!("/api/sessions/{session}/runs")).await;
+    let second = runs["items"][1]["id"].as_str().unwrap().to_owned();
+    let client = restart(&mut desk, &second).await;
+    client.post(&format!("/api/runs/{second}/resume"), json!({})).await;
+    let again = client.pending().await;
+    assert_ne!(again["id"], asked["id"]);
+    assert!(!desk.workspace().join("made").exists());
+}
+
+// As when the answer came at the moment at which the run ended. Mutant: `earlier` without `was_interrupted`.
+#[tokio::test]
+async fn an_answer_that_its_run_did_not_use_counts_for_no_later_run() {
+    let desk = Desk::open(writes()).await;
+    let client = desk.client();
+    let (session, run, asked) = begin(&client).await;
+    let id = asked["id"].as_str().unwrap();
+    decide(&client, &asked["id"], json!({"approved": true})).await;
+    client.until(&run, "completed").await;
+    let mut record = desk.store().get("approval", id).await.unwrap().unwrap();
+    record.body["delivered"] = json!(false);
+    desk.store().put(vec![Put::update(record)]).await.unwrap();
+    let second = client.prompt(&session, "make a file").await;
+    client.until(&second, "waiting").await;
+    assert_ne!(client.pending().await["id"], asked["id"]);
+}
+
+// Mutant: `earlier` that does not compare kinds.
+#[tokio::test]
+async fn the_answer_to_a_question_does_not_count_as_a_permission() {
+    let mut desk = Desk::open(resumes_with("touch made")).await;
+    let (_, run, asked) = begin(&desk.client()).await;
+    let client = restart(&mut desk, &run).await;
+    let id = asked["id"].as_str().unwrap();
+    let mut record = desk.store().get("approval", id).await.unwrap().unwrap();
+    record.body["kind"] = json!("question");
+    desk.store().put(vec![Put::update(record)]).await.unwrap();
+    let resumed = client.post(&format!("/api/runs/{run}/resume"), json!({})).await;
+    let is_asked = |list: &Value| {
+        let items = list["items"].as_array().unwrap();
+        items.iter().any(|it| it["kind"] == "permission" && it["run"] == resumed["id"])
+    };
+    client.watch("/api/approvals", "a permission request", is_asked).await;
+}
+
 #[tokio::test]
 async fn questions_are_answered_and_never_allowed() {
     let question = json!({"questions": [{
@@ -264,6 +393,7 @@ async fn questions_are_answered_and_never_allowed() {
         (json!({"answers": {}}), 422),
         (json!({"answers": {"Which colour?": ""}}), 422),
         (json!({"answers": {"Which colour?": "Red", "What else?": "x"}}), 422),
+        (json!({"answers": {"Which colour?": "Red"}, "digest": "0000"}), 409),
         (json!({"answers": {"Which colour?": "Blue"}}), 200),
     ] {
         let (found, answer) = client.ask(Method::POST, &path, Some(body.clone())).await;

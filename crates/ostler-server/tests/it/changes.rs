@@ -134,6 +134,9 @@ async fn rewinding_is_refused_during_a_run_and_without_a_checkpoint() {
 
 /// A command that replaces every file of the workspace by a pipe, also those that the engine reads at its start, blocks
 /// neither the session nor the server.
+///
+/// Mutant: `RealPath::open` without its check and without NONBLOCK; then this test does not end. `ostler-files` has a test for
+/// each of the two alone.
 #[tokio::test]
 async fn files_that_became_pipes_block_no_door_of_the_server() {
     let replace = "find . -type f | while read -r file; do rm \"$file\"; mkfifo \"$file\"; done";

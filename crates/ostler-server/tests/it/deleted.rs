@@ -80,28 +80,45 @@ async fn deleting_a_session_withdraws_the_approvals_of_an_interrupted_run() {
     client.watch("/api/approvals", "no request", is_empty).await;
 }
 
+// Mutant: `delete` without `close`: the command in the background continues until the worker finds its lease gone. A worker with
+// an active run notices that sooner, because it cannot write.
 #[tokio::test]
 async fn deleting_a_session_ends_its_commands() {
-    let wait = json!({"command": "echo $$ > pid; exec sleep 600"});
-    let script = Script::new().rule(when(), reply().tool_use("Bash", wait));
-    let desk = Desk::with(script, |config| config.allow_bypass = true).await;
-    let client = desk.client();
-    let made = client.post("/api/sessions", json!({"permissionMode": "bypassPermissions"})).await;
-    let session = made["id"].as_str().unwrap();
-    client.prompt(session, "wait").await;
-    let pid = || std::fs::read_to_string(desk.workspace().join("pid")).unwrap_or_default();
-    within(async {
-        while !pid().ends_with('\n') {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    for in_background in [false, true] {
+        let wait =
+            json!({"command": "echo $$ > pid; exec sleep 600", "run_in_background": in_background});
+        let script = Script::new()
+            .rule(when().has_tool_result(true), reply().text("It runs."))
+            .rule(when(), reply().tool_use("Bash", wait));
+        let desk = Desk::with(script, |config| {
+            config.allow_bypass = true;
+            config.limits.lease = Duration::from_secs(60 * 60);
+        })
+        .await;
+        let client = desk.client();
+        let made =
+            client.post("/api/sessions", json!({"permissionMode": "bypassPermissions"})).await;
+        let session = made["id"].as_str().unwrap();
+        let run = client.prompt(session, "wait").await;
+        let pid = || std::fs::read_to_string(desk.workspace().join("pid")).unwrap_or_default();
+        within(async {
+            while !pid().ends_with('\n') {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        if in_background {
+            client.until(&run, "completed").await;
         }
-    })
-    .await;
-    delete(&client, session).await;
-    let stat = format!("/proc/{}/stat", pid().trim());
-    within(async {
-        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+        let stat = format!("/proc/{}/stat", pid().trim());
+        let is_alive = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z"));
+        assert!(is_alive());
+        delete(&client, session).await;
+        within(async {
+            while is_alive() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+    }
 }

@@ -210,6 +210,21 @@ impl Case {
         false
     }
 
+    /// Sets the clock back, so that the run is too young for `sweep`, which repairs most things in the end.
+    fn hide_from_sweep(&self) {
+        let hour = Duration::from_secs(60 * 60).as_millis();
+        let now = i64::try_from(self.desk.clock.now()).unwrap();
+        self.desk.clock.set(now - i64::try_from(hour).unwrap());
+    }
+
+    /// The states of the run in the log.
+    async fn states(&self) -> Vec<String> {
+        let log = self.client.log(&self.session).await;
+        let runs = log.iter().map(|event| &event["body"]["run"]);
+        let states = runs.filter(|run| run["id"] == *self.run).map(|run| run["state"].as_str());
+        states.flatten().map(str::to_owned).collect()
+    }
+
     async fn decide(&self, id: &str) -> (StatusCode, Value) {
         let path = format!("/api/approvals/{id}/decision");
         self.client.ask(Method::POST, &path, Some(json!({"approved": true}))).await
@@ -315,9 +330,7 @@ async fn check_all(fault: Fault) {
     join_all(checking).await;
 }
 
-// Mutants: a session that cannot be claimed is refused and runs that nobody works on are not looked for; `is_of_store` does not
-// count a full disk; such a run fails instead of being interrupted; a run that could not begin is dropped, and `sweep` finds
-// nothing.
+// Mutants: `is_of_store` does not count a full disk; such a run fails instead of being interrupted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_loses_no_run_and_no_answer() {
     check_all(FULL).await;
@@ -341,10 +354,64 @@ async fn a_disk_that_cannot_be_read_for_a_while_loses_no_run_and_no_answer() {
     check_all(READ_FAILS).await;
 }
 
-// Mutant: `Ending::Abandoned` that notes nothing, and `sweep` that finds nothing. Each alone is made good by the other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lost_lease_loses_no_run_and_no_answer() {
     check_all(Fault::LostLease).await;
+}
+
+// Mutants: `lease::take` that refuses a session because the store cannot write; `begin_later` that drops the run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_could_not_begin_begins_as_soon_as_the_store_can_write() {
+    let case = within(Case::open(Stage::Queued, FULL)).await;
+    case.hide_from_sweep();
+    case.check().await;
+}
+
+// Mutants: `Ending::Abandoned` that notes nothing; `try_to_keep` that writes the state alone, as it did: that drops the text.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_lease_is_lost_is_interrupted_and_its_streamed_text_is_kept_and_marked() {
+    let case = within(Case::open(Stage::Streaming, Fault::LostLease)).await;
+    case.log_has("word 1 ").await;
+    case.hide_from_sweep();
+    take_lease(&case.desk, &case.session).await;
+    case.log_has("interrupted").await;
+    let over = case.client.until(&case.run, "interrupted").await;
+    let why = over["outcome"]["error"]["message"].as_str().unwrap();
+    assert!(why.contains("lost its lease"), "{why}");
+    let log = case.client.log(&case.session).await;
+    let cut_off = log.iter().find(|event| event["kind"] == "cut_off");
+    let text = cut_off.map(|event| event["body"]["text"].as_str().unwrap());
+    assert!(text.is_some_and(|text| text.starts_with("word 0 word 1 ")), "{text:?}: {log:#?}");
+    case.desk.api.gate("at").release();
+    case.resume("after a lost lease").await;
+    case.check_rest("after a lost lease").await;
+}
+
+// Mutant: `sweep` that looks for no runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_no_server_works_on_is_interrupted() {
+    // The session has a worker, or has none.
+    for idle in [Duration::from_secs(60), Duration::from_millis(1)] {
+        let setup = move |config: &mut Config| {
+            setup(config);
+            config.limits.idle = idle;
+        };
+        let desk = Desk::with(script(), setup).await;
+        let client = desk.client();
+        let session = client.session().await;
+        let run = client.prompt(&session, "quick").await;
+        client.until(&run, "completed").await;
+        // As a server that has died leaves it.
+        let mut record = desk.store().get("run", &run).await.unwrap().unwrap();
+        record.body["state"] = json!("running");
+        for field in ["ended", "outcome"] {
+            record.body.as_object_mut().unwrap().remove(field);
+        }
+        desk.store().put(vec![Put::update(record)]).await.unwrap();
+        desk.clock.advance(Duration::from_secs(60 * 60));
+        client.until(&run, "interrupted").await;
+        client.post(&format!("/api/runs/{run}/resume"), json!({})).await;
+    }
 }
 
 /// Runs a test of this binary once for every stage, each in a process of its own that `start` makes. All at once: they
@@ -435,15 +502,32 @@ async fn accept(case: &Case) {
     case.desk.store().put(vec![request]).await.unwrap();
 }
 
-// Mutant: `unless_cancelled`, `settle_end` and `sweep` together do not look for requests. Two of them are enough.
+// Mutant: `unless_cancelled` that does not look for requests: the run is interrupted first, and a client could resume it.
+// `settle_end` looks again, for a request that is stored between that look and the write. No test stops the server in between,
+// and `sweep` finds such a request too, so no test fails if `settle_end` does not look.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_accepted_cancel_counts_although_the_lease_is_lost_before_the_worker_receives_it() {
     let case = within(Case::open(Stage::Starting, Fault::LostLease)).await;
     accept(&case).await;
     take_lease(&case.desk, &case.session).await;
     case.client.until(&case.run, "cancelled").await;
+    case.log_has("\"cancelled\"").await;
+    assert_eq!(case.states().await, ["queued", "running", "cancelled"], "it cannot be resumed");
     case.desk.api.gate("at").release();
     case.check_rest("after a cancel that the worker did not receive").await;
+}
+
+// As when the server that accepted it has died before it told the server of the session. Mutant: `sweep` without
+// `settle_requests`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancel_that_was_accepted_when_the_run_was_interrupted_counts() {
+    let case = within(Case::open(Stage::Starting, Fault::LostLease)).await;
+    take_lease(&case.desk, &case.session).await;
+    case.log_has("interrupted").await;
+    accept(&case).await;
+    case.client.until(&case.run, "cancelled").await;
+    case.desk.api.gate("at").release();
+    case.check_rest("after a cancel of an interrupted run").await;
 }
 
 /// Accepts a cancel and ends the server before it has an effect, as if it were killed at that moment.

@@ -151,7 +151,7 @@ async fn text_streamed_before_the_server_ended_is_kept_and_marked() {
     );
 }
 
-// Mutant: `cut_off` also for a run that has not started.
+// Mutant: `said` that does not compare the runs.
 #[tokio::test]
 async fn text_that_streams_is_not_repeated_when_a_queued_run_is_cancelled() {
     let script = Script::new()

@@ -39,8 +39,7 @@ async fn is_over(client: &Client, run: &str) -> Value {
     client.watch(&format!("/api/runs/{run}"), "the end of a run", is_over).await
 }
 
-// Mutant: `keep` that does not look whether the run was cancelled while its interruption was written; `keep_later` that makes
-// the ends known after the worker is gone.
+// Mutants: `unless_cancelled` that does not look for requests; `keep_later` that makes the ends known after the worker is gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_run_that_is_cancelled_while_its_lease_is_lost_is_cancelled() {
     let script = Script::new().rule(when(), reply().hold("held").text("done"));

@@ -67,12 +67,8 @@ fn real(
         return offline("the offline demo, as you asked");
     }
     match (wanted, reach(context, settings)?) {
-        (_, Some(ApiAccess { mut config, account, .. })) => {
-            config.fallback_model = fallback_model(context, settings);
-            config.betas.extend(context.launch.model.betas.iter().cloned());
-            if context.launch.limits.task_budget.is_some() {
-                config.betas.push(TASK_BUDGETS.to_owned());
-            }
+        (_, Some(ApiAccess { config, account, .. })) => {
+            let mut config = with_options(context, settings, config);
             let keys = config.credential.secrets().into_iter();
             secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
             let header = |header: &Header| (header.name.replace('-', "_"), header.value.clone());
@@ -92,6 +88,14 @@ fn real(
     }
 }
 
+/// Adds what the launch says about requests.
+fn with_options(context: &StartContext, settings: &Settings, mut config: ApiConfig) -> ApiConfig {
+    config.fallback_model = fallback_model(context, settings);
+    config.betas.extend(context.launch.model.betas.iter().cloned());
+    config.betas.extend(context.launch.limits.task_budget.map(|_| TASK_BUDGETS.to_owned()));
+    config
+}
+
 /// The full name of the fallback model. A short name means the usual model of its family, whatever the session's model.
 fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String> {
     let wanted = context.launch.model.fallback.as_deref().filter(|name| !name.is_empty())?;
@@ -100,7 +104,12 @@ fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String>
 
 /// Which models short names stand for, according to the environment and the settings.
 pub(super) fn aliases(context: &StartContext, settings: &Settings) -> Aliases {
-    Aliases::from_env(|name| settings.env.get(name).cloned().or_else(|| context.var(name)))
+    Aliases::from_env(|name| variable(context, settings, name))
+}
+
+/// A variable: `env` of the settings counts for this process too.
+fn variable(context: &StartContext, settings: &Settings, name: &str) -> Option<String> {
+    settings.env.get(name).cloned().or_else(|| context.env.get(name))
 }
 
 /// The full name of a model. A short name means the usual model of its family, also if that is not the default model.
@@ -137,7 +146,7 @@ pub(super) fn small_model(
     settings: &Settings,
     model: &str,
 ) -> Option<String> {
-    let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.var(name));
+    let env = |name: &str| variable(context, settings, name).filter(|value| !value.is_empty());
     let named = env("ANTHROPIC_DEFAULT_HAIKU_MODEL").or_else(|| env("ANTHROPIC_SMALL_FAST_MODEL"));
     let is_known = aliases(context, settings)
         .meant_by(model)
@@ -163,9 +172,8 @@ pub struct ApiAccess {
 /// When the configuration is malformed, or the command that prints the key fails.
 pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAccess>, StartError> {
     let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
-    let usual = settings.model.as_deref().filter(|name| !name.is_empty());
-    // `env` of the settings counts for this process too.
-    let env = |name: &str| settings.env.get(name).cloned().or_else(|| context.env.get(name));
+    let usual = settings.model.as_deref();
+    let env = |name: &str| variable(context, settings, name);
     let name = full_name(&aliases(context, settings), wanted.or(usual));
     let name = name.as_str();
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
@@ -259,91 +267,4 @@ fn offline(_: &'static str) -> Result<SelectedModel, StartError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use ostler_engine::settings::{Folders, Sources, load};
-    use ostler_proto::launch::Launch;
-    use serde_json::{Value, json};
-    use std::collections::BTreeMap;
-
-    use ostler_sdk::transport::Environment;
-
-    use super::*;
-
-    fn picked(wanted: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
-        with_settings(json!({}), wanted, variables)
-    }
-
-    fn with_settings(
-        settings: Value,
-        wanted: Option<&str>,
-        variables: &[(&str, &str)],
-    ) -> Result<String, String> {
-        let flag = Some(settings.to_string());
-        let sources = Sources { flag, ..Sources::default() };
-        let settings = load(&Folders::default(), &sources).unwrap();
-        let variables: BTreeMap<String, String> = variables
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let mut launch = Launch::default();
-        launch.model.name = wanted.map(str::to_owned);
-        let mut context = StartContext::new(launch, "/");
-        context.env = Environment { replaces: true, variables };
-        model(&context, &settings)
-            .map(|picked| picked.model.name().to_owned())
-            .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_key_selects_the_api_and_no_key_the_offline_demo() {
-        assert_eq!(picked(None, &[]).unwrap(), OFFLINE);
-        assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", " ")]).unwrap(), OFFLINE);
-        assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", "k")]).unwrap(), DEFAULT_MODEL);
-        assert_eq!(picked(Some("x"), &[("ANTHROPIC_AUTH_TOKEN", "t")]).unwrap(), "x");
-        assert_eq!(picked(Some(OFFLINE), &[("ANTHROPIC_API_KEY", "k")]).unwrap(), OFFLINE);
-    }
-
-    // Mutant: the settings come first.
-    #[test]
-    fn settings_name_the_model_and_the_key_unless_the_command_line_does() {
-        let key = ("ANTHROPIC_API_KEY", "k");
-        let named = || json!({"model": "mine"});
-        assert_eq!(with_settings(named(), None, &[key]).unwrap(), "mine");
-        assert_eq!(with_settings(named(), Some("x"), &[key]).unwrap(), "x");
-        // A model in the settings is only a default: without a key the offline demo still starts.
-        assert_eq!(with_settings(named(), None, &[]).unwrap(), OFFLINE);
-        let env = json!({"env": {"ANTHROPIC_API_KEY": "k"}});
-        assert_eq!(with_settings(env, None, &[]).unwrap(), DEFAULT_MODEL);
-        let helper = |command: &str| json!({"apiKeyHelper": command});
-        assert_eq!(with_settings(helper("echo k"), None, &[]).unwrap(), DEFAULT_MODEL);
-        assert_eq!(with_settings(helper("exit 1"), None, &[key]).unwrap(), DEFAULT_MODEL);
-        let error = with_settings(helper("echo secret; exit 3"), None, &[]).unwrap_err();
-        assert!(error.contains("apiKeyHelper") && !error.contains("secret"), "{error}");
-        assert!(with_settings(helper("true"), None, &[]).unwrap_err().contains("no key"));
-    }
-
-    // Mutant: the default model counts as chosen, so that a short name of its family means it.
-    #[test]
-    fn a_short_name_means_the_model_that_the_environment_or_the_settings_name_for_it() {
-        let key = ("ANTHROPIC_API_KEY", "k");
-        let big = ("ANTHROPIC_DEFAULT_OPUS_MODEL", "big");
-        assert_eq!(picked(Some("opus"), &[key, big]).unwrap(), "big");
-        assert_eq!(picked(Some("opus[1m]"), &[key, big]).unwrap(), "big[1m]");
-        assert_eq!(picked(Some("default"), &[key, big]).unwrap(), DEFAULT_MODEL);
-        let settings = |model: Value| json!({"model": model, "env": {"ANTHROPIC_DEFAULT_OPUS_MODEL": "large"}});
-        assert_eq!(with_settings(settings(json!("opus")), None, &[key]).unwrap(), "large");
-        assert_eq!(with_settings(settings(json!("x")), Some("opus"), &[key]).unwrap(), "large");
-    }
-
-    #[test]
-    fn a_model_without_a_key_is_refused_with_an_error_that_names_the_variable_and_the_demo() {
-        let error = picked(Some("x"), &[]).unwrap_err();
-        assert!(error.contains("ANTHROPIC_API_KEY") && error.contains(OFFLINE), "{error}");
-    }
-
-    #[test]
-    fn a_key_that_is_not_a_valid_header_is_refused_and_the_error_does_not_contain_it() {
-        let error = picked(None, &[("ANTHROPIC_API_KEY", "se\ncret")]).unwrap_err();
-        assert!(!error.contains("cret"), "{error}");
-    }
-}
+mod tests;

@@ -239,6 +239,112 @@ fn git_runs_without_approval_only_where_no_configuration_can_start_a_program() {
     );
 }
 
+/// The decision on a git command with these variables. `{}` in a value is the project.
+fn with_variables(project: &Path, variables: &[(&str, &str)]) -> String {
+    let mut policy = policy(project, PermissionMode::AcceptEdits, &[]);
+    let path = ("PATH".to_owned(), "/usr/bin:/bin".to_owned());
+    let filled = |value: &str| value.replace("{}", project.to_str().unwrap());
+    let given = variables.iter().map(|(name, value)| ((*name).to_owned(), filled(value)));
+    let variables = given.chain([path]).collect();
+    policy.set_environment(&ostler_process::Environment { replaces: true, variables });
+    outcome(&policy, "Bash", "git diff")
+}
+
+// Mutants: `danger` that does not look at `leads_git`; `leads_git` without any one of these names; relative paths accepted.
+#[test]
+fn variables_that_point_git_elsewhere_require_approval() {
+    let project = project();
+    assert_eq!(with_variables(project.path(), &[("GIT_AUTHOR_NAME", "x")]), "allow");
+    for name in [
+        "GIT_DIR",
+        "GIT_COMMON_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_NAMESPACE",
+        "GIT_EXEC_PATH",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_ATTR_SOURCE",
+        "GIT_GRAFT_FILE",
+        "GIT_SHALLOW_FILE",
+        "GIT_CONFIG",
+        "GIT_CONFIG_COUNT",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_CONFIG_SYSTEM",
+    ] {
+        assert_eq!(with_variables(project.path(), &[(name, "/x")]), "ask", "{name}");
+    }
+    for name in ["GIT_CONFIG_GLOBAL", "HOME", "XDG_CONFIG_HOME"] {
+        assert_eq!(with_variables(project.path(), &[(name, "sub")]), "ask", "{name}");
+        assert_eq!(with_variables(project.path(), &[(name, "/nowhere")]), "allow", "{name}");
+    }
+}
+
+// Mutants: `danger` without `users_configuration`; files that the agent cannot write checked too; each of `.gitconfig`,
+// `git/config`, `XDG_CONFIG_HOME` and `GIT_CONFIG_GLOBAL` not looked at.
+#[test]
+fn the_users_configuration_of_git_is_checked_where_the_agent_can_write_it() {
+    const BAD: &str = "[diff]\n\texternal = touch p\n";
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join(".gitconfig"), BAD).unwrap();
+    let home = home.path().to_str().unwrap();
+    for (file, text, variables, expected) in [
+        (".gitconfig", "[user]\n\tname = x\n", &[("HOME", "{}")][..], "allow"),
+        (".gitconfig", BAD, &[("HOME", "{}")], "ask"),
+        (".config/git/config", BAD, &[("HOME", "{}")], "ask"),
+        ("conf/git/config", BAD, &[("HOME", "/nowhere"), ("XDG_CONFIG_HOME", "{}/conf")], "ask"),
+        (".config/git/config", BAD, &[("HOME", "{}"), ("XDG_CONFIG_HOME", "/nowhere")], "allow"),
+        ("own", BAD, &[("GIT_CONFIG_GLOBAL", "{}/own")], "ask"),
+        // Takes the place of the other files.
+        (".gitconfig", BAD, &[("HOME", "{}"), ("GIT_CONFIG_GLOBAL", "/dev/null")], "allow"),
+        // The user's own, which the agent cannot change.
+        ("a.txt", "x\n", &[("HOME", home)], "allow"),
+    ] {
+        let project = project();
+        let path = project.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        assert_eq!(with_variables(project.path(), variables), expected, "{file} {variables:?}");
+    }
+}
+
+// As with configuration files that are kept in a repository. Mutant: `is_inside` in place of `may_be_inside`, as it was: a file
+// that is a link counted as one that the agent cannot write.
+#[test]
+fn the_users_configuration_of_git_may_be_a_link_to_a_file_of_the_project() {
+    let (project, home) = (project(), tempfile::tempdir().unwrap());
+    let config = project.path().join("conf/gitconfig");
+    symlink(&config, home.path().join(".gitconfig")).unwrap();
+    let decided = || with_variables(project.path(), &[("HOME", home.path().to_str().unwrap())]);
+    fs::write(&config, "[user]\n\tname = x\n").unwrap();
+    assert_eq!(decided(), "allow");
+    fs::write(&config, "[diff]\n\texternal = touch p\n").unwrap();
+    assert_eq!(decided(), "ask");
+}
+
+// Mutants: includes, or those with a condition, are not followed; files that include each other are not noticed; a file that does
+// not exist counts.
+#[test]
+fn the_users_configuration_of_git_may_include_a_file_of_the_project() {
+    let (project, home) = (project(), tempfile::tempdir().unwrap());
+    let include = |file: &str, of: &str| {
+        let text = format!("[diff]\n\texternal = x\n[includeIf \"gitdir:/\"]\n\tpath = {file}\n");
+        fs::write(home.path().join(of), text).unwrap();
+    };
+    let config = project.path().join("conf/gitconfig");
+    include("~/second", ".gitconfig");
+    include(config.to_str().unwrap(), "second");
+    let decided = || with_variables(project.path(), &[("HOME", home.path().to_str().unwrap())]);
+    assert_eq!(decided(), "allow", "it does not exist");
+    fs::write(&config, "[user]\n\tname = x\n").unwrap();
+    assert_eq!(decided(), "allow");
+    fs::write(&config, "[diff]\n\texternal = touch p\n").unwrap();
+    assert_eq!(decided(), "ask");
+    include("~/second", "second");
+    assert_eq!(decided(), "ask", "they include each other without end");
+}
+
 // Mutants: `read_to_string` in place of `read_text`; `fs::read` of the index.
 #[test]
 fn endless_files_of_git_are_not_read() {
