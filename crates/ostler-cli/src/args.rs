@@ -2,6 +2,7 @@
 
 pub(crate) mod client;
 mod launch;
+pub(crate) mod mcp;
 mod more;
 mod offers;
 mod pipes;
@@ -198,8 +199,10 @@ pub(crate) enum Command {
     Restore(upkeep::Restore),
     /// Check a server's database, or a backup, for damage
     Check(upkeep::Check),
-    /// Look for problems with the key, model, settings, disk and tools, and say how to fix them
+    /// Look for problems with the key, model, settings, MCP servers, disk and tools, and say how to fix them
     Doctor,
+    /// Add, list and remove MCP servers, and sign in to them
+    Mcp(mcp::Mcp),
     /// Say whether a tool call would be allowed, and why, without running it
     Explain {
         /// The tool, such as Bash
@@ -222,6 +225,7 @@ impl Command {
             Self::Restore(_) => "restore",
             Self::Check(_) => "check",
             Self::Doctor => "doctor",
+            Self::Mcp(_) => "mcp",
             Self::Explain { .. } => "explain",
         }
     }
@@ -302,6 +306,7 @@ impl Args {
             Command::Check(check) => check.file.is_none() && check.kept.data.is_none(),
             Command::Serve(_)
             | Command::Explain { .. }
+            | Command::Mcp(_)
             | Command::Backup(_)
             | Command::Restore(_) => false,
         };

@@ -17,6 +17,8 @@ use crate::connection;
 use crate::debug::Debug;
 use crate::editor::Editor;
 use crate::input::{Input, Typed};
+use crate::mcp::health::Complaints;
+use crate::mcp::menu;
 use crate::piped;
 use crate::screen::Screen;
 use crate::session::{Event, Session};
@@ -32,7 +34,7 @@ Enter sends. Alt-Enter, Ctrl-J or \\ at the end of a line begins a new one.
 Up and Down bring back earlier prompts. Ctrl-A, Ctrl-E, Ctrl-W, Ctrl-U and Ctrl-K work as in a shell.
 Ctrl-C stops the agent, or empties the line; on an empty line it ends the program, as Ctrl-D and `exit` do.
 What you type while the agent works is the next prompt.
-/compact replaces the conversation by a summary. Everything else is for the agent.
+/compact replaces the conversation by a summary. /mcp shows the MCP servers. Everything else is for the agent.
 `ostler --help` lists the options, `ostler doctor` looks for problems.";
 
 /// Stands in front of the user's prompts.
@@ -76,7 +78,8 @@ pub(crate) async fn run(
     // With the prompt on the command line, a pipe on standard input is not a user who can answer.
     let can_ask = args.prompt.is_none() || input.is_terminal;
     let terminal = Terminal { input, signals, show: Show::new(screen), can_ask, cwd, kept };
-    let mut chat = Chat { session, terminal, editor: Editor::default() };
+    let (editor, complaints) = (Editor::default(), Complaints::default());
+    let mut chat = Chat { session, terminal, editor, complaints };
     let code = match &prompt {
         Some(prompt) => chat.turn(Some(prompt)).await.map(Ended::code),
         None => chat.converse().await,
@@ -90,6 +93,7 @@ struct Chat<'a> {
     session: Session,
     terminal: Terminal<'a>,
     editor: Editor,
+    complaints: Complaints,
 }
 
 /// How a turn ended.
@@ -155,6 +159,17 @@ impl Chat<'_> {
                 "" => {}
                 "exit" | "quit" | "/exit" | "/quit" => return Ok(ExitCode::SUCCESS),
                 "/help" | "?" => screen.lines(HELP)?,
+                line if menu::words(line).is_some() => {
+                    let words = menu::words(line).unwrap_or_default();
+                    let (handle, signals) = (self.session.handle(), &mut self.terminal.signals);
+                    let stopped = tokio::select! {
+                        done = menu::run(&words, &handle, screen) => done.map(|()| None)?,
+                        signal = signals.next() => Some(signal),
+                    };
+                    if let Some(StopRequest::End(code)) = stopped {
+                        return Ok(ExitCode::from(code));
+                    }
+                }
                 prompt => {
                     if let ended @ Ended::Quit(_) = self.turn(Some(prompt)).await? {
                         return Ok(ended.code());
@@ -238,6 +253,9 @@ impl Chat<'_> {
                     None
                 }
                 Next::Event(Event::Message(message)) => {
+                    for complaint in self.complaints.after(&message, &handle).await {
+                        terminal.show.screen.remark(&format!("{complaint} (/mcp)"))?;
+                    }
                     terminal.show.message(&message)?;
                     None
                 }

@@ -14,6 +14,7 @@ mod form;
 mod frames;
 mod input;
 mod keys;
+mod mcp;
 mod menu;
 mod offers;
 mod output;
@@ -102,6 +103,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         }
         Some(
             Command::Doctor
+            | Command::Mcp(_)
             | Command::Serve(_)
             | Command::Task(_)
             | Command::Schedule(_)
@@ -128,6 +130,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         Some(Command::Backup(backup)) => runtime.block_on(upkeep::back_up(backup, screen)),
         Some(Command::Restore(restore)) => runtime.block_on(upkeep::restore(restore, screen)),
         Some(Command::Check(check)) => runtime.block_on(upkeep::check(check, screen)),
+        Some(Command::Mcp(mcp)) => runtime.block_on(mcp::run(&args, mcp, screen)),
         Some(Command::Doctor) => runtime.block_on(doctor::run(&args, screen)),
         _ => runtime.block_on(work(&args, screen)),
     };
@@ -167,7 +170,7 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         return pipe::run(args, scene, connection).await;
     }
     if args.is_for_programs() {
-        return print::run(args, connection).await;
+        return print::run(args, connection, screen).await;
     }
     let greeting = Greeting { model, remark };
     let kept = AlwaysRules::of(&folders);

@@ -10,14 +10,20 @@ use ostler_proto::message::{System, TurnResult};
 use crate::args::Args;
 use crate::connection;
 use crate::debug::Debug;
+use crate::mcp::health::Complaints;
 use crate::output;
 use crate::piped;
+use crate::screen::Screen;
 use crate::session::{Event, Session};
 use crate::signals::{STOPPED, Signals, StopRequest};
 
 /// Answers the prompt from the command line and the pipe. Exits with 1 when the last result was an error, and with 130
 /// when Ctrl-C stopped it.
-pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    args: &Args,
+    connection: Connection,
+    screen: &mut Screen,
+) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let debug = Debug::of(args)?;
     let prompt = match piped::prompt(args.prompt.as_deref(), &mut signals).await? {
@@ -33,8 +39,10 @@ pub(crate) async fn run(args: &Args, connection: Connection) -> anyhow::Result<E
         Err(signal) => return Ok(signal.code()),
     };
     session.send(&prompt).await?;
-    let mut printing = Printing { session, last: None, is_busy: false, is_stopped: false };
-    let ended = printing.read(&mut signals).await?;
+    let complaints = Complaints::default();
+    let mut printing =
+        Printing { session, last: None, is_busy: false, is_stopped: false, complaints };
+    let ended = printing.read(&mut signals, screen).await?;
     let Printing { session, last, is_stopped, .. } = printing;
     // However the run ended, everything it started ends too.
     session.end().await;
@@ -52,15 +60,27 @@ struct Printing {
     is_busy: bool,
     /// Ctrl-C was pressed.
     is_stopped: bool,
+    /// About MCP servers.
+    complaints: Complaints,
 }
 
 impl Printing {
     /// Reads messages until the session ends or is stopped. Returns the exit code if a signal ends the program at once.
-    async fn read(&mut self, signals: &mut Signals) -> anyhow::Result<Option<u8>> {
+    async fn read(
+        &mut self,
+        signals: &mut Signals,
+        screen: &mut Screen,
+    ) -> anyhow::Result<Option<u8>> {
         loop {
             tokio::select! {
                 message = self.session.next() => match message? {
-                    Some(Event::Message(message)) => self.take(message).await?,
+                    Some(Event::Message(message)) => {
+                        let handle = self.session.handle();
+                        for complaint in self.complaints.after(&message, &handle).await {
+                            screen.complain(&complaint);
+                        }
+                        self.take(message).await?;
+                    }
                     Some(Event::Question(_)) => {}
                     None => return Ok(None),
                 },

@@ -48,6 +48,17 @@ pub fn is_this_machine(url: &Url) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// A TLS configuration for connections that are not HTTP, such as WebSockets, with the certificates of the system.
+///
+/// # Errors
+/// When the system's certificates cannot be read.
+pub fn tls_for_sockets() -> Result<ClientConfig, TlsError> {
+    let mut tls = tls(Certificates::System)?;
+    // A server that chooses HTTP/2 could not change to a WebSocket.
+    tls.alpn_protocols.clear();
+    Ok(tls)
+}
+
 fn tls(certificates: Certificates) -> Result<ClientConfig, TlsError> {
     let provider = CryptoProvider::get_default()
         .cloned()

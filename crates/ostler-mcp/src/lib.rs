@@ -18,6 +18,8 @@ mod content;
 mod output;
 mod rpc;
 mod server;
+#[cfg(feature = "http")]
+mod websocket;
 
 #[cfg(feature = "client")]
 pub use client::{
@@ -33,3 +35,5 @@ pub use server::{
     Async, Connection, Context, Fallible, Json, Plain, Prompt, PromptArguments, PromptMessage,
     Resource, Server, Tool, ToolReply, ToolValue, Variables, raw_tool, tool, tool_with_context,
 };
+#[cfg(feature = "http")]
+pub use websocket::websocket;

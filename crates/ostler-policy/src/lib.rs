@@ -7,3 +7,4 @@
 pub mod permission;
 pub mod project_file;
 pub mod settings;
+mod wildcard;

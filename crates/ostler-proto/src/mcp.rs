@@ -18,8 +18,10 @@ pub enum McpServerConfig {
     Stdio(StdioServer),
     /// A server behind the older event-stream transport.
     Sse(RemoteServer),
-    /// A server behind the streamable HTTP transport.
+    /// A server behind the streamable HTTP transport. `streamable-http` is another name of the type, kept in `extra`.
     Http(RemoteServer),
+    /// A server behind a WebSocket.
+    Ws(RemoteServer),
     /// A server inside the host, reached through `mcp_message`.
     Sdk(SdkServer),
     /// A server behind the vendor's proxy; only ever reported, never configured.
@@ -40,6 +42,11 @@ impl WireObject for McpServerConfig {
             }),
             Some("sse") => named("sse", RemoteServer::read(rest).map(Self::Sse)),
             Some("http") => named("http", RemoteServer::read(rest).map(Self::Http)),
+            Some(STREAMABLE) => named(STREAMABLE, RemoteServer::read(rest)).map(|mut server| {
+                server.extra.insert("type", STREAMABLE);
+                Self::Http(server)
+            }),
+            Some("ws") => named("ws", RemoteServer::read(rest).map(Self::Ws)),
             Some("sdk") => named("sdk", SdkServer::read(rest).map(Self::Sdk)),
             Some("claudeai-proxy") => {
                 named("claudeai-proxy", ProxyServer::read(rest).map(Self::ClaudeAiProxy))
@@ -52,13 +59,19 @@ impl WireObject for McpServerConfig {
         match self {
             Self::Stdio(server) => server.write(map),
             Self::Sse(server) => tagged("sse", server, map),
+            // It was read with the other name, which is written with the unknown fields.
+            Self::Http(server) if server.extra.get("type").is_some() => server.write(map),
             Self::Http(server) => tagged("http", server, map),
+            Self::Ws(server) => tagged("ws", server, map),
             Self::Sdk(server) => tagged("sdk", server, map),
             Self::ClaudeAiProxy(server) => tagged("claudeai-proxy", server, map),
             Self::Unknown(server) => server.write(map),
         }
     }
 }
+
+/// The other name of `http`.
+const STREAMABLE: &str = "streamable-http";
 
 fn named<T, E: serde::de::Error>(kind: &str, read: Result<T, E>) -> Result<T, E> {
     read.map_err(|error| wire::in_variant(kind, error))
@@ -95,7 +108,7 @@ pub struct StdioServer {
     pub extra: Extra,
 }
 
-/// `sse` and `http`.
+/// `sse`, `http` and `ws`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
 #[wire(rename_all = "camelCase")]
 pub struct RemoteServer {

@@ -38,7 +38,15 @@ pub fn load(project: &Path) -> Found {
         return none(Note::Debug(text));
     }
     match parse(&text) {
-        Ok(Some(servers)) => Found { servers, note: None },
+        Ok(Some((servers, problems))) => {
+            let path = project.join(FILE);
+            let left_out = || {
+                let problems = problems.join("; ");
+                format!("MCP servers of {} that are left out: {problems}", path.display())
+            };
+            let note = (!problems.is_empty()).then(|| Note::Warning(left_out()));
+            Found { servers, note }
+        }
         Ok(None) => none(Note::Debug(format!("{FILE} in {} has no mcpServers", project.display()))),
         Err(reason) => {
             let path = project.join(FILE);
@@ -47,10 +55,20 @@ pub fn load(project: &Path) -> Found {
     }
 }
 
-fn parse(text: &str) -> Result<Option<BTreeMap<String, McpServerConfig>>, String> {
+type Servers = BTreeMap<String, McpServerConfig>;
+
+/// The servers, and what is wrong with entries that are not valid; `None` if the file has no list of servers.
+fn parse(text: &str) -> Result<Option<(Servers, Vec<String>)>, String> {
     let file: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let Some(servers) = file.get("mcpServers").and_then(Value::as_object) else { return Ok(None) };
-    servers.iter().map(server).collect::<Result<_, _>>().map(Some)
+    let Some(entries) = file.get("mcpServers").and_then(Value::as_object) else { return Ok(None) };
+    let (mut servers, mut problems) = (Servers::new(), Vec::new());
+    for entry in entries {
+        match server(entry) {
+            Ok((name, config)) => _ = servers.insert(name, config),
+            Err(reason) => problems.push(reason),
+        }
+    }
+    Ok(Some((servers, problems)))
 }
 
 fn server((name, config): (&String, &Value)) -> Result<(String, McpServerConfig), String> {
@@ -85,6 +103,16 @@ mod tests {
         });
         let Found { servers, note } = found(&json!({"mcpServers": config}).to_string());
         assert_eq!((json!(servers), note), (config, None));
+    }
+
+    // Mutant: `parse` that returns the first problem.
+    #[test]
+    fn a_bad_entry_is_left_out_and_the_others_stay() {
+        let config = json!({"bad": {"url": "http://x"}, "good": {"command": "x"}, "worse": 3});
+        let Found { servers, note } = found(&json!({"mcpServers": config}).to_string());
+        assert_eq!(servers.keys().collect::<Vec<_>>(), ["good"]);
+        let Some(Note::Warning(note)) = note else { panic!() };
+        assert!(note.contains("bad: ") && note.contains("worse is not an object"), "{note}");
     }
 
     #[test]

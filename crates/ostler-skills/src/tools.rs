@@ -45,8 +45,13 @@ impl Tools {
     pub(crate) fn uses_server(&self, server: &str) -> bool {
         let Some(list) = &self.0 else { return true };
         let prefix = format!("mcp__{}", plain(server));
-        list.iter()
-            .any(|rule| tool(rule) == prefix || tool(rule).starts_with(&format!("{prefix}__")))
+        let of_server = format!("{prefix}__");
+        let mut names = list.iter().map(|rule| tool(rule)).filter(|name| name.starts_with("mcp__"));
+        names.any(|name| match name.split_once('*') {
+            // A star may stand for the name of the server, or for a part of it.
+            Some((begin, _)) => of_server.starts_with(begin) || begin.starts_with(&of_server),
+            None => name == prefix || name.starts_with(&of_server),
+        })
     }
 
     /// The entries of the list, as written.
@@ -123,15 +128,8 @@ fn tool(rule: &str) -> &str {
 fn names(listed: &str, name: &str) -> bool {
     // The tool for subagents has two names.
     const SUBAGENTS: [&str; 2] = ["Agent", "Task"];
-    let whole_server = listed.strip_suffix("__*").unwrap_or(listed);
-    listed == name
+    coverage::names_server_tool(listed, name)
         || (SUBAGENTS.contains(&listed) && SUBAGENTS.contains(&name))
-        || (is_server(whole_server)
-            && name.strip_prefix(whole_server).is_some_and(|rest| rest.starts_with("__")))
-}
-
-fn is_server(listed: &str) -> bool {
-    listed.strip_prefix("mcp__").is_some_and(|server| !server.is_empty() && !server.contains("__"))
 }
 
 /// A server's name as it appears in the names of its tools.
@@ -209,6 +207,10 @@ mod tests {
             assert!(whole.has("mcp__calc__add") && !whole.has("mcp__calculator__add"));
             assert!(whole.uses_server("calc"));
         }
+        let some = tools(&["mcp__calc__a*"]);
+        assert!(some.has("mcp__calc__add") && !some.has("mcp__calc__sub"));
+        assert!(some.uses_server("calc") && !some.uses_server("web"));
+        assert!(tools(&["mcp__*"]).uses_server("web") && !tools(&["Bash*"]).uses_server("web"));
         assert!(tools(&["Task"]).has("Agent") && tools(&["Agent"]).has("Task"));
         assert!(!tools(&["Read"]).has("ReadAll") && tools(&["Read"]).has("StructuredOutput"));
         assert!(!tools(&["mcp__"]).has("mcp__calc__add"));

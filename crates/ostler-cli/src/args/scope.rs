@@ -12,7 +12,19 @@ use super::Args;
 fn used_by(command: &str) -> &'static [&'static str] {
     match command {
         "sessions" => &["cwd"],
-        "doctor" => &["cwd", "model", "settings", "trust_project"],
+        "doctor" => {
+            &["cwd", "model", "settings", "trust_project", "mcp_config", "strict_mcp_config"]
+        }
+        "mcp" => &[
+            "cwd",
+            "settings",
+            "trust_project",
+            "mcp_config",
+            "strict_mcp_config",
+            "setting_sources",
+            "managed_settings",
+            "plugin_dir",
+        ],
         "explain" => &[
             "cwd",
             "permission_mode",
@@ -102,7 +114,7 @@ mod tests {
     fn the_options_in_the_table_exist() {
         let command = Args::command();
         let options: Vec<&str> = command.get_arguments().map(|arg| arg.get_id().as_str()).collect();
-        for command in ["sessions", "doctor", "explain", "serve", "task", "schedule"] {
+        for command in ["sessions", "doctor", "mcp", "explain", "serve", "task", "schedule"] {
             for option in used_by(command) {
                 assert!(options.contains(option), "{command}: {option}");
             }

@@ -3,6 +3,7 @@
 mod disk;
 mod key;
 mod model;
+mod servers;
 mod settings;
 
 use std::process::ExitCode;
@@ -32,6 +33,7 @@ pub(crate) async fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<Exit
         tell(vec![model::check(config).await])?;
     }
     tell(settings::check(&scene))?;
+    tell(servers::check(args, &scene).await)?;
     tell(disk::check(&scene.cwd))?;
     let path = scene.env.get("PATH");
     tell(vec![checkup::shell().about("shell"), checkup::git(path.as_deref()).about("git")])?;

@@ -37,11 +37,11 @@ while IFS= read -r line; do
 done
 "#;
 
-fn shell_server(greeted: &str) -> Value {
+pub(crate) fn shell_server(greeted: &str) -> Value {
     json!({"command": "/bin/sh", "args": ["-c", SERVER], "env": {"GREETED": greeted}})
 }
 
-async fn place(script: Script) -> (ScriptedApi, Ostler) {
+pub(crate) async fn place(script: Script) -> (ScriptedApi, Ostler) {
     let api = ScriptedApi::start(script).await;
     let ostler =
         Ostler::new().env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &api.base_url());
@@ -49,7 +49,7 @@ async fn place(script: Script) -> (ScriptedApi, Ostler) {
 }
 
 /// The model calls a tool once, and repeats its result.
-fn calling(tool: &str, input: Value) -> Script {
+pub(crate) fn calling(tool: &str, input: Value) -> Script {
     Script::new()
         .rule(when().turn(0), reply().tool_use(tool, input))
         .rule(when(), reply().text("{{tool_result}}"))

@@ -18,7 +18,7 @@ use crate::talk::Talk;
 const TOKEN: &str = "a-token-for-no-frame";
 
 /// An MCP server with a tool, and its authorization server, where every user agrees.
-async fn open() -> Arc<str> {
+pub(crate) async fn open() -> Arc<str> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base: Arc<str> = format!("http://{}", listener.local_addr().unwrap()).into();
     let router = Router::new()
@@ -87,7 +87,7 @@ async fn token(body: String) -> Response {
     json_of(&json!({"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600}))
 }
 
-fn browser(policy: reqwest::redirect::Policy) -> reqwest::Client {
+pub(crate) fn browser(policy: reqwest::redirect::Policy) -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let browser = reqwest::Client::builder().no_proxy().tls_certs_only([]);
     browser.redirect(policy).build().unwrap()
@@ -101,7 +101,7 @@ fn about(subtype: &str, server: &str) -> Value {
     json!({"subtype": subtype, "serverName": server})
 }
 
-fn tokens(ostler: &Ostler) -> Vec<PathBuf> {
+pub(crate) fn tokens(ostler: &Ostler) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(ostler.path("no-home/.claude/mcp-oauth")).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).collect()
 }

@@ -12,7 +12,7 @@ use crate::context;
 use crate::drive::TurnContext;
 use crate::hooks::registry;
 use crate::library::{AgentKind, Origin};
-use crate::permission::{Narrowing, Rule};
+use crate::permission::{Narrowing, Rule, names_server_tool};
 
 /// Tools that only the conversation with the user has.
 const NOT_BELOW: &[&str] =
@@ -119,12 +119,9 @@ pub(crate) fn has_tool(definition: &AgentDefinition, tool: &str) -> bool {
 
 fn names_tool(rule: &str, tool: &str) -> bool {
     let name = rule.split('(').next().unwrap_or_default().trim();
-    let server = name.strip_suffix("__*").unwrap_or(name);
-    let is_server = server.strip_prefix("mcp__").is_some_and(|name| !name.contains("__"));
     name == "*"
-        || name == tool
+        || names_server_tool(name, tool)
         || (matches!(name, NAME | OLD_NAME) && matches!(tool, NAME | OLD_NAME))
-        || (is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__")))
 }
 
 /// The narrowing of its definition, in addition to an earlier one.
@@ -171,7 +168,8 @@ mod tests {
 
     #[test]
     fn an_agent_has_the_tools_it_names_and_not_those_it_disallows() {
-        let few = with(Some(&["Bash(git:*)", "mcp__calc__*", "mcp__web"]), &["mcp__web__post"]);
+        let listed = &["Bash(git:*)", "mcp__calc__*", "mcp__web", "mcp__files__read_*"][..];
+        let few = with(Some(listed), &["mcp__web__post", "mcp__*__delete_*"]);
         for (tool, has) in [
             ("Bash", true),
             ("Read", false),
@@ -179,6 +177,9 @@ mod tests {
             ("mcp__calculator__add", false),
             ("mcp__web__get", true),
             ("mcp__web__post", false),
+            ("mcp__web__delete_all", false),
+            ("mcp__files__read_one", true),
+            ("mcp__files__write_one", false),
         ] {
             assert_eq!(has_tool(&few, tool), has, "{tool}");
         }

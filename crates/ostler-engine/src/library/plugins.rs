@@ -148,16 +148,20 @@ impl Library {
         if let Some(inner) = servers.get_mut("mcpServers") {
             servers = inner.take();
         }
-        match serde_json::from_value::<BTreeMap<String, McpServerConfig>>(servers) {
-            Ok(servers) => {
-                let full = |name: String| format!("plugin:{plugin}:{name}");
-                servers.into_iter().map(|(name, config)| (full(name), config)).collect()
-            }
-            Err(error) => {
-                self.problem(folder, format!("its MCP servers are left out: {error}"));
-                BTreeMap::new()
+        let Value::Object(servers) = servers else {
+            self.problem(folder, "its MCP servers are left out: expected an object".to_owned());
+            return BTreeMap::new();
+        };
+        let mut known = BTreeMap::new();
+        for (name, entry) in servers {
+            match serde_json::from_value::<McpServerConfig>(entry) {
+                Ok(config) => _ = known.insert(format!("plugin:{plugin}:{name}"), config),
+                Err(error) => {
+                    self.problem(folder, format!("its MCP server {name} is left out: {error}"));
+                }
             }
         }
+        known
     }
 }
 

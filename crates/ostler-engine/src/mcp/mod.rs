@@ -109,15 +109,17 @@ pub enum ServerLocation {
 pub struct KnownServer {
     /// How it is reached.
     pub config: McpServerConfig,
-    /// Who configured it: `dynamic` for the command line, `project` for `.mcp.json`.
+    /// Who configured it: `dynamic` for the command line, `project` for `.mcp.json`, `user`, `local`.
     pub scope: &'static str,
     /// Why it cannot be connected at all.
     pub problem: Option<String>,
+    /// The user has switched it off.
+    pub is_disabled: bool,
 }
 
 impl From<McpServerConfig> for KnownServer {
     fn from(config: McpServerConfig) -> Self {
-        Self { config, scope: "dynamic", problem: None }
+        Self { config, scope: "dynamic", problem: None, is_disabled: false }
     }
 }
 
@@ -347,20 +349,21 @@ impl Servers {
         manifest: Option<Value>,
         is_dynamic: bool,
     ) -> bool {
-        let KnownServer { config, scope, problem } = known;
+        let KnownServer { config, scope, problem, is_disabled } = known;
         {
             let mut state = self.lock();
             if state.entries.contains_key(name) {
                 return false;
             }
             let how = match &problem {
+                _ if is_disabled => ServerState::Disabled,
                 Some(problem) => ServerState::Failed(problem.as_str().into()),
                 None => ServerState::Pending,
             };
             let entry = Entry { config, how, attempt: 0, is_dynamic, scope, manifest };
             state.entries.insert(name.to_owned(), entry);
         }
-        if problem.is_none() {
+        if problem.is_none() && !is_disabled {
             self.connect(name);
         }
         true

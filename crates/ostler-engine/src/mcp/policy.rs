@@ -10,7 +10,9 @@ use crate::tool::ServerToolPolicy;
 /// A tool's permission in a configuration. The strictest of several entries holds.
 pub(super) fn of(config: &McpServerConfig, tool: &str) -> ServerToolPolicy {
     let entries = match config {
-        McpServerConfig::Sse(server) | McpServerConfig::Http(server) => server.tools.clone(),
+        McpServerConfig::Sse(server)
+        | McpServerConfig::Http(server)
+        | McpServerConfig::Ws(server) => server.tools.clone(),
         McpServerConfig::Sdk(server) => server.tools.clone(),
         // Not part of the published configuration of a stdio server, but used there.
         McpServerConfig::Stdio(server) => match server.extra.get("tools").map(entries) {
@@ -62,6 +64,8 @@ mod tests {
             json!({"command": "x"}),
             json!({"type": "http", "url": "http://x"}),
             json!({"type": "sse", "url": "http://x"}),
+            json!({"type": "ws", "url": "ws://x"}),
+            json!({"type": "streamable-http", "url": "http://x"}),
             json!({"type": "sdk", "name": "x"}),
         ];
         let entries = [

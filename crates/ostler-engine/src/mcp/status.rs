@@ -90,6 +90,7 @@ fn shown(config: &McpServerConfig) -> (&'static str, Option<Value>) {
         }
         McpServerConfig::Http(server) => ("http", Some(json!({"type": "http", "url": server.url}))),
         McpServerConfig::Sse(server) => ("sse", Some(json!({"type": "sse", "url": server.url}))),
+        McpServerConfig::Ws(server) => ("ws", Some(json!({"type": "ws", "url": server.url}))),
         McpServerConfig::Sdk(_) => ("sdk", None),
         _ => ("unknown", None),
     }

@@ -11,6 +11,7 @@ use super::path_forms::PathForms;
 use super::rule::{Behavior, Rule, Source, is_path_tool};
 use super::shell::{Access, Shell};
 use super::{CallFacts, Policy};
+use crate::wildcard;
 
 /// Whether a rule matches a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,14 +119,18 @@ pub(crate) fn names_tool(rule: &str, seen: &ResolvedCall<'_>) -> bool {
     }
 }
 
-/// Whether a rule's tool is this tool of an MCP server, or all tools of its server: `mcp__server`, `mcp__server__*`.
-pub(crate) fn names_server_tool(rule: &str, tool: &str) -> bool {
+/// Whether a rule's tool is this tool of an MCP server, or stands for several tools of servers: `mcp__server`,
+/// `mcp__server__*`, `mcp__server__get_*`, `mcp__*`.
+pub fn names_server_tool(rule: &str, tool: &str) -> bool {
     if rule == tool {
         return true;
     }
-    let server = rule.strip_suffix("__*").unwrap_or(rule);
-    let is_server = server.strip_prefix("mcp__").is_some_and(|name| !name.contains("__"));
-    is_server && tool.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
+    let Some(name) = rule.strip_prefix("mcp__") else { return false };
+    if name.contains('*') {
+        return wildcard::fits(rule, tool);
+    }
+    let is_server = !name.is_empty() && !name.contains("__");
+    is_server && tool.strip_prefix(rule).is_some_and(|rest| rest.starts_with("__"))
 }
 
 /// Whether a tool's rules about files are about reading or writing.

@@ -36,7 +36,7 @@ pub use self::decision::{CallFacts, Decision, Outcome, Step};
 pub use self::effect::{Effect, ServerToolPolicy};
 pub use self::environment::reduced as reduced_environment;
 pub use self::explain::explain;
-pub use self::matching::{Match, ResolvedCall, matches};
+pub use self::matching::{Match, ResolvedCall, matches, names_server_tool};
 pub use self::narrow::Narrowing;
 pub use self::policy::{ActiveRule, Policy};
 pub use self::read_guard::ReadGuard;

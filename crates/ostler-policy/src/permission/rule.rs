@@ -1,4 +1,4 @@
-//! Permission rules as people write them: `Bash(git:*)`, `Read(src/**)`, `WebFetch(domain:x)`, `mcp__server__tool`.
+//! Permission rules as people write them: `Bash(git:*)`, `Read(src/**)`, `WebFetch(domain:x)`, `mcp__server__get_*`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -109,10 +109,14 @@ impl FromStr for Rule {
             return Err(wrong("it names no tool"));
         }
         let is_name = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
-        let name =
-            tool.strip_suffix("__*").filter(|name| name.starts_with("mcp__")).unwrap_or(tool);
-        if !name.chars().all(is_name) {
-            return Err(wrong("a tool's name has only letters, digits, _ and -"));
+        let of_servers = tool.strip_prefix("mcp__");
+        if of_servers == Some("") {
+            return Err(wrong("it names no MCP server; mcp__* is every tool of every server"));
+        }
+        if !tool.chars().all(|c| is_name(c) || (c == '*' && of_servers.is_some())) {
+            return Err(wrong(
+                "a tool's name has only letters, digits, _ and -; a * is possible in the names of MCP tools (mcp__…)",
+            ));
         }
         match content.map(str::trim) {
             Some("") => Err(wrong("there is nothing between the parentheses")),
@@ -218,6 +222,9 @@ mod tests {
             "WebFetch(domain:example.com)",
             "mcp__github",
             "mcp__github__*",
+            "mcp__github__get_*",
+            "mcp__*",
+            "mcp__*__delete",
             "mcp__github__create_issue",
             "Agent(reviewer)",
             "Skill(pdf)",
@@ -241,6 +248,10 @@ mod tests {
             ("Bash()", "nothing between"),
             ("Ba sh", "letters"),
             ("Ba*", "letters"),
+            ("*", "letters"),
+            ("mcp_*", "letters"),
+            ("mcp__ *", "letters"),
+            ("mcp__", "names no MCP server"),
             ("Read(!x)", "negated"),
             ("Read(a[z-a])", "not a valid pattern"),
             ("Edit(#x)", "not a valid pattern"),

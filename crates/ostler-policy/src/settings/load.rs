@@ -116,6 +116,10 @@ impl MergedSettings<'_> {
         }
         self.settings.server_lists.denied.extend(file.denied_mcp_servers);
         self.settings.server_lists.allowed.extend(file.allowed_mcp_servers);
+        if let Err(reason) = self.settings.mcpjson.reject(&file.extra) {
+            let problems = SettingsError::one(path, "disabledMcpjsonServers", reason).problems;
+            self.problems.extend(problems);
+        }
         self.refuse_unenforced(path, &file.extra);
         // Any value can only be meant to disable it, also an unknown one.
         self.settings.bypass_disabled |= permissions.disable_bypass_permissions_mode.is_some();
@@ -144,6 +148,7 @@ impl MergedSettings<'_> {
                 self.settings.env.insert(name, value);
             }
         }
+        self.settings.mcpjson.approve(&file.extra);
         self.prices(path, file.model_prices, is_of_project);
         let settings = &mut self.settings;
         settings.model = file.model.or(settings.model.take());
@@ -229,7 +234,6 @@ impl MergedSettings<'_> {
 /// Restrictions of the vendor's settings that this version does not support.
 const UNENFORCED: &[&str] = &[
     "allowManagedHooksOnly",
-    "allowManagedMcpServersOnly",
     "allowManagedPermissionRulesOnly",
     "blockedMarketplaces",
     "strictKnownMarketplaces",

@@ -7,7 +7,9 @@ mod file;
 mod invalid;
 mod keep;
 mod load;
+mod mcpjson;
 mod sandbox;
+mod server_url;
 mod servers;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ pub use self::file::{FilePermissions, FilePrice, FileSettings};
 pub use self::keep::KeepError;
 pub use self::keep::kept_in;
 pub use self::load::{Sources, load};
+pub use self::mcpjson::McpjsonChoices;
 pub use self::servers::{ServerEntry, ServerLists};
 use crate::permission::{Behavior, Policy, Rule, Source};
 
@@ -48,6 +51,14 @@ impl Folders {
     ) -> Self {
         let user = config_dir.or_else(|| home.map(|home| home.join(".claude")));
         Self { user, project: project.into(), managed: None }
+    }
+
+    /// The folder of the administrator's files, `managed-settings.json` and `managed-mcp.json`.
+    pub fn of_administrator() -> &'static Path {
+        Path::new(match cfg!(target_os = "macos") {
+            true => "/Library/Application Support/ClaudeCode",
+            false => "/etc/claude-code",
+        })
     }
 
     /// The settings file of a source, if it has one.
@@ -137,6 +148,8 @@ pub struct Settings {
     pub bypass_disabled: bool,
     /// The lists of allowed and denied MCP servers.
     pub server_lists: ServerLists,
+    /// The choices about servers of the project's `.mcp.json`.
+    pub mcpjson: McpjsonChoices,
     /// Everything else.
     pub extra: Map<String, Value>,
     /// What was left out, and why. Leaving it out allows nothing more.

@@ -1,10 +1,15 @@
-//! The MCP servers that settings allow and deny: `allowedMcpServers` and `deniedMcpServers`.
+//! The MCP servers that settings allow and deny: `allowedMcpServers` and `deniedMcpServers`, and the administrator's
+//! `managed-mcp.json`.
 //!
 //! Every list is a restriction, whichever file it is in: a server that one list denies, or that an allow list does not
 //! include, is not connected. Servers inside the host are the host's own code; only deny lists apply to them.
 
+use std::collections::BTreeMap;
+
 use ostler_proto::mcp::McpServerConfig;
 use serde::Deserialize;
+
+use super::server_url;
 
 /// An entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -31,12 +36,14 @@ pub enum ServerEntry {
 }
 
 /// The lists of all settings files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerLists {
     /// Servers that are denied.
     pub denied: Vec<ServerEntry>,
     /// Lists of allowed servers; a server must be in every one of them.
     pub allowed: Vec<Vec<ServerEntry>>,
+    /// The servers of `managed-mcp.json`. If there is such a file, there are no others.
+    pub managed: Option<BTreeMap<String, McpServerConfig>>,
 }
 
 impl ServerLists {
@@ -46,6 +53,12 @@ impl ServerLists {
             return Some(format!("the settings deny the MCP server {name} (deniedMcpServers)"));
         }
         let is_in_host = matches!(config, McpServerConfig::Sdk(_));
+        let is_other = |managed: &BTreeMap<_, _>| managed.get(name) != Some(config);
+        if !is_in_host && self.managed.as_ref().is_some_and(is_other) {
+            return Some(format!(
+                "the administrator's managed-mcp.json does not contain the MCP server {name}, and no others are allowed"
+            ));
+        }
         let is_missing = |list: &Vec<ServerEntry>| !is_allowed(list, name, config);
         (!is_in_host && self.allowed.iter().any(is_missing)).then(|| {
             format!("the settings do not allow the MCP server {name}: add it to allowedMcpServers")
@@ -73,26 +86,18 @@ impl ServerEntry {
                 let args = server.args.iter().flatten();
                 command.iter().eq(std::iter::once(&server.command).chain(args))
             }
-            (Self::Url { url }, McpServerConfig::Sse(server) | McpServerConfig::Http(server)) => {
-                fits(url, &server.url)
+            (
+                Self::Url { url },
+                McpServerConfig::Sse(server)
+                | McpServerConfig::Http(server)
+                | McpServerConfig::Ws(server),
+            ) => server_url::fits(url, &server.url),
+            (Self::Url { url }, McpServerConfig::ClaudeAiProxy(server)) => {
+                server_url::fits(url, &server.url)
             }
-            (Self::Url { url }, McpServerConfig::ClaudeAiProxy(server)) => fits(url, &server.url),
             _ => false,
         }
     }
-}
-
-/// Whether text matches a pattern in which `*` matches anything.
-fn fits(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut left) = text.strip_prefix(first) else { return false };
-    let mut pieces: Vec<&str> = rest.split('*').collect();
-    let last = pieces.pop().unwrap_or_default();
-    for piece in pieces {
-        let Some((_, after)) = left.split_once(piece) else { return false };
-        left = after;
-    }
-    left.ends_with(last)
 }
 
 #[cfg(test)]
@@ -121,6 +126,7 @@ mod tests {
             (json!([{"serverCommand": ["run", "it"]}]), vec![], [true, false, false]),
             (json!([{"serverCommand": ["run"]}]), vec![], [false, false, false]),
             (json!([{"serverUrl": "https://*.example.com/*"}]), vec![], [false, true, false]),
+            (json!([{"serverUrl": "https://MCP.Example.com./*"}]), vec![], [false, true, false]),
             (json!([]), vec![json!([])], [true, true, false]),
             (json!([]), vec![json!([{"serverName": "x"}])], [false, false, false]),
             (json!([]), vec![json!([{"serverName": "y"}])], [true, true, false]),
@@ -144,24 +150,29 @@ mod tests {
             let lists = ServerLists {
                 denied: entries(denied.clone()),
                 allowed: allowed.iter().cloned().map(entries).collect(),
+                managed: None,
             };
             let really = [&program, &remote, &inside].map(|it| is_refused(&lists, it.clone()));
             assert_eq!(really, expected, "{denied} {allowed:?}");
         }
     }
 
+    // Mutant: `managed` is not compared.
     #[test]
-    fn a_star_matches_anything() {
-        for (pattern, text, expected) in [
-            ("https://a/*", "https://a/b/c", true),
-            ("https://*.b/*", "https://a.b/x", true),
-            ("https://*.b/*", "https://a.c/x", false),
-            ("https://a", "https://a/", false),
-            ("*", "anything", true),
-            ("*a*a", "a", false),
-        ] {
-            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+    fn with_servers_of_the_administrator_there_are_no_others() {
+        let config = |value: Value| serde_json::from_value::<McpServerConfig>(value).unwrap();
+        let own = config(json!({"command": "run", "args": ["it"]}));
+        let managed = Some(BTreeMap::from([("x".to_owned(), own.clone())]));
+        let lists = ServerLists { managed, ..ServerLists::default() };
+        assert_eq!(lists.refusal("x", &own), None);
+        assert_eq!(lists.refusal("y", &config(json!({"type": "sdk", "name": "y"}))), None);
+        for (name, other) in [("y", own), ("x", config(json!({"command": "run"})))] {
+            assert!(lists.refusal(name, &other).unwrap().contains("managed-mcp.json"), "{name}");
         }
+    }
+
+    #[test]
+    fn an_entry_of_an_unknown_kind_is_refused() {
         assert!(serde_json::from_value::<ServerEntry>(json!({"server": "x"})).is_err());
         assert!(serde_json::from_value::<ServerEntry>(json!("x")).is_err());
     }

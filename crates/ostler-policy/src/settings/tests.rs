@@ -496,7 +496,9 @@ fn no_file_removes_what_another_one_denies_in_the_sandbox() {
 #[test]
 fn an_unsupported_restriction_is_an_error_that_names_it() {
     for (setting, refused) in [
-        (json!({"allowManagedMcpServersOnly": true}), true),
+        // Every list is a restriction here, so that of the administrator is one too.
+        (json!({"allowManagedMcpServersOnly": true}), false),
+        (json!({"disabledMcpjsonServers": "x"}), true),
         (json!({"strictKnownMarketplaces": []}), true),
         (json!({"allowManagedHooksOnly": false}), false),
         (json!({"deniedMcpServers": ["x"]}), true),

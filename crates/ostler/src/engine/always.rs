@@ -65,6 +65,8 @@ fn is_confirmed(local: &Settings, granted: &Settings) -> bool {
     }
     rest.bypass_disabled = false;
     rest.server_lists = ServerLists::default();
+    rest.mcpjson.disabled.clear();
+    rest.extra.shift_remove("disabledMcpjsonServers");
     rest.hooks_disabled_by.clear();
     rest == Settings::default()
 }

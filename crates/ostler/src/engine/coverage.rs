@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use ostler_engine::permission::{Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source};
+use ostler_engine::permission::{
+    self, Behavior, CallFacts, Decision, Outcome, Policy, Rule, Source,
+};
 use ostler_engine::sandbox::NETWORK_TOOL;
 use ostler_proto::control::DecisionReasonType;
 use ostler_proto::permission::{PermissionMode, PermissionRule};
@@ -51,6 +53,11 @@ pub fn covers(place: &CallPlace, rules: &[PermissionRule], tool: &str, input: &V
 pub fn denies(place: &CallPlace, rule: &PermissionRule, tool: &str, input: &Value) -> bool {
     let Ok(rule) = Rule::from_wire(rule) else { return true };
     judge(place, Behavior::Deny, &[rule], tool, input).outcome == Outcome::Deny
+}
+
+/// Whether a name in a list stands for this tool of an MCP server: `mcp__server__tool`, `mcp__server`, `mcp__server__get_*`.
+pub fn names_server_tool(listed: &str, tool: &str) -> bool {
+    permission::names_server_tool(listed, tool)
 }
 
 /// Whether a call runs without approval in the default mode and without any rules.

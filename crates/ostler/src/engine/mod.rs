@@ -6,6 +6,8 @@ pub mod always;
 pub mod coverage;
 mod embedded;
 mod error;
+mod headers_helper;
+mod helper_command;
 pub mod judge;
 mod key_helper;
 mod offers;
@@ -14,12 +16,12 @@ mod recording;
 pub mod rules;
 pub mod sandbox;
 mod server_content;
-mod server_files;
+pub mod server_files;
 mod server_output;
 mod servers;
 pub mod sessions;
 #[cfg(feature = "mcp-http")]
-mod sign_in;
+pub mod sign_in;
 mod start;
 
 use std::path::PathBuf;
@@ -44,6 +46,8 @@ pub struct StartContext {
     pub cwd: PathBuf,
     /// The environment of the engine and of everything it starts: commands, hooks, MCP servers.
     pub env: Environment,
+    /// Whether hooks run. Without them a session is good only for looking at it.
+    pub runs_hooks: bool,
     /// Whether this project's settings may allow tools and run hooks; if not, they can only make things stricter.
     pub trusts_project: bool,
     /// Repositories in which `git` commands that only read run without approval, even if the project is not trusted. This
@@ -68,6 +72,7 @@ impl StartContext {
             launch,
             cwd: cwd.into(),
             env: Environment::default(),
+            runs_hooks: true,
             trusts_project: false,
             trusted_repositories: Vec::new(),
             is_interactive: false,

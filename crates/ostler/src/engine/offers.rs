@@ -38,6 +38,9 @@ pub(super) fn library(
     }
     library.plugins.iter_mut().skip(n_plugins).for_each(|plugin| plugin.servers.clear());
     library.take_agents(&launch.agents);
+    if !context.runs_hooks {
+        library.plugins.iter_mut().for_each(|plugin| plugin.hooks = None);
+    }
     Ok(library)
 }
 

@@ -190,7 +190,7 @@ pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAc
     let Some(helper) = &settings.api_key_helper else { return Ok(None) };
     let env_of_helper = context.env.with(settings.env.clone());
     let writable = sandbox::writable_folders(context, settings);
-    let helper = KeyHelper { command: helper.clone(), env: env_of_helper, writable };
+    let helper = KeyHelper::new(helper.clone(), env_of_helper, writable);
     let credential = helper
         .credential()
         .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;

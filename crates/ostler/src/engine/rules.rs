@@ -94,6 +94,7 @@ fn tighten(settings: &mut Settings, managed: &str) -> Result<(), SettingsError> 
     settings.bypass_disabled |= managed.bypass_disabled;
     settings.server_lists.denied.extend(managed.server_lists.denied);
     settings.server_lists.allowed.extend(managed.server_lists.allowed);
+    settings.mcpjson.disabled.extend(managed.mcpjson.disabled);
     if let Some(wanted) = managed.sandbox {
         let sandbox = settings.sandbox.get_or_insert_default();
         if wanted.enabled == Some(true) {
@@ -116,6 +117,9 @@ fn read(context: &StartContext, folders: &Folders) -> Result<Settings, SettingsE
     }
     if let Some(managed) = &context.launch.managed_settings {
         tighten(&mut settings, managed)?;
+    }
+    if !context.runs_hooks {
+        settings.hooks.clear();
     }
     Ok(settings)
 }
@@ -215,5 +219,7 @@ pub fn folders(context: &StartContext) -> Folders {
     let home = context.var("HOME").map(PathBuf::from);
     let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let project = context.launch.project_config_root.as_ref().map(PathBuf::from);
-    Folders::new(project.as_deref().unwrap_or(&context.cwd), config, home.as_deref())
+    let folders = Folders::new(project.as_deref().unwrap_or(&context.cwd), config, home.as_deref());
+    let managed = Some(Folders::of_administrator().join("managed-settings.json"));
+    Folders { managed, ..folders }
 }

@@ -25,6 +25,7 @@ use ostler_proto::tool::McpResource;
 use ostler_sdk::transport::Environment;
 use serde_json::{Value, json};
 
+use super::headers_helper::{self, HeadersHelper, HelperPlace};
 use super::server_output::{self, OutputLimit};
 use super::{StartContext, server_content};
 
@@ -38,6 +39,8 @@ pub(super) struct ServerConnector {
     limit: OutputLimit,
     /// The environment of servers that are programs.
     env: Environment,
+    /// Where commands run that print headers.
+    helpers: HelperPlace,
     /// The folder for the tokens of servers that the user signed in to.
     #[cfg(feature = "mcp-http")]
     tokens: Option<std::path::PathBuf>,
@@ -51,6 +54,7 @@ impl ServerConnector {
         context: &StartContext,
         env: Environment,
         sandbox: Option<Arc<dyn SessionSandbox>>,
+        helpers: HelperPlace,
     ) -> Self {
         let ms = |name: &str| context.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
@@ -58,6 +62,7 @@ impl ServerConnector {
             startup_timeout: ms("MCP_TIMEOUT").map(Duration::from_millis),
             limit: OutputLimit::of(context),
             env,
+            helpers,
             #[cfg(feature = "mcp-http")]
             tokens: super::sign_in::folder(context),
             sandbox,
@@ -65,8 +70,13 @@ impl ServerConnector {
     }
 
     /// The endpoint of a configured server; a child process gets the session's environment and sandbox.
-    fn endpoint(&self, config: &McpServerConfig, host: &HostLine) -> Result<Endpoint, String> {
-        let endpoint = Endpoint::from_config(config);
+    fn endpoint(
+        &self,
+        config: &McpServerConfig,
+        helper: &HeadersHelper,
+        host: &HostLine,
+    ) -> Result<Endpoint, String> {
+        let endpoint = helper.websocket(config).or_else(|| Endpoint::from_config(config));
         let mut endpoint = endpoint.ok_or("this kind of server is not supported")?;
         if let Endpoint::Stdio(program) = &mut endpoint {
             program.env = self.env.with(std::mem::take(&mut program.env.variables));
@@ -101,7 +111,8 @@ impl Connector for ServerConnector {
             options = options.oauth(super::sign_in::options(self.tokens.as_deref(), config));
         }
         let endpoint = match &place {
-            ServerLocation::Configured(config) => self.endpoint(config, &line),
+            ServerLocation::Configured(config) => HeadersHelper::of(&self.helpers, &name, config)
+                .and_then(|helper| Ok((self.endpoint(config, &helper, &line)?, helper))),
             _ => Err("this kind of server is not supported".to_owned()),
         };
         async move {
@@ -113,7 +124,8 @@ impl Connector for ServerConnector {
                 }
                 ServerLocation::Configured(config) => {
                     timeout = own_timeout(&config).or(timeout);
-                    endpoint?
+                    let (endpoint, helper) = endpoint?;
+                    helper.add_to(endpoint).await?
                 }
                 _ => return Err("this kind of server location is not supported".into()),
             };
@@ -179,8 +191,7 @@ fn why(client: &Client, reason: String) -> NotConnected {
 fn own_timeout(config: &McpServerConfig) -> Option<Duration> {
     let ms = match config {
         McpServerConfig::Stdio(server) => server.timeout.as_ref(),
-        McpServerConfig::Http(server) | McpServerConfig::Sse(server) => server.timeout.as_ref(),
-        _ => None,
+        config => headers_helper::remote(config).and_then(|server| server.timeout.as_ref()),
     };
     ms.map(|ms| Duration::from_millis(ms.get().max(0.0) as u64))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::StartContext;
 
 /// The folder for tokens, next to the user's settings. The sandbox hides it from commands.
-pub(super) fn folder(context: &StartContext) -> Option<PathBuf> {
+pub fn folder(context: &StartContext) -> Option<PathBuf> {
     let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let config = config.or_else(|| Some(PathBuf::from(context.var("HOME")?).join(".claude")));
     config.map(|config| config.join("mcp-oauth"))
@@ -43,7 +43,10 @@ pub(super) fn options(folder: Option<&Path>, config: &McpServerConfig) -> OAuthO
 }
 
 /// Begins to sign in. The connection is made with another client, which reads the tokens from the folder.
-pub(super) async fn begin(
+///
+/// # Errors
+/// When the server cannot be reached, or has no sign-in.
+pub async fn begin(
     name: String,
     config: McpServerConfig,
     folder: Option<PathBuf>,
@@ -63,7 +66,10 @@ pub(super) async fn begin(
 }
 
 /// Deletes the tokens of a server.
-pub(super) async fn end(
+///
+/// # Errors
+/// When the server has no sign-in, or the file cannot be deleted.
+pub async fn end(
     name: String,
     config: McpServerConfig,
     folder: Option<PathBuf>,

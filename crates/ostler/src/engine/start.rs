@@ -13,6 +13,7 @@ use ostler_engine::tool::AnyTool;
 use ostler_proto::launch::{Answerer, Launch, SettingSource, ThinkingDisplay, ToolSet};
 use ostler_proto::permission::PermissionMode;
 
+use super::headers_helper::HelperPlace;
 use super::pick::{self, SelectedModel};
 use super::rules::{self, Rules};
 use super::server_files;
@@ -54,7 +55,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         return Err(error);
     }
     let opened = sessions::open(context)?;
-    let found = server_files::find(context, &settings)?;
+    let found = server_files::find(context, &folders, &settings)?;
     let cautions = cautions(context, &policy, sandbox.is_some(), no_sandbox);
     let denied = Arc::new(policy.file_guard());
     let mut library = offers::library(context, &folders, &denied)?;
@@ -66,10 +67,17 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     warnings.extend(found.warnings);
     let mut mcp_servers = found.servers;
     for (name, config) in library.plugins.iter().flat_map(|plugin| plugin.servers.clone()) {
-        mcp_servers.insert(name, config.into());
+        mcp_servers.entry(name).or_insert_with(|| config.into());
     }
     // `env` of the settings overrides the environment, as it does for an engine in a separate process.
     let env = context.env.with(settings.env.clone());
+    let project = ("CLAUDE_PROJECT_DIR".to_owned(), folders.project.display().to_string());
+    let env_of_servers = env.with([project]);
+    let helpers = HelperPlace {
+        env: env_of_servers.clone(),
+        folder: context.cwd.clone(),
+        writable: sandbox::writable_folders(context, &settings),
+    };
     let connection = session::start(SessionOptions {
         launch: launch(context),
         tools: tools(context)?,
@@ -94,9 +102,9 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         small_model: pick::small_model(context, &settings, &name),
         is_conversation: context.is_conversation,
         idle_notice: Some(IDLE_NOTICE),
-        connector: Some(Arc::new(ServerConnector::of(context, env, sandbox))),
+        connector: Some(Arc::new(ServerConnector::of(context, env_of_servers, sandbox, helpers))),
         mcp_servers,
-        server_lists: settings.server_lists.clone(),
+        server_lists: found.lists,
         notices: notices(context, &cautions, &warnings),
         state_events: state_events(context),
         background_wait: background_wait(context),
