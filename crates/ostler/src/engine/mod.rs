@@ -3,6 +3,7 @@
 //! The command line and the embedded transport both start engines here, so that they cannot differ.
 
 pub mod always;
+mod connected_server;
 pub mod coverage;
 mod embedded;
 mod error;
@@ -14,6 +15,7 @@ mod recording;
 pub mod rules;
 pub mod sandbox;
 mod server_content;
+mod server_events;
 mod server_files;
 mod server_output;
 mod servers;
@@ -53,6 +55,8 @@ pub struct StartContext {
     pub is_interactive: bool,
     /// Whether that person sends several prompts, one after the other.
     pub is_conversation: bool,
+    /// Whether the host can answer questions of MCP servers to the user. If not, servers are told that nobody can.
+    pub answers_elicitation: bool,
     /// The program that starts the engine, as the session's file names it: `cli`, `sdk-rs`.
     pub entrypoint: String,
     /// The longest time for one prompt.
@@ -72,6 +76,7 @@ impl StartContext {
             trusted_repositories: Vec::new(),
             is_interactive: false,
             is_conversation: false,
+            answers_elicitation: true,
             entrypoint: "sdk-rs".to_owned(),
             time_limit: None,
             token_limit: None,

@@ -70,6 +70,9 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     }
     // `env` of the settings overrides the environment, as it does for an engine in a separate process.
     let env = context.env.with(settings.env.clone());
+    // A hook can answer in the user's place.
+    let has_hook = settings.hooks.iter().any(|(_, hooks)| hooks.get("Elicitation").is_some());
+    let answers_questions = context.answers_elicitation || has_hook;
     let connection = session::start(SessionOptions {
         launch: launch(context),
         tools: tools(context)?,
@@ -94,7 +97,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         small_model: pick::small_model(context, &settings, &name),
         is_conversation: context.is_conversation,
         idle_notice: Some(IDLE_NOTICE),
-        connector: Some(Arc::new(ServerConnector::of(context, env, sandbox))),
+        connector: Some(Arc::new(ServerConnector::of(context, env, sandbox, answers_questions))),
         mcp_servers,
         server_lists: settings.server_lists.clone(),
         notices: notices(context, &cautions, &warnings),
