@@ -20,6 +20,7 @@ mod kills;
 mod limits;
 mod limits_of_serve;
 mod mcp;
+mod mcp_life;
 mod mcp_odd;
 mod model;
 mod offers;

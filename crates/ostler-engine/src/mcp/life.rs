@@ -270,6 +270,7 @@ impl Inner {
                 entry.life.since = Some(Instant::now());
                 entry.life.was_connected = true;
                 entry.how = ServerState::Connected(server);
+                entry.last_known = None;
                 Some(ended)
             }
             Err(why) => {
@@ -295,6 +296,7 @@ impl Inner {
         if lasted {
             entry.life.attempts = 0;
         }
+        entry.last_known = Some((server.info().0, server.tools()));
         let why = NotConnected { reason, needs_auth: server.needs_auth(), may_recover: true };
         self.lost(&mut state, name, why);
         drop(state);

@@ -56,9 +56,18 @@ struct Candidate {
     tool: Arc<dyn AnyTool>,
     /// The tool as one of a server; `None` for the tools about servers.
     of_server: Option<Arc<McpTool>>,
+    /// Whether its server is connected. If not, it can be called and is not offered.
+    is_up: bool,
     /// Whether it may wait for a search.
     can_wait: bool,
     weight: u64,
+}
+
+impl Candidate {
+    /// A tool that is always offered.
+    fn about_servers(name: String, tool: Arc<dyn AnyTool>) -> Self {
+        Self { name, tool, of_server: None, is_up: true, can_wait: false, weight: 0 }
+    }
 }
 
 impl Announced {
@@ -166,8 +175,9 @@ pub(crate) fn offer(
         candidates_of(servers, &is_out, &mut candidates, &mut texts);
     }
     let mut announcements = announced.lock();
-    let weight: u64 = candidates.iter().filter(|it| it.can_wait).map(|it| it.weight).sum();
-    let has_some = candidates.iter().any(|it| it.can_wait);
+    let can_wait = candidates.iter().filter(|it| it.can_wait && it.is_up);
+    let weight: u64 = can_wait.clone().map(|it| it.weight).sum();
+    let has_some = can_wait.count() > 0;
     announcements.defers = has_some
         && !is_out(search::NAME)
         && match mode {
@@ -179,17 +189,16 @@ pub(crate) fn offer(
         announcements.defers && it.can_wait && !announcements.places.contains_key(&it.name)
     };
     if announcements.defers {
-        let waiting = candidates.iter().filter(|it| waits(&announcements, it));
+        let waiting = candidates.iter().filter(|it| it.is_up && waits(&announcements, it));
         let waiting: Vec<_> = waiting.filter_map(|it| it.of_server.clone()).collect();
         let listing = announcements.list(&waiting);
         let search = search::tool(waiting, announced.clone(), sources.to_vec(), &listing);
         let name = search::NAME.to_owned();
-        let search = Candidate { name, tool: search, of_server: None, can_wait: false, weight: 0 };
-        candidates.insert(0, search);
+        candidates.insert(0, Candidate::about_servers(name, search));
     }
     let mut offered: Vec<(usize, ToolSpec)> = Vec::new();
     for candidate in &candidates {
-        if !waits(&announcements, candidate) {
+        if candidate.is_up && !waits(&announcements, candidate) {
             announcements.place(&candidate.name);
             let place = announcements.places.get(&candidate.name).copied().unwrap_or_default();
             offered.push((place, candidate.tool.spec()));
@@ -219,6 +228,7 @@ fn candidates_of(
         let mut notes = Vec::new();
         let tools = entry.tools(servers, server, |note| notes.push(note));
         let (n_tools, before) = (tools.len(), candidates.len());
+        let is_up = entry.up().is_some();
         for tool in tools {
             let name = tool.name().to_owned();
             if is_out(&name) {
@@ -231,7 +241,7 @@ fn candidates_of(
             let can_wait = tool.always_load().or(entry.always_load()) != Some(true);
             let (weight, tool) = (tool.weight(), Arc::new(tool));
             let of_server = Some(Arc::clone(&tool));
-            candidates.push(Candidate { name, tool, of_server, can_wait, weight });
+            candidates.push(Candidate { name, tool, of_server, is_up, can_wait, weight });
         }
         for note in notes {
             if changes.len() < MOST_NOTES {
@@ -248,7 +258,7 @@ fn candidates_of(
     for tool in about_resources {
         let name = tool.spec().name;
         if !is_out(&name) && taken.insert(name.clone()) {
-            candidates.push(Candidate { name, tool, of_server: None, can_wait: false, weight: 0 });
+            candidates.push(Candidate::about_servers(name, tool));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A tool that finds tools. If servers have so many tools that their definitions would fill every request, requests
 //! contain only those that the model has searched for.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ostler_process::Environment;
@@ -8,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::tool::McpTool;
+use super::tool::{McpTool, tools_of};
 use super::{Announced, Servers};
 use crate::tool::{AnyTool, Described, Effect, Tool, ToolCx, ToolError, ToolOutput};
 
@@ -51,22 +52,41 @@ impl SearchMode {
     }
 }
 
-/// The tools that can be loaded, by server, as far as there is room.
+/// The tools that can be loaded, one line per server. Where there is no room for all names, servers with few tools are
+/// listed whole.
 pub(super) fn listing(waiting: &[Arc<McpTool>]) -> String {
-    let mut listing = format!("{} tools can be loaded. Their names:", waiting.len());
-    let mut last = None;
-    for (number, tool) in waiting.iter().enumerate() {
-        let (server, _) = tool.own_names();
-        let separator = if last == Some(server) { ", " } else { "\n" };
-        if listing.len() + separator.len() + tool.name().len() > MAX_LISTING {
-            listing.push_str(&format!("\nand {} more", waiting.len() - number));
-            break;
-        }
-        listing.push_str(separator);
-        listing.push_str(tool.name());
-        last = Some(server);
+    let mut servers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for tool in waiting {
+        servers.entry(tool.own_names().0).or_default().push(tool.name());
     }
-    listing
+    let mut by_size: Vec<(&str, Vec<&str>)> = servers.into_iter().collect();
+    by_size.sort_by_key(|(_, names)| names.iter().map(|name| name.len()).sum::<usize>());
+    let (mut room, n_servers) = (MAX_LISTING, by_size.len());
+    let mut lines = Vec::new();
+    for (number, (server, names)) in by_size.into_iter().enumerate() {
+        let line = line(server, &names, room / (n_servers - number));
+        room = room.saturating_sub(line.len());
+        lines.push(line);
+    }
+    lines.sort();
+    let n = waiting.len();
+    format!("{n} tools can be loaded:\n{}", lines.join("\n"))
+}
+
+/// The names of one server's tools. The prefix that all of them have is written once.
+fn line(server: &str, names: &[&str], room: usize) -> String {
+    let prefix = tools_of(server);
+    let mut line = format!("{prefix}*:");
+    for (number, name) in names.iter().enumerate() {
+        let name = name.strip_prefix(&prefix).unwrap_or(name);
+        if line.len() + name.len() > room {
+            line.push_str(&format!(" and {} more", names.len() - number));
+            return line;
+        }
+        line.push(' ');
+        line.push_str(name);
+    }
+    line
 }
 
 /// The tool for the tools that wait.
@@ -189,6 +209,14 @@ fn score(tool: &McpTool, words: &[String]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_ends_where_there_is_no_more_room() {
+        let names = ["mcp__a__one", "mcp__a__two", "mcp__a__three"];
+        assert_eq!(line("a", &names, 100), "mcp__a__*: one two three");
+        assert_eq!(line("a", &names, 15), "mcp__a__*: one and 2 more");
+        assert_eq!(line("a", &names, 0), "mcp__a__*: and 3 more");
+    }
 
     #[test]
     fn the_variable_chooses_when_tools_wait() {

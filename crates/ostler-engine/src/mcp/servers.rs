@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use super::life::{Life, is_down};
 use super::sign_in::SignIns;
 use super::tool::McpTool;
-use super::{Connector, KnownServer, NotConnected, Server, policy};
+use super::{Connector, KnownServer, McpToolInfo, NotConnected, Server, policy};
 use crate::host_calls::Calls;
 use crate::model::ToolSpec;
 use crate::model::ledger::Ledger;
@@ -65,6 +65,9 @@ pub(super) struct Entry {
     pub(super) scope: &'static str,
     /// The handshake answers of a server inside the host.
     pub(super) manifest: Option<Value>,
+    /// The server's own name and its tools when it was last connected. They are not offered, but a call of one connects
+    /// the server again.
+    pub(super) last_known: Option<(String, Vec<McpToolInfo>)>,
 }
 
 pub(super) enum ServerState {
@@ -91,6 +94,15 @@ impl Entry {
         }
     }
 
+    /// The server's own name and its tools; those of its last connection if it is down.
+    fn known_tools(&self) -> Option<(String, Vec<McpToolInfo>)> {
+        match &self.how {
+            ServerState::Connected(server) => Some((server.info().0, server.tools())),
+            ServerState::Down(_) | ServerState::Failed(_) => self.last_known.clone(),
+            ServerState::Pending | ServerState::Disabled => None,
+        }
+    }
+
     /// Its tools, sorted by name, without those that its configuration denies and those that the model cannot use.
     /// `note` gets a sentence for each that was changed or left out.
     pub(super) fn tools(
@@ -99,10 +111,8 @@ impl Entry {
         name: &str,
         mut note: impl FnMut(String),
     ) -> Vec<McpTool> {
-        let Some(server) = self.up() else { return Vec::new() };
-        let mut known = server.tools();
+        let Some((title, mut known)) = self.known_tools() else { return Vec::new() };
         known.sort_by(|one, other| one.name.cmp(&other.name));
-        let title = server.info().0;
         let mut tools = Vec::new();
         for tool in known {
             let policy = policy::of(&self.config, &tool.name);
@@ -196,7 +206,16 @@ impl Servers {
                 None => ServerState::Pending,
             };
             let life = Life::default();
-            let entry = Entry { config, how, attempt: 0, life, is_dynamic, scope, manifest };
+            let entry = Entry {
+                config,
+                how,
+                attempt: 0,
+                life,
+                is_dynamic,
+                scope,
+                manifest,
+                last_known: None,
+            };
             state.entries.insert(name.to_owned(), entry);
         }
         if problem.is_none() {
@@ -328,7 +347,7 @@ impl Servers {
             let specs = tools.map(|tool| (name.clone(), tool.spec()));
             specs.collect::<Vec<_>>()
         };
-        state.entries.iter().flat_map(of).collect()
+        state.entries.iter().filter(|(_, entry)| entry.up().is_some()).flat_map(of).collect()
     }
 
     /// What was changed about tools so that the model can use them, and which were left out: each once, with the
