@@ -342,6 +342,11 @@ impl Args {
             || self.input_format == InputFormat::StreamJson
     }
 
+    /// Whether a program sends frames.
+    pub(crate) fn reads_frames(&self) -> bool {
+        self.input_format == InputFormat::StreamJson
+    }
+
     /// Whether a program reads the output, so there is no user to ask.
     pub(crate) fn is_for_programs(&self) -> bool {
         self.print

@@ -30,6 +30,8 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> StartContext {
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
     scene.is_conversation = scene.is_interactive && args.prompt.is_none();
+    // A program that only reads answers cannot give any.
+    scene.answers_elicitation = scene.is_interactive || args.reads_frames();
     scene.entrypoint = scene_entrypoint();
     scene.time_limit = args.max_time;
     scene.token_limit = args.max_tokens;

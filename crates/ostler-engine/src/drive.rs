@@ -1,7 +1,7 @@
 //! Drives a [`Turn`]: performs its outputs and feeds back what happened. The turn decides, not the driver.
 //!
 //! `turn_context.rs` is everything a turn runs with. `request.rs`, `response.rs`, `calls.rs` and `ending.rs` perform
-//! the turn's outputs by subject; `outcome.rs` is the result.
+//! the turn's outputs by subject; `server_tools.rs` adds the tools of MCP servers; `outcome.rs` is the result.
 
 mod calls;
 pub(crate) mod display;
@@ -11,6 +11,7 @@ mod open_stream;
 mod outcome;
 mod request;
 mod response;
+mod server_tools;
 mod tool_session;
 mod turn_context;
 
@@ -102,8 +103,9 @@ async fn next_event(stream: &mut Option<EventStream>) -> Option<Result<ModelEven
     }
 }
 
-struct Driver<'a> {
-    context: &'a TurnContext,
+struct Driver {
+    /// Replaced when the tools of servers change.
+    context: Arc<TurnContext>,
     /// The turn's id.
     id: Uuid,
     stream: Option<EventStream>,
@@ -136,13 +138,13 @@ struct Driver<'a> {
     finished: TurnOutcome,
 }
 
-impl<'a> Driver<'a> {
-    fn new(context: &'a TurnContext, request: String, ids: CallIds) -> Self {
+impl Driver {
+    fn new(context: &TurnContext, request: String, ids: CallIds) -> Self {
         let now = tokio::time::Instant::now();
         let finished =
             TurnOutcome { n_user_messages: 1, ..TurnOutcome::new(Ending::Completed, Vec::new()) };
         Self {
-            context,
+            context: Arc::new(context.clone()),
             id: fresh_uuid(),
             stream: None,
             asked: None,

@@ -17,6 +17,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{ModelError, Request, ToolSpec};
@@ -72,6 +73,37 @@ pub struct ToolCx {
     pub session: Option<Arc<dyn ToolSession>>,
     /// Where the path of the call's effect led when the call was permitted.
     pub permitted_path: PermittedPath,
+    /// Reports how far the call is.
+    pub progress: ProgressReporter,
+}
+
+/// Reports how far a call is. The host gets the newest report from time to time, and none after the call's result.
+#[derive(Clone, Debug, Default)]
+pub struct ProgressReporter(Option<Arc<watch::Sender<Option<CallProgress>>>>);
+
+/// How far a call is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallProgress {
+    /// How much is done.
+    pub done: f64,
+    /// How much there is to do, if that is known.
+    pub total: Option<f64>,
+    /// A text for users.
+    pub message: Option<String>,
+}
+
+impl ProgressReporter {
+    pub(crate) fn new() -> (Self, watch::Receiver<Option<CallProgress>>) {
+        let (sender, receiver) = watch::channel(None);
+        (Self(Some(Arc::new(sender))), receiver)
+    }
+
+    /// Reports how far the call is. Does not block.
+    pub fn report(&self, progress: CallProgress) {
+        if let Some(sender) = &self.0 {
+            sender.send_replace(Some(progress));
+        }
+    }
 }
 
 /// Where the path of a call's effect led when the call was permitted. The call opens exactly this path: a link that

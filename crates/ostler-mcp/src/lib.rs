@@ -24,8 +24,8 @@ mod websocket;
 #[cfg(feature = "client")]
 pub use client::{
     CallOptions, Channel, Client, ClientOptions, Custom, Endpoint, Error, Event, Program, Progress,
-    PromptArgument, PromptInfo, PromptResult, Remote, ResourceTemplate, ServerDetails, Status,
-    ToolAnnotations, ToolInfo,
+    PromptArgument, PromptInfo, PromptResult, Remote, ResourceTemplate, Root, ServerDetails,
+    Status, ToolAnnotations, ToolInfo,
 };
 #[cfg(feature = "http")]
 pub use client::{OAuthOptions, SignIn};

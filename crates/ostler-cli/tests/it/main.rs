@@ -21,6 +21,7 @@ mod limits;
 mod limits_of_serve;
 mod mcp;
 mod mcp_commands;
+mod mcp_life;
 mod mcp_lists;
 mod mcp_odd;
 mod mcp_remote;

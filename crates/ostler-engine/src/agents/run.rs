@@ -12,6 +12,7 @@ use crate::context;
 use crate::drive::TurnContext;
 use crate::hooks::registry;
 use crate::library::{AgentKind, Origin};
+use crate::mcp::Announced;
 use crate::permission::{Narrowing, Rule, names_server_tool};
 
 /// Tools that only the conversation with the user has.
@@ -33,7 +34,10 @@ pub(super) async fn below(
     kind: &AgentKind,
     wishes: &SubagentOverrides,
 ) -> TurnContext {
-    let context = context_of(parent, kind).with_server_tools().await;
+    let mut context = context_of(parent, kind);
+    context.announced = Announced::default();
+    context.limited_to = Some(Arc::new(kind.definition.clone()));
+    let context = context.with_server_tools().await;
     let own = parent.servers.apart();
     own_servers(&kind.definition)
         .for_each(|(name, config)| _ = own.add(name, config.clone().into()));
@@ -104,7 +108,8 @@ fn without_tools(context: &TurnContext, is_out: impl Fn(&str) -> bool) -> TurnCo
     tools.retain(|name, _| !is_out(name));
     let mut specs = context.specs.to_vec();
     specs.retain(|spec| !is_out(&spec.name));
-    TurnContext { tools: Arc::new(tools), specs: Arc::new(specs), ..context.clone() }
+    let offer_base = context.offer_base.as_ref().map(|base| Arc::new(base.without_tools(is_out)));
+    TurnContext { tools: Arc::new(tools), specs: Arc::new(specs), offer_base, ..context.clone() }
 }
 
 /// Whether an agent's definition gives it a tool.

@@ -31,7 +31,9 @@ use crate::drive::TurnContext;
 use crate::hooks::verdict::Verdict;
 use crate::hooks::{Event, Hooks};
 use crate::permission::reduced_environment;
-use crate::tool::{AnyTool, Effect, PermittedPath, Prepared, ToolCx, ToolError, ToolOutput};
+use crate::tool::{
+    AnyTool, Effect, PermittedPath, Prepared, ProgressReporter, ToolCx, ToolError, ToolOutput,
+};
 use crate::turn::{INTERRUPTED_CALL, StopAfter};
 
 /// The tools of a session by name.
@@ -110,6 +112,8 @@ async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
         records.checkpoint_file(outbox, written, real).await;
     }
     cx.permitted_path = path;
+    let (progress, reports) = ProgressReporter::new();
+    cx.progress = progress;
     let effect = prepared.effect.clone();
     let begun = Instant::now();
     let permitted =
@@ -121,7 +125,7 @@ async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
         outcome = running => outcome.unwrap_or_else(|panic| Err(broken(&call.name, &*panic))),
         // Dropping the future stops the tool; the turn has answered the call by then.
         () = cx.cancelled.cancelled() => return failed(&call, INTERRUPTED_CALL.to_owned()),
-        never = progress::tell(outbox, &call, progress::pause(&cx.env)) => match never {},
+        never = progress::tell(outbox, &call, progress::pause(&cx.env), reports) => match never {},
     };
     let mut result = match outcome {
         Ok(output) => {

@@ -49,7 +49,12 @@ pub(crate) fn read(library: &Library, prompt: &User) -> Option<CommandCall> {
 
 /// Whether a prompt calls a command, as far as that is known before MCP servers are connected.
 pub(crate) fn is_call(library: &Library, prompt: &User) -> bool {
-    let of_server = |content: &Content| content.text().trim_start().starts_with("/mcp__");
+    let of_server = |content: &Content| {
+        let text = content.text();
+        let name = text.trim_start().split_whitespace().next().unwrap_or_default();
+        // `/mcp__server__prompt`, or its alias `/server:prompt`.
+        name.starts_with("/mcp__") || (name.starts_with('/') && name.contains(':'))
+    };
     read(library, prompt).is_some()
         || (prompt.client_composed != Some(true)
             && prompt.message.content.as_ref().is_some_and(of_server))

@@ -13,7 +13,7 @@ use crate::call::{self, CallResult};
 use crate::turn::{Input, StopAfter, Turn};
 use crate::{agents, structured};
 
-impl Driver<'_> {
+impl Driver {
     pub(super) fn run(&mut self, call: ToolUseBlock) {
         let call = Arc::new(agents::by_name(&call, &self.context.tools));
         let context = self.context.for_call(&call);

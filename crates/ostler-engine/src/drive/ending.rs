@@ -1,5 +1,7 @@
 //! The end of a turn: hooks that may prolong it, and what the host reads about it.
 
+use std::sync::Arc;
+
 use ostler_proto::api::{ContentBlock, Message, StopReason};
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::AssistantError;
@@ -15,10 +17,11 @@ pub(crate) const REFUSED: &str = "The model declined to answer this.";
 /// What the user reads when the answer was cut too often.
 pub(crate) const CUT: &str = "The answer was longer than the model may write, also in pieces.";
 
-impl Driver<'_> {
+impl Driver {
     /// Asks hooks whether the turn may end.
     pub(super) async fn may_stop(&mut self, again: bool) -> Input {
-        let TurnContext { outbox, hooks, cx, .. } = self.context;
+        let context = Arc::clone(&self.context);
+        let TurnContext { outbox, hooks, cx, .. } = &*context;
         let mut fields = json!({
             "stop_hook_active": again,
             "last_assistant_message": self.finished.text,
@@ -68,7 +71,8 @@ impl Driver<'_> {
 
     /// Asks hooks whether the results of a response may go to the model.
     pub(super) async fn may_continue(&mut self) -> Input {
-        let TurnContext { hooks, cx, .. } = self.context;
+        let context = Arc::clone(&self.context);
+        let TurnContext { hooks, cx, .. } = &*context;
         let fields = json!({"tool_calls": std::mem::take(&mut self.batch)});
         tokio::select! {
             biased;
@@ -83,7 +87,8 @@ impl Driver<'_> {
 
     /// Runs the hooks for a failed turn. Their answers change nothing.
     pub(super) async fn tell_of_failure(&mut self, error: AssistantError, details: String) {
-        let TurnContext { outbox, hooks, cx, .. } = self.context;
+        let context = Arc::clone(&self.context);
+        let TurnContext { outbox, hooks, cx, .. } = &*context;
         if outbox.subagent.is_some() {
             return;
         }
@@ -129,7 +134,8 @@ impl Driver<'_> {
         self.hang_up();
         self.close_stream(false).await;
         self.jobs.shutdown().await;
-        let TurnContext { outbox, .. } = self.context;
+        let context = Arc::clone(&self.context);
+        let TurnContext { outbox, .. } = &*context;
         match &ending {
             Ending::Interrupted { in_tools } => {
                 let marker = if *in_tools { INTERRUPTED_TOOLS } else { INTERRUPTED };

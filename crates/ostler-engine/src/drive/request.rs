@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::model::ChatMessage;
 use crate::turn::{Input, Limit, Turn};
 
-impl Driver<'_> {
+impl Driver {
     pub(super) async fn ask(&mut self, messages: Arc<Vec<ChatMessage>>, whole: bool) {
         self.context.outbox.send_requesting(&self.context.answering).await;
         self.response = Accumulator::default();
@@ -25,7 +25,8 @@ impl Driver<'_> {
 
     /// Compacts the conversation. Returns the input for the turn; `None` when the conversation stays as it is.
     pub(super) async fn compact(&mut self, turn: &Turn, is_too_long: bool) -> Option<Input> {
-        let TurnContext { outbox, cx, .. } = self.context;
+        let context = Arc::clone(&self.context);
+        let TurnContext { outbox, cx, .. } = &*context;
         let (conversation, to) = (turn.conversation(), turn.unanswered());
         if to.0 == 0 {
             // The prompt is all there is.
@@ -48,9 +49,11 @@ impl Driver<'_> {
             }
         };
         // Boxed: the future is large and rarely needed.
-        match Box::pin(compact::compact(self.context, job, stop)).await {
+        match Box::pin(compact::compact(&context, job, stop)).await {
             Ok(CompactedConversation { conversation, prompt_from, .. }) => {
                 self.attempts.succeed();
+                // What was told in the conversation is told again.
+                self.context.announced.forget();
                 Some(Input::Compacted { conversation, prompt_from })
             }
             Err(CompactError::Stopped) if cx.cancelled.is_cancelled() => Some(Input::Interrupt),
@@ -71,16 +74,24 @@ impl Driver<'_> {
         whole: bool,
         turn: &mut Turn,
     ) {
+        self.look_for_tools().await;
         if let Some(limit) = self.over_limit() {
             // Subagents or earlier prompts have used up the limit: the model is not asked again.
             turn.handle(Input::OverLimit(limit));
-        } else if !whole && self.attempts.is_due(self.context, &messages) {
+        } else if !whole && self.attempts.is_due(&self.context, &messages) {
             match self.compact(turn, false).await {
                 Some(input) => turn.handle(input),
                 None => self.ask(messages, whole).await,
             }
         } else {
             self.ask(messages, whole).await;
+        }
+    }
+
+    /// Takes over what MCP servers have changed: tools that are new, others or gone.
+    async fn look_for_tools(&mut self) {
+        if let Some(context) = self.context.with_changed_tools().await {
+            self.context = Arc::new(context);
         }
     }
 

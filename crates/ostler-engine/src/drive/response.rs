@@ -10,7 +10,7 @@ use crate::response::{ResponseHeader, StreamEventMeta};
 use crate::turn::{Input, Turn};
 use crate::{agents, call};
 
-impl Driver<'_> {
+impl Driver {
     /// Handles an event of the response, an error, or its end.
     pub(super) async fn heard(
         &mut self,
@@ -23,7 +23,7 @@ impl Driver<'_> {
             Some(Ok(ModelEvent::Named(id))) => self.request_id = Some(id),
             Some(Ok(ModelEvent::Retry(retry))) => self.context.outbox.send_retry(&retry).await,
             Some(Ok(ModelEvent::Fallback(fallback))) => {
-                tell_of_fallback(self.context, &fallback);
+                tell_of_fallback(&self.context, &fallback);
                 self.context.outbox.send_fallback(fallback).await;
             }
             Some(Err(error)) => self.fail(error, turn).await,
@@ -46,7 +46,7 @@ impl Driver<'_> {
         self.shown.saw(&event);
         match folded {
             // Text that hooks may replace is withheld until they have seen it.
-            Folded::Nothing if display::is_text(&event) && display::is_judged(self.context) => {}
+            Folded::Nothing if display::is_text(&event) && display::is_judged(&self.context) => {}
             Folded::Block(block) => {
                 // The finished block goes before the event that finishes it; hosts rely on it.
                 self.block(block, Some(&event), turn).await;
@@ -127,18 +127,18 @@ impl Driver<'_> {
         turn: &mut Turn,
     ) {
         self.ids.settle(&mut block);
-        let shown = display::ask(self.context, &self.id, &block).await;
+        let shown = display::ask(&self.context, &self.id, &block).await;
         if let Some(text) = block.as_text() {
             text.clone_into(&mut self.finished.text);
             self.finished.shown = shown.clone();
         }
-        if let Some(text) = end.and_then(|end| display::delta(self.context, end, &block, &shown)) {
+        if let Some(text) = end.and_then(|end| display::delta(&self.context, end, &block, &shown)) {
             self.show(text, false).await;
         }
         if let Some(frame) = &mut self.frame {
             frame.answers = std::mem::take(&mut self.answers);
             frame.call = match &block {
-                ContentBlock::ToolUse(call) => display::of_call(self.context, call),
+                ContentBlock::ToolUse(call) => display::of_call(&self.context, call),
                 _ => None,
             };
             self.finished.timing.show();
@@ -162,7 +162,7 @@ impl Driver<'_> {
     pub(super) async fn fail(&mut self, error: ModelError, turn: &mut Turn) {
         self.hang_up();
         self.close_stream(false).await;
-        if self.attempts.helps_against(self.context, &error)
+        if self.attempts.helps_against(&self.context, &error)
             && let Some(input) = self.compact(turn, true).await
         {
             return turn.handle(input);

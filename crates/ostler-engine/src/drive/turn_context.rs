@@ -5,12 +5,14 @@ use std::sync::atomic::AtomicU64;
 
 use ostler_process::Environment;
 use ostler_proto::Uuid;
+use ostler_proto::agent::AgentDefinition;
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::launch::Launch;
 use ostler_proto::permission::{PermissionMode, PermissionUpdate};
 
 use tokio::time::Instant;
 
+use super::server_tools::OfferBase;
 use super::tool_session::EngineToolSession;
 use crate::agents::{Delegation, FinishedSubagents};
 use crate::call::Tools;
@@ -19,9 +21,9 @@ use crate::context::memory::MemoryFile;
 use crate::hooks::{HookScope, Hooks};
 use crate::library::Library;
 use crate::limits::Limits;
-use crate::mcp::Servers;
+use crate::mcp::{Announced, Servers};
 use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec};
-use crate::outbox::{Notice, Outbox};
+use crate::outbox::Outbox;
 use crate::permissions::Permissions;
 use crate::sandbox::SessionSandbox;
 use crate::session_records::SessionRecords;
@@ -64,6 +66,12 @@ pub(crate) struct TurnContext {
     pub(crate) context_usage: ContextUsage,
     /// The MCP servers, whose tools come on top once they are connected.
     pub(crate) servers: Servers,
+    /// What this conversation knows about them.
+    pub(crate) announced: Announced,
+    /// This context without the tools of servers; `None` before they were added.
+    pub(crate) offer_base: Option<Arc<OfferBase>>,
+    /// The definition of the agent that limits which tools of servers it has.
+    pub(crate) limited_to: Option<Arc<AgentDefinition>>,
     /// Where the key comes from, for programs.
     pub(crate) key_source: Option<Arc<str>>,
     /// Agents, commands, skills, styles and plugins of files and the host.
@@ -147,6 +155,9 @@ impl TurnContext {
     ) -> Result<(), KeepError> {
         let added = self.permissions.change(update).await?;
         self.hooks.directories_added(&added);
+        if !added.is_empty() {
+            self.servers.folders_changed();
+        }
         Ok(())
     }
 
@@ -168,36 +179,5 @@ impl TurnContext {
     pub(crate) fn asked_model(&self) -> String {
         let is_planning = self.permissions.policy().effective_mode() == PermissionMode::Plan;
         self.aliases.for_mode(&self.model_name, is_planning)
-    }
-
-    /// The same with the tools of the MCP servers. Waits for those that still connect, unless the turn is stopped.
-    pub(crate) async fn with_server_tools(&self) -> Self {
-        self.with_tools_of(&self.servers).await
-    }
-
-    /// The same with the tools and prompts of some servers.
-    pub(crate) async fn with_tools_of(&self, servers: &Servers) -> Self {
-        let more = tokio::select! {
-            more = servers.ready() => more,
-            () = self.cx.cancelled.cancelled() => Vec::new(),
-        };
-        let changes = servers.new_changes().into_iter();
-        self.outbox.notify(changes.map(|content| Notice { content, level: "warning" }));
-        let prompts = servers.commands();
-        let mut library = Arc::clone(&self.library);
-        if !prompts.is_empty() {
-            Arc::make_mut(&mut library).take_more(prompts);
-        }
-        let (mut tools, mut specs) = ((*self.tools).clone(), self.specs.to_vec());
-        let policy = self.permissions.policy();
-        for tool in more {
-            let spec = tool.spec();
-            // A built-in tool is not replaced by a server's; a tool that is denied altogether is not offered.
-            if !tools.contains_key(&spec.name) && !policy.denies_all_of(&spec.name) {
-                tools.insert(spec.name.clone(), tool);
-                specs.push(spec);
-            }
-        }
-        Self { tools: Arc::new(tools), specs: Arc::new(specs), library, ..self.clone() }
     }
 }

@@ -37,6 +37,8 @@ pub struct Command {
     pub origin: Origin,
     /// The file with its text.
     pub file: PathBuf,
+    /// Another name for a prompt of a server.
+    server_alias: Option<String>,
     /// Where the file may lie. It is checked again when the text is used.
     boundary: Boundary,
 }
@@ -56,7 +58,7 @@ impl Command {
     /// A prompt of an MCP server. Only people call it; the model has the server's tools.
     pub(crate) fn of_server(
         server: &str,
-        name: String,
+        (name, alias): (String, String),
         description: &str,
         argument_hint: Option<String>,
     ) -> Self {
@@ -71,6 +73,7 @@ impl Command {
             is_for_people: true,
             origin: Origin::Server(server.to_owned()),
             file: PathBuf::new(),
+            server_alias: Some(alias),
             boundary: Boundary::default(),
         }
     }
@@ -89,9 +92,10 @@ impl Command {
         })
     }
 
-    /// The name of a plugin's skill without the plugin's name.
+    /// The name of a plugin's skill without the plugin's name, or `server:prompt`.
     pub(super) fn alias(&self) -> Option<&str> {
         match (&self.origin, self.sort) {
+            (Origin::Server(_), _) => self.server_alias.as_deref(),
             (Origin::Plugin(plugin, _), Sort::Skill) => {
                 self.name.strip_prefix(plugin.as_str())?.strip_prefix(':')
             }
@@ -170,6 +174,7 @@ impl Library {
         };
         let name = origin.name(&name);
         let command = Command {
+            server_alias: None,
             boundary: boundary.clone(),
             ..command(sort, name, description, &head, path, origin)
         };
@@ -202,6 +207,7 @@ fn command(
         description,
         origin: origin.clone(),
         file,
+        server_alias: None,
         boundary: Boundary::default(),
     }
 }

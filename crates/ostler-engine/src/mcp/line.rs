@@ -1,6 +1,7 @@
 //! A server's connection to the host: the messages of a server inside the host, and the questions of any server to the
 //! user.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -77,6 +78,11 @@ impl HostLine {
             true => answered.await.unwrap_or_else(|_| no()),
             false => no(),
         }
+    }
+
+    /// The folders that the session works in: the working directory first.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.permissions.policy().working_directories().map(Path::to_owned).collect()
     }
 
     /// Asks the user about hosts that the server wants to reach from the sandbox.

@@ -16,7 +16,8 @@ impl Servers {
             let prompts = connected.prompts().into_iter();
             commands.extend(prompts.map(|prompt| {
                 let name = command_name(&server, &prompt.name);
-                Command::of_server(&server, name, &prompt.description, hint(&prompt))
+                let alias = format!("{server}:{}", prompt.name);
+                Command::of_server(&server, (name, alias), &prompt.description, hint(&prompt))
             }));
         }
         commands

@@ -1,6 +1,7 @@
 //! Two tools for the resources of servers. They are offered only while a server has resources.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as STANDARD;
@@ -18,6 +19,9 @@ use crate::tool::{AnyTool, Effect, Tool, ToolCx, ToolError, ToolOutput, erase};
 
 /// The most bytes of a resource that the model reads.
 const MOST_TEXT: usize = 100_000;
+
+/// How long a subscription may take.
+const SUBSCRIPTION: Duration = Duration::from_secs(1);
 
 /// The tools, if any server has resources.
 pub(super) fn tools(servers: &Servers) -> Vec<Arc<dyn AnyTool>> {
@@ -110,6 +114,8 @@ impl Tool for Read {
     async fn run(&self, cx: &ToolCx, args: ReadArgs) -> Result<ToolOutput, ToolError> {
         let server = self.0.find(&args.server).map_err(ToolError::Refused)?;
         let contents = server.read_resource(&args.uri).await.map_err(ToolError::Failed)?;
+        // The model learns of later changes; the content does not wait long for that.
+        tokio::time::timeout(SUBSCRIPTION, server.subscribe(&args.uri)).await.ok();
         let mut texts = Vec::new();
         let mut parts = Vec::new();
         for content in contents {

@@ -66,7 +66,7 @@ impl Servers {
         let StartedSignIn { url, state, port, finish, finished } =
             connector.sign_in(name.to_owned(), config).await?;
         let (inner, server) = (Arc::downgrade(&self.0), name.to_owned());
-        let waiting = self.lock().connecting.spawn(async move {
+        let waiting = self.lock().tasks.spawn(async move {
             let outcome = finished.await;
             if let Some(inner) = inner.upgrade() {
                 let servers = Self(inner);

@@ -1,5 +1,6 @@
 //! A tool of an MCP server as a tool of the engine.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use ostler_proto::build;
@@ -7,7 +8,7 @@ use ostler_proto::mcp::McpServerProvenance;
 use ostler_proto::message::ToolUseMeta;
 use serde_json::Value;
 
-use super::{McpToolInfo, Server, schema};
+use super::{McpToolInfo, Servers, schema};
 use crate::model::ToolSpec;
 use crate::tool::{AnyTool, Effect, Prepared, ServerToolPolicy, ToolCx};
 
@@ -20,39 +21,81 @@ const MAX_NAME: usize = 128;
 pub(super) struct McpTool {
     spec: ToolSpec,
     tool: McpToolInfo,
-    server: Arc<dyn Server>,
+    /// Identifies the definition that the model and the user see.
+    fingerprint: u64,
+    servers: Servers,
+    /// The server's own name.
+    title: String,
     from: McpServerProvenance,
     policy: ServerToolPolicy,
 }
 
 impl McpTool {
-    /// The tool as the Messages API accepts it, and what was changed for that.
+    /// The tool as the Messages API accepts it, and what was changed for that. The server is named by its configuration,
+    /// its source and itself.
     ///
     /// # Errors
     /// Why it cannot be offered.
     pub(super) fn new(
-        server_name: &str,
-        source: &str,
+        servers: &Servers,
+        (server, source, title): (&str, &str, &str),
         mut tool: McpToolInfo,
-        server: Arc<dyn Server>,
         policy: ServerToolPolicy,
     ) -> Result<(Self, Vec<String>), String> {
-        let name = format!("{}{}", tools_of(server_name), plain(&tool.name));
+        let name = format!("{}{}", tools_of(server), plain(&tool.name));
         if name.len() > MAX_NAME {
             let n = name.len();
             return Err(format!(
                 "its name for the model has {n} characters, and the Messages API accepts {MAX_NAME}; give the server a shorter name"
             ));
         }
+        let fingerprint = fingerprint(&tool);
         let fitted = schema::fit(std::mem::take(&mut tool.input_schema))?;
         // The description is stored once: a server may have thousands of tools.
         let description = std::mem::take(&mut tool.description);
         let description: String = description.chars().take(MAX_DESCRIPTION).collect();
         let spec = ToolSpec { name, description, input_schema: fitted.schema };
         let from =
-            build!(McpServerProvenance { name: server_name.to_owned(), source: source.to_owned() });
-        Ok((Self { spec, tool, server, from, policy }, fitted.changes))
+            build!(McpServerProvenance { name: server.to_owned(), source: source.to_owned() });
+        let (servers, title) = (servers.clone(), title.to_owned());
+        let tool = Self { spec, tool, fingerprint, servers, title, from, policy };
+        Ok((tool, fitted.changes))
     }
+
+    /// Its name for the model.
+    pub(super) fn name(&self) -> &str {
+        &self.spec.name
+    }
+
+    /// What the model reads about it.
+    pub(super) fn description(&self) -> &str {
+        &self.spec.description
+    }
+
+    /// The name of its server in the configuration, and its name there.
+    pub(super) fn own_names(&self) -> (&str, &str) {
+        (&self.from.name, &self.tool.name)
+    }
+
+    /// About how many tokens its definition takes.
+    pub(super) fn weight(&self) -> u64 {
+        let ToolSpec { name, description, input_schema } = &self.spec;
+        (name.len() + description.len() + input_schema.to_string().len()) as u64 / 4
+    }
+
+    /// What its metadata says about loading it: always (`true`), only by a search (`false`), or nothing.
+    pub(super) fn always_load(&self) -> Option<bool> {
+        self.tool.meta.as_ref()?.get("anthropic/alwaysLoad")?.as_bool()
+    }
+}
+
+/// Identifies a definition: everything by which the model and the user judge a call.
+pub(super) fn fingerprint(tool: &McpToolInfo) -> u64 {
+    let McpToolInfo { name, description, input_schema, read_only, annotations, meta: _ } = tool;
+    let mut hasher = DefaultHasher::new();
+    let annotations = annotations.as_ref().map(Value::to_string);
+    (name, description, input_schema.to_string(), read_only, annotations).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A name for people: `get_weather` becomes Get Weather.
@@ -93,7 +136,7 @@ impl AnyTool for McpTool {
         let title = hints.and_then(|hints| hints["title"].as_str()).map(str::to_owned);
         Some(build!(ToolUseMeta {
             display_name: Some(title.unwrap_or_else(|| for_people(&self.tool.name))),
-            server_display_name: Some(self.server.info().0),
+            server_display_name: Some(self.title.clone()),
             tool_name: Some(self.tool.name.clone())
         }))
     }
@@ -110,7 +153,13 @@ impl AnyTool for McpTool {
         let (input, changes, policy) = (input.clone(), !self.tool.read_only, self.policy);
         Ok(Prepared {
             effect: Effect::Outside { changes, policy },
-            run: Box::new(move |cx| self.server.call(&self.tool.name, input, &cx)),
+            run: Box::new(move |cx| {
+                Box::pin(async move {
+                    let Self { tool, servers, from, fingerprint, .. } = &*self;
+                    let server = servers.for_call(&from.name, &tool.name, *fingerprint).await?;
+                    server.call(&tool.name, input, &cx).await
+                })
+            }),
         })
     }
 }

@@ -16,6 +16,7 @@ use crate::compact::ContextUsage;
 use crate::drive::TurnContext;
 use crate::hooks::Event;
 use crate::ids::fresh_uuid;
+use crate::mcp::Announced;
 use crate::model::ledger::Ledger;
 use crate::outbox::Outbox;
 
@@ -57,6 +58,7 @@ impl super::Setup {
         base.hooks = base.hooks.for_next_session(base.hook_scope(), path);
         base.cx.tasks = base.cx.tasks.emptied();
         base.context_usage = ContextUsage::default();
+        base.announced = Announced::default();
         base.finished_subagents = FinishedSubagents::default();
     }
 }

@@ -192,9 +192,10 @@ async fn hear(
     let said = context.hooks.take_said();
     heard.blocks.splice(0..0, first.first_words.into_iter().map(ContentBlock::text));
     let planning = planning_reminder(context);
-    heard
-        .blocks
-        .extend(first.context.into_iter().chain(said).chain(planning).map(ContentBlock::text));
+    let news = context.announced.take_news(&context.servers);
+    heard.blocks.extend(
+        first.context.into_iter().chain(said).chain(news).chain(planning).map(ContentBlock::text),
+    );
     Ok(AcceptedPrompts { title: heard.title.or(first.title).or(named), ..heard })
 }
 

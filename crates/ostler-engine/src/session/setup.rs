@@ -20,7 +20,7 @@ use crate::drive::TurnContext;
 use crate::hooks::{HookScope, Hooks};
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
 use crate::limits::Limits;
-use crate::mcp::Servers;
+use crate::mcp::{Announced, Servers};
 use crate::model::pricing;
 use crate::permission::{ActiveRule, Source};
 use crate::scratch::Scratch;
@@ -120,6 +120,9 @@ impl Setup {
             launch: Arc::new(options.launch),
             key_source: options.account.api_key_source.as_deref().map(Arc::from),
             servers,
+            announced: Announced::default(),
+            offer_base: None,
+            limited_to: None,
             model_name: options.model.name().into(),
             aliases: Arc::new(options.aliases),
             library: Arc::new(options.library),

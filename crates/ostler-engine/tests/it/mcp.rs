@@ -39,7 +39,7 @@ impl Server for Calc {
             description: String::new(),
             input_schema: json!({"type": "object"}),
             read_only,
-            annotations: None,
+            ..McpToolInfo::default()
         };
         vec![tool("add", false), tool("look", true)]
     }

@@ -66,7 +66,13 @@ impl Dispatcher {
         match method {
             "ping" => self.reply(rpc::answer(&id, Ok(json!({})))),
             "elicitation/create" => self.elicit(id, params),
-            _ => self.reply(rpc::answer(&id, Err(Failure::unknown_method(method)))),
+            "roots/list" if self.shared.options.roots.is_some() => {
+                self.reply(rpc::answer(&id, Ok(self.shared.options.root_list())));
+            }
+            _ => {
+                let message = format!("this client does not offer the method `{method}`");
+                self.reply(rpc::answer(&id, Err(Failure { code: -32601, message })));
+            }
         }
     }
 

@@ -12,13 +12,36 @@ use super::options::ClientOptions;
 /// How many questions a server may have open; further ones are refused.
 pub(super) const MOST_QUESTIONS: usize = 16;
 
-/// The result of `elicitation/create`. Without a callback, or if it panics, the question is declined.
+/// The result of `elicitation/create`. Without a callback nobody can answer and the question is cancelled; if the
+/// callback panics, it is declined.
 pub(super) async fn answer(server: &str, options: &ClientOptions, params: &Value) -> Value {
-    let Some(callback) = options.on_elicitation.clone() else { return declined() };
+    let Some(callback) = options.on_elicitation.clone() else {
+        return json!({"action": "cancel"});
+    };
     let question = question(server, params);
     let reply = AssertUnwindSafe(async { callback(question).await }).catch_unwind().await;
     // A callback that panicked has not given consent.
     reply.map_or_else(|_| declined(), |reply| result(reply, &params["requestedSchema"]))
+}
+
+/// Whether the user accepts all questions that a server asks before it does what a request wants (error -32042). `None`
+/// if the error names no question, or too many.
+pub(super) async fn accepts_all(
+    server: &str,
+    options: &ClientOptions,
+    data: &Value,
+) -> Option<bool> {
+    options.on_elicitation.as_ref()?;
+    let questions = data["elicitations"].as_array()?;
+    if questions.is_empty() || questions.len() > MOST_QUESTIONS {
+        return None;
+    }
+    for question in questions {
+        if answer(server, options, question).await["action"] != "accept" {
+            return Some(false);
+        }
+    }
+    Some(true)
 }
 
 fn declined() -> Value {

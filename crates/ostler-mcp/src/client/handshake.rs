@@ -138,7 +138,7 @@ impl Client {
         let metadata = [
             ("io.modelcontextprotocol/protocolVersion", json!(STATELESS)),
             ("io.modelcontextprotocol/clientInfo", json!({"name": name, "version": version})),
-            ("io.modelcontextprotocol/clientCapabilities", capabilities(options)),
+            ("io.modelcontextprotocol/clientCapabilities", capabilities(options, false)),
         ];
         let metadata = metadata.map(|(key, value)| (key.to_owned(), value));
         session.describe_client(Map::from_iter(metadata));
@@ -161,7 +161,7 @@ impl Client {
         let (name, version) = &options.client_info;
         let params = json!({
             "protocolVersion": VERSIONS[0],
-            "capabilities": capabilities(options),
+            "capabilities": capabilities(options, true),
             "clientInfo": {"name": name, "version": version},
         });
         let answer = session.exchange("start", "initialize", params, CallOptions::default()).await;
@@ -187,12 +187,16 @@ impl Client {
     }
 }
 
-/// What servers may ask of this client.
-fn capabilities(options: &ClientOptions) -> Value {
-    match options.on_elicitation {
-        Some(_) => json!({"elicitation": {"form": {}, "url": {}}}),
-        None => json!({}),
+/// What servers may ask of this client. Only a session has notifications of changed folders.
+fn capabilities(options: &ClientOptions, has_session: bool) -> Value {
+    let mut capabilities = json!({});
+    if options.on_elicitation.is_some() {
+        capabilities["elicitation"] = json!({"form": {}, "url": {}});
     }
+    if options.roots.is_some() {
+        capabilities["roots"] = if has_session { json!({"listChanged": true}) } else { json!({}) };
+    }
+    capabilities
 }
 
 /// Whether a server refuses a version of MCP, and this one is among those that it names instead.

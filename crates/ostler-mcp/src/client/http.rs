@@ -145,10 +145,10 @@ async fn carry(mut http: Http, mut to_send: mpsc::Receiver<Value>, read: Arrival
 /// What becomes of a request that the server did not accept, or the end of the connection.
 fn undelivered(id: Option<Value>, error: &Failed) -> Result<Arrival, Ended> {
     match (id, reason(error)) {
-        (Some(id), ended @ Ended::NeedsAuth(_)) if id != json!(0) => {
+        (Some(id), ended @ (Ended::NeedsAuth(_) | Ended::Unreachable(_))) if id != json!(0) => {
             Ok(Arrival::Undelivered(id, ended))
         }
-        (Some(id), Ended::Other(message) | Ended::Unreachable(message)) if id != json!(0) => {
+        (Some(id), Ended::Other(message)) if id != json!(0) => {
             Ok(Arrival::Message(rpc::answer(&id, Err(Failure { code: -32000, message }))))
         }
         // The first request is the handshake; no caller waits for a notification.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::options::{CallOptions, Event};
-use super::session::{Answer, Session, Shared, request};
+use super::session::{Answer, Begun, Session, Shared, request};
 use super::types::ServerDetails;
 
 /// How long to wait before the request is repeated, at first and at most. It doubles each time.
@@ -42,7 +42,7 @@ async fn keep_listening(
         lists.iter().map(|(_, name, _)| ((*name).to_owned(), true.into())).collect();
     let [mut wait, longest] = WAITS;
     loop {
-        let Ok((id, answer)) = shared.begin(CallOptions::default()) else { return };
+        let Ok(Begun { id, answer, .. }) = shared.begin(CallOptions::default()) else { return };
         let params = shared.with_metadata(json!({"notifications": wanted}));
         let Some(outgoing) = outgoing.upgrade() else { return };
         if outgoing.send(request(id, "subscriptions/listen", params)).await.is_err() {

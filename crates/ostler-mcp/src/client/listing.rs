@@ -11,6 +11,8 @@ use crate::server::{PromptArguments, PromptMessage};
 
 /// The most pages of a list.
 const MOST_PAGES: usize = 1000;
+/// The most messages of the largest size that a whole list may take.
+const MOST_MESSAGES: usize = 2;
 
 impl Client {
     /// All tools of the server.
@@ -116,9 +118,15 @@ impl Client {
         key: &str,
     ) -> Result<Vec<T>, Error> {
         let (mut items, mut params) = (Vec::new(), Value::Null);
+        let most = self.inner.options.message_limit.saturating_mul(MOST_MESSAGES);
+        let mut size = 0_usize;
         for _ in 0..MOST_PAGES {
             let mut page =
                 self.request(what, method, params.clone(), CallOptions::default()).await?;
+            size = size.saturating_add(size_of(&page));
+            if size > most {
+                return Err(self.malformed(what, format!("it is larger than {most} bytes")));
+            }
             items.extend(self.items::<T>(what, key, &mut page)?);
             let Some(cursor) = page["nextCursor"].as_str().filter(|cursor| !cursor.is_empty())
             else {
@@ -147,6 +155,25 @@ impl Client {
         serde_path_to_error::deserialize(list)
             .map_err(|error| self.malformed(what, format!("`{key}`: {error}")))
     }
+}
+
+/// The size of a value as JSON, in bytes.
+fn size_of(value: &Value) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Neither the writer nor a value can fail.
+    serde_json::to_writer(&mut count, value).ok();
+    count.0
 }
 
 fn message(mut message: Value) -> Result<PromptMessage, String> {

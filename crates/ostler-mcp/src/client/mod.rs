@@ -39,7 +39,7 @@ pub use self::error::Error;
 use self::link::{Ended, Link};
 #[cfg(feature = "http")]
 pub use self::oauth::OAuthOptions;
-pub use self::options::{CallOptions, ClientOptions, Event, Progress};
+pub use self::options::{CallOptions, ClientOptions, Event, Progress, Root};
 use self::session::Session;
 #[cfg(feature = "http")]
 pub use self::sign_in::SignIn;
@@ -84,6 +84,9 @@ struct Inner {
     #[cfg(feature = "http")]
     account: tokio::sync::OnceCell<Option<Arc<oauth::Account>>>,
 }
+
+/// The error code of a server that wants the user to visit an address first.
+const URL_ELICITATION: i64 = -32042;
 
 #[derive(Clone)]
 enum State {
@@ -209,8 +212,54 @@ impl Client {
     ) -> Result<Output, Error> {
         let what = format!("tool \"{tool}\"");
         let params = json!({"name": tool, "arguments": arguments});
-        let result = self.request(&what, "tools/call", params, options).await?;
+        let result = self.request_with_visits(&what, "tools/call", params, options).await?;
         Output::from_value(result).map_err(|reason| self.malformed(&what, reason))
+    }
+
+    /// Sends the server's log messages of this level and above to the listener for events, as
+    /// `notifications/message`.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub async fn set_log_level(&self, level: &str) -> Result<(), Error> {
+        let params = json!({"level": level});
+        let options = self.brief();
+        self.request("log level", "logging/setLevel", params, options).await.map(drop)
+    }
+
+    /// Has the server report changes of a resource, as `notifications/resources/updated`.
+    ///
+    /// # Errors
+    /// If the server does not offer that, or does not answer.
+    pub async fn subscribe(&self, uri: &str) -> Result<(), Error> {
+        self.subscription("resources/subscribe", uri).await
+    }
+
+    /// Ends what [`Client::subscribe`] began.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub async fn unsubscribe(&self, uri: &str) -> Result<(), Error> {
+        self.subscription("resources/unsubscribe", uri).await
+    }
+
+    async fn subscription(&self, method: &str, uri: &str) -> Result<(), Error> {
+        let what = format!("resource \"{uri}\"");
+        self.request(&what, method, json!({"uri": uri}), self.brief()).await.map(drop)
+    }
+
+    /// Options for requests that a server answers at once.
+    fn brief(&self) -> CallOptions {
+        CallOptions::default().timeout(self.inner.options.startup_timeout)
+    }
+
+    /// Notifies the server that the folders it may work in have changed. A server without a session asks each time.
+    pub fn roots_changed(&self) {
+        if let State::Connected(session, _) = self.state()
+            && !session.shared().is_stateless()
+        {
+            session.try_notify("notifications/roots/list_changed");
+        }
     }
 
     async fn request(
@@ -226,6 +275,39 @@ impl Client {
             params["_meta"] = std::mem::take(&mut options.meta).into();
         }
         session.request(what, method, params, options).await
+    }
+
+    /// The same, once more if the server wants the user to visit an address first and the user agrees.
+    async fn request_with_visits(
+        &self,
+        what: &str,
+        method: &str,
+        params: Value,
+        options: CallOptions,
+    ) -> Result<Value, Error> {
+        let answer = self.request(what, method, params.clone(), options.clone()).await;
+        let Err(error @ Error::Refused { code: URL_ELICITATION, data: Some(data), .. }) = &answer
+        else {
+            return answer;
+        };
+        let Inner { name, options: own, .. } = &*self.inner;
+        let cancelled = async {
+            match &options.cancellation {
+                Some(token) => token.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let accepted = tokio::select! {
+            biased;
+            () = cancelled => {
+                return Err(Error::Cancelled { server: name.clone(), what: what.to_owned() });
+            }
+            accepted = elicitation::accepts_all(name, own, data) => accepted,
+        };
+        match accepted {
+            Some(true) => self.request(what, method, params, options).await,
+            _ => Err(error.clone()),
+        }
     }
 
     fn malformed(&self, what: &str, reason: String) -> Error {

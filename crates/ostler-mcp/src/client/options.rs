@@ -1,16 +1,19 @@
 //! Options of a client and of a call, and events of a server.
 
 use std::fmt::{self, Debug};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use ostler_proto::control::{Elicitation, ElicitationReply};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
 
+type Roots = dyn Fn() -> Vec<Root> + Send + Sync;
 type OnElicitation = dyn Fn(Elicitation) -> BoxFuture<'static, ElicitationReply> + Send + Sync;
 type OnEvent = dyn Fn(Event) + Send + Sync;
 type OnProgress = dyn Fn(Progress) + Send + Sync;
@@ -32,8 +35,47 @@ pub struct ClientOptions {
     /// How to sign in to a server behind a URL that requires it.
     #[cfg(feature = "http")]
     pub oauth: super::OAuthOptions,
+    pub(super) roots: Option<Arc<Roots>>,
     pub(super) on_elicitation: Option<Arc<OnElicitation>>,
     pub(super) on_event: Option<Arc<OnEvent>>,
+}
+
+/// A folder that the server may work in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// A `file://` address, see [`Root::folder`].
+    pub uri: String,
+    /// A name for users.
+    pub name: Option<String>,
+}
+
+impl Root {
+    /// The root for a folder of this machine.
+    pub fn folder(path: &Path) -> Self {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        Self { uri: file_uri(path), name }
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        match &self.name {
+            Some(name) => json!({"uri": self.uri, "name": name}),
+            None => json!({"uri": self.uri}),
+        }
+    }
+}
+
+/// The path as an address: everything but unreserved characters and slashes is escaped.
+fn file_uri(path: &Path) -> String {
+    let mut uri = "file://".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(char::from(*byte));
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
 }
 
 impl Default for ClientOptions {
@@ -46,6 +88,7 @@ impl Default for ClientOptions {
             manifest: None,
             #[cfg(feature = "http")]
             oauth: super::OAuthOptions::default(),
+            roots: None,
             on_elicitation: None,
             on_event: None,
         }
@@ -90,7 +133,16 @@ impl ClientOptions {
         self
     }
 
-    /// Answers the server's questions to the user. Without it, or if it panics, they are declined.
+    /// Tells the server which folders it may work in: the result of `roots` when the server asks. After a change,
+    /// call [`Client::roots_changed`](super::Client::roots_changed).
+    #[must_use]
+    pub fn roots(mut self, roots: impl Fn() -> Vec<Root> + Send + Sync + 'static) -> Self {
+        self.roots = Some(Arc::new(roots));
+        self
+    }
+
+    /// Answers the server's questions to the user. Without it the server is told that there is nobody to ask, and a
+    /// question that it asks nevertheless is cancelled. A callback that panics declines.
     #[must_use]
     pub fn on_elicitation<F, Fut>(mut self, answer: F) -> Self
     where
@@ -106,6 +158,15 @@ impl ClientOptions {
     pub fn on_event(mut self, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(listener));
         self
+    }
+}
+
+impl ClientOptions {
+    /// The result of `roots/list`. A callback that panics names no folder.
+    pub(super) fn root_list(&self) -> Value {
+        let roots = self.roots.as_ref().map(|roots| catch_unwind(AssertUnwindSafe(|| roots())));
+        let roots = roots.and_then(Result::ok).unwrap_or_default();
+        json!({"roots": roots.iter().map(Root::to_value).collect::<Vec<_>>()})
     }
 }
 
@@ -140,6 +201,8 @@ pub enum Event {
         /// Its parameters.
         params: Value,
     },
+    /// A request did not reach the server, so it is probably down. The connection stays: a later request may be answered.
+    Unreachable(Error),
     /// The connection ended. Nothing follows.
     Closed(Error),
 }
@@ -162,6 +225,8 @@ pub struct Progress {
 pub struct CallOptions {
     /// The timeout; that of the client by default.
     pub timeout: Option<Duration>,
+    /// How long the call may take in all if progress extends its timeout; `None` if progress does not.
+    pub most: Option<Duration>,
     /// Cancels the call, as dropping its future does.
     pub cancellation: Option<CancellationToken>,
     /// Data for the server about the call, as `_meta`.
@@ -174,6 +239,13 @@ impl CallOptions {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Lets every report of progress begin the timeout again, until the call has taken `most` in all.
+    #[must_use]
+    pub fn extended_by_progress(mut self, most: Duration) -> Self {
+        self.most = Some(most);
         self
     }
 
@@ -206,5 +278,18 @@ impl Debug for CallOptions {
             .field("timeout", &self.timeout)
             .field("meta", &self.meta)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_of_a_folder_has_no_character_that_an_address_must_not_have() {
+        let root = Root::folder(Path::new("/home/a b/100%/ü#?"));
+        assert_eq!(root.uri, "file:///home/a%20b/100%25/%C3%BC%23%3F");
+        assert_eq!(root.name.as_deref(), Some("ü#?"));
+        assert_eq!(Root::folder(Path::new("/")).to_value(), json!({"uri": "file:///"}));
     }
 }

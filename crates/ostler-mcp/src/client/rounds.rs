@@ -67,13 +67,18 @@ impl Session {
             let mut answers = Map::new();
             for (key, question) in questions {
                 let method = question["method"].as_str().unwrap_or_default();
-                if method != "elicitation/create" {
-                    let reason =
-                        format!("it asked for `{method}`, which this client does not offer");
-                    return Err(self.malformed(what, reason));
-                }
-                let params = &question["params"];
-                let answer = elicitation::answer(&shared.server, &shared.options, params).await;
+                let options = &shared.options;
+                let answer = match method {
+                    "elicitation/create" => {
+                        elicitation::answer(&shared.server, options, &question["params"]).await
+                    }
+                    "roots/list" if options.roots.is_some() => options.root_list(),
+                    _ => {
+                        let reason =
+                            format!("it asked for `{method}`, which this client does not offer");
+                        return Err(self.malformed(what, reason));
+                    }
+                };
                 answers.insert(key.clone(), answer);
             }
             Ok(Some(answers))

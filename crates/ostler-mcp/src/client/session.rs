@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::Error;
 use super::dispatch::Dispatcher;
@@ -41,13 +43,23 @@ struct Pending {
     waiting: HashMap<u64, Waiting>,
     /// Set once, when the connection has ended.
     closed: Option<Error>,
-    /// Set by a request that was refused for lack of authentication, until a later one is answered.
-    needs_auth: Option<Error>,
+    /// Set by a request that did not reach the server or was refused for lack of authentication, until a later one is
+    /// answered.
+    trouble: Option<Error>,
 }
 
 struct Waiting {
     answer: oneshot::Sender<Answer>,
     options: CallOptions,
+    /// Notified by every report of progress.
+    progress: Arc<Notify>,
+}
+
+/// A request that was begun.
+pub(super) struct Begun {
+    pub(super) id: u64,
+    pub(super) answer: oneshot::Receiver<Answer>,
+    progress: Arc<Notify>,
 }
 
 /// How a request ends.
@@ -94,10 +106,10 @@ impl Session {
         self.listener.get_or_init(|| Carrier::spawn(task(self.outgoing.downgrade())));
     }
 
-    /// Why the connection ended or needs authentication, if so.
+    /// Why the connection ended, if it did; otherwise what is wrong with the server, if something is.
     pub(super) fn problem(&self) -> Option<Error> {
         let pending = self.shared.pending();
-        pending.closed.clone().or_else(|| pending.needs_auth.clone())
+        pending.closed.clone().or_else(|| pending.trouble.clone())
     }
 
     /// Sends one message and waits for its answer. `what` is for error messages.
@@ -108,8 +120,9 @@ impl Session {
         mut params: Value,
         options: CallOptions,
     ) -> Result<Value, Error> {
-        let (limit, cancellation) = (options.timeout, options.cancellation.clone());
-        let (id, mut answer) = self.shared.begin(options)?;
+        let (limit, most) = (options.timeout, options.most);
+        let cancellation = options.cancellation.clone();
+        let Begun { id, mut answer, progress } = self.shared.begin(options)?;
         let mut abandoned = Abandoned { session: self, id, reason: "the caller gave up" };
         if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
             meta.insert("progressToken".to_owned(), id.into());
@@ -124,12 +137,7 @@ impl Session {
             }
             answer.await
         };
-        let timed_out = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
+        let timed_out = timeout(limit, most, &progress);
         let cancelled = async {
             match &cancellation {
                 Some(token) => token.cancelled().await,
@@ -149,11 +157,16 @@ impl Session {
                 abandoned.reason = "the call was cancelled";
                 Err(Error::Cancelled { server, what })
             }
-            () = timed_out => {
+            after = timed_out => {
                 abandoned.reason = "the request timed out";
-                Err(Error::TimedOut { server, what, after: limit.unwrap_or_default() })
+                Err(Error::TimedOut { server, what, after })
             }
         }
+    }
+
+    /// Sends a notification unless too many messages wait already.
+    pub(super) fn try_notify(&self, method: &str) {
+        self.outgoing.try_send(rpc::notification(method, None)).ok();
     }
 
     /// Sends a notification.
@@ -171,6 +184,31 @@ impl Session {
         }
     }
 }
+
+/// Waits until a request has taken too long. Progress begins the limit again if there is a limit for the whole, `most`.
+/// Returns the limit that was reached.
+async fn timeout(limit: Option<Duration>, most: Option<Duration>, progress: &Notify) -> Duration {
+    let Some(limit) = limit else { return std::future::pending().await };
+    let begun = Instant::now();
+    // A limit so long that the clock cannot express it is none.
+    let at = |after: Duration| begun.checked_add(after).unwrap_or(begun + A_CENTURY);
+    let most = most.map_or(limit, |most| most.max(limit));
+    let mut end = at(limit);
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep_until(end) => {
+                return if end >= at(most) { most } else { limit };
+            }
+            () = progress.notified(), if end < at(most) => {
+                let next = Instant::now().checked_add(limit).unwrap_or(end);
+                end = next.min(at(most));
+            }
+        }
+    }
+}
+
+/// Longer than any request.
+const A_CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 pub(super) fn request(id: u64, method: &str, params: Value) -> Value {
     match params {
@@ -231,19 +269,18 @@ impl Shared {
     }
 
     /// The number of a new request, and where its answer arrives.
-    pub(super) fn begin(
-        &self,
-        options: CallOptions,
-    ) -> Result<(u64, oneshot::Receiver<Answer>), Error> {
-        let (answer, receiver) = oneshot::channel();
+    pub(super) fn begin(&self, options: CallOptions) -> Result<Begun, Error> {
+        let (sender, answer) = oneshot::channel();
+        let progress = Arc::new(Notify::new());
         let mut pending = self.pending();
         if let Some(error) = &pending.closed {
             return Err(error.clone());
         }
         let id = pending.next_id;
         pending.next_id += 1;
-        pending.waiting.insert(id, Waiting { answer, options });
-        Ok((id, receiver))
+        let waiting = Waiting { answer: sender, options, progress: Arc::clone(&progress) };
+        pending.waiting.insert(id, waiting);
+        Ok(Begun { id, answer, progress })
     }
 
     fn gone(&self) -> Error {
@@ -288,7 +325,7 @@ impl Shared {
             Some(error) if !error.is_null() => Answer::Refused(error),
             _ => Answer::Result(message.get_mut("result").map(Value::take).unwrap_or_default()),
         };
-        self.pending().needs_auth = None;
+        self.pending().trouble = None;
         waiting.answer.send(answer).ok();
     }
 
@@ -302,8 +339,11 @@ impl Shared {
     fn undelivered(&self, id: &Value, ended: Ended) {
         let Some(waiting) = self.waiting(id) else { return };
         let error = self.error(ended);
-        if error.needs_auth() {
-            self.pending().needs_auth = Some(error.clone());
+        if matches!(error, Error::NeedsAuth { .. } | Error::Unreachable { .. }) {
+            self.pending().trouble = Some(error.clone());
+        }
+        if let Error::Unreachable { .. } = error {
+            self.notify_listener(Event::Unreachable(error.clone()));
         }
         waiting.answer.send(Answer::Undelivered(error)).ok();
     }
@@ -311,7 +351,10 @@ impl Shared {
     pub(super) fn progressed(&self, params: &Value) {
         let token = params["progressToken"].as_u64();
         let hear = token.and_then(|id| {
-            self.pending().waiting.get(&id).and_then(|waiting| waiting.options.on_progress.clone())
+            let pending = self.pending();
+            let waiting = pending.waiting.get(&id)?;
+            waiting.progress.notify_one();
+            waiting.options.on_progress.clone()
         });
         if let Some((hear, done)) = hear.zip(params["progress"].as_f64()) {
             let message = params["message"].as_str().map(str::to_owned);

@@ -115,7 +115,9 @@ fn undelivered(id: Option<Value>, ended: Ended) -> Result<Arrival, Ended> {
         (Some(id), Ended::Other(message)) => {
             Ok(Arrival::Message(rpc::answer(&id, Err(Failure { code: -32000, message }))))
         }
-        (Some(id), ended @ Ended::NeedsAuth(_)) if id != 0 => Ok(Arrival::Undelivered(id, ended)),
+        (Some(id), ended @ (Ended::NeedsAuth(_) | Ended::Unreachable(_))) if id != 0 => {
+            Ok(Arrival::Undelivered(id, ended))
+        }
         (_, ended) => Err(ended),
     }
 }
@@ -134,7 +136,10 @@ fn same_origin(url: &Url, target: &str) -> Result<Url, Ended> {
 }
 
 fn accepted(response: reqwest::Result<Response>) -> Result<Response, Ended> {
-    let response = response.map_err(|error| Ended::new(http::chain(&error)))?;
+    let response = response.map_err(|error| match error.is_connect() {
+        true => Ended::Unreachable(http::chain(&error)),
+        false => Ended::new(http::chain(&error)),
+    })?;
     match response.status() {
         status if status.is_success() => Ok(response),
         status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {

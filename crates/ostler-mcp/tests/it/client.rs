@@ -214,7 +214,7 @@ async fn a_manifest_is_discarded_when_the_tools_change() {
 }
 
 /// A scripted server: it answers the handshake, then calls `answer`.
-fn played(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> Endpoint {
+pub(crate) fn played(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> Endpoint {
     let answer = Arc::new(answer);
     Endpoint::custom(move || {
         let (ours, mut theirs) = Channel::pair(8);
@@ -240,7 +240,7 @@ fn played(answer: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static) -> Endp
     })
 }
 
-fn result(request: &Value, result: Value) -> Vec<Value> {
+pub(crate) fn result(request: &Value, result: Value) -> Vec<Value> {
     vec![json!({"jsonrpc": "2.0", "id": request["id"], "result": result})]
 }
 
@@ -329,11 +329,11 @@ fn elicitation(params: Value) -> Value {
 }
 
 #[tokio::test]
-async fn elicitations_reach_the_callback_and_are_declined_without_one() {
+async fn elicitations_reach_the_callback_and_are_cancelled_without_one() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let form = elicitation(json!({"message": "Who?", "requestedSchema": schema}));
     let answer = answer_to(form.clone(), ClientOptions::default()).await;
-    assert_eq!(answer, json!({"jsonrpc": "2.0", "id": "q1", "result": {"action": "decline"}}));
+    assert_eq!(answer, json!({"jsonrpc": "2.0", "id": "q1", "result": {"action": "cancel"}}));
 
     let questions = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&questions);

@@ -3,6 +3,7 @@
 //! The command line and the embedded transport both start engines here, so that they cannot differ.
 
 pub mod always;
+mod connected_server;
 pub mod coverage;
 mod embedded;
 mod error;
@@ -16,6 +17,7 @@ mod recording;
 pub mod rules;
 pub mod sandbox;
 mod server_content;
+mod server_events;
 pub mod server_files;
 mod server_output;
 mod servers;
@@ -57,6 +59,8 @@ pub struct StartContext {
     pub is_interactive: bool,
     /// Whether that person sends several prompts, one after the other.
     pub is_conversation: bool,
+    /// Whether the host can answer questions of MCP servers to the user. If not, servers are told that nobody can.
+    pub answers_elicitation: bool,
     /// The program that starts the engine, as the session's file names it: `cli`, `sdk-rs`.
     pub entrypoint: String,
     /// The longest time for one prompt.
@@ -77,6 +81,7 @@ impl StartContext {
             trusted_repositories: Vec::new(),
             is_interactive: false,
             is_conversation: false,
+            answers_elicitation: true,
             entrypoint: "sdk-rs".to_owned(),
             time_limit: None,
             token_limit: None,

@@ -1,8 +1,6 @@
 //! Connects the engine to MCP servers, with `ostler-mcp`.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -10,24 +8,24 @@ use futures::future::BoxFuture;
 #[cfg(feature = "mcp-http")]
 use ostler_engine::mcp::StartedSignIn;
 use ostler_engine::mcp::{
-    Connected, Connector, HostLine, McpToolInfo, NotConnected, Server, ServerLocation, ServerPrompt,
+    Connected, Connector, HostLine, NotConnected, Retry, Server, ServerLocation,
 };
 use ostler_engine::sandbox::SessionSandbox;
-use ostler_engine::tool::{RunFuture, ToolCx, ToolError};
-use ostler_mcp::{
-    CallOptions, Channel, Client, ClientOptions, Endpoint, Event, PromptInfo, Status, ToolInfo,
-};
-use ostler_proto::api::ContentBlock;
-use ostler_proto::build;
-use ostler_proto::control::ResourceContents;
+use ostler_mcp::{Channel, Client, ClientOptions, Endpoint, Error, Root};
 use ostler_proto::mcp::McpServerConfig;
-use ostler_proto::tool::McpResource;
 use ostler_sdk::transport::Environment;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::StartContext;
+use super::connected_server::{CallTimeout, ConnectedServer, prompts};
 use super::headers_helper::{self, HeadersHelper, HelperPlace};
-use super::server_output::{self, OutputLimit};
-use super::{StartContext, server_content};
+use super::server_events::ServerEvents;
+use super::server_output::OutputLimit;
+
+/// The least important log messages that servers are asked to send.
+const LOG_LEVEL: &str = "info";
+/// How long a server may take to answer a request that nothing depends on.
+const BRIEF: Duration = Duration::from_secs(2);
 
 /// Connects to servers over the network, in child processes, and inside the host.
 pub(super) struct ServerConnector {
@@ -46,6 +44,9 @@ pub(super) struct ServerConnector {
     tokens: Option<std::path::PathBuf>,
     /// The sandbox of servers that are programs.
     sandbox: Option<Arc<dyn SessionSandbox>>,
+    /// Whether a user, a host or a hook can answer questions of servers.
+    answers_questions: bool,
+    retry: Retry,
 }
 
 impl ServerConnector {
@@ -55,6 +56,7 @@ impl ServerConnector {
         env: Environment,
         sandbox: Option<Arc<dyn SessionSandbox>>,
         helpers: HelperPlace,
+        answers_questions: bool,
     ) -> Self {
         let ms = |name: &str| context.var(name).and_then(|ms| ms.trim().parse().ok());
         Self {
@@ -66,6 +68,11 @@ impl ServerConnector {
             #[cfg(feature = "mcp-http")]
             tokens: super::sign_in::folder(context),
             sandbox,
+            answers_questions,
+            retry: match ms("OSTLER_MCP_RETRY_MS").map(Duration::from_millis) {
+                Some(first) => Retry { first, ..Retry::default() },
+                None => Retry::default(),
+            },
         }
     }
 
@@ -103,9 +110,9 @@ impl Connector for ServerConnector {
         place: ServerLocation,
         line: HostLine,
     ) -> BoxFuture<'static, Connected> {
-        let (mut timeout, limit) = (self.call_timeout, self.limit);
-        let is_stale = Arc::new(AtomicBool::new(false));
-        let mut options = self.options(&line, Arc::clone(&is_stale));
+        let mut timeout = CallTimeout { after: self.call_timeout, is_fixed: false };
+        let (limit, events) = (self.limit, Arc::new(ServerEvents::default()));
+        let mut options = self.options(&line, &events);
         #[cfg(feature = "mcp-http")]
         if let ServerLocation::Configured(config) = &place {
             options = options.oauth(super::sign_in::options(self.tokens.as_deref(), config));
@@ -118,29 +125,34 @@ impl Connector for ServerConnector {
         async move {
             let endpoint = match place {
                 ServerLocation::InHost { manifest, timeout: own } => {
-                    timeout = own.map(Duration::from_millis).or(timeout);
+                    timeout = fixed(own.map(Duration::from_millis)).unwrap_or(timeout);
                     options.manifest = manifest;
                     Endpoint::custom(move || carry(line.clone()))
                 }
                 ServerLocation::Configured(config) => {
-                    timeout = own_timeout(&config).or(timeout);
+                    timeout = fixed(own_timeout(&config)).unwrap_or(timeout);
                     let (endpoint, helper) = endpoint?;
                     helper.add_to(endpoint).await?
                 }
                 _ => return Err("this kind of server location is not supported".into()),
             };
+            let is_remote = matches!(endpoint, Endpoint::Http(_) | Endpoint::Sse(_));
             let client = Client::new(name, endpoint, options);
-            let connected = client.reconnect().await;
-            connected.map_err(|error| why(&client, error.to_string()))?;
-            let tools = client.list_tools().await;
-            let tools = RwLock::new(tools.map_err(|error| why(&client, error.to_string()))?);
+            client.reconnect().await.map_err(|error| why(&error, is_remote))?;
+            let tools = client.list_tools().await.map_err(|error| why(&error, is_remote))?;
             // A server that has no prompts, or fails to list them now, counts as one without prompts.
-            let prompts = RwLock::new(prompts(&client).await);
-            let (tools, prompts) = (Arc::new(tools), Arc::new(prompts));
-            let server = ConnectedServer { client, tools, prompts, timeout, limit, is_stale };
+            let prompts = prompts(&client).await;
+            if client.details().is_some_and(|it| it.capabilities.contains_key("logging")) {
+                tokio::time::timeout(BRIEF, client.set_log_level(LOG_LEVEL)).await.ok();
+            }
+            let server = ConnectedServer::new(client, (tools, prompts), timeout, limit, events);
             Ok(Arc::new(server) as Arc<dyn Server>)
         }
         .boxed()
+    }
+
+    fn retry(&self) -> Retry {
+        self.retry
     }
 
     #[cfg(feature = "mcp-http")]
@@ -164,18 +176,18 @@ impl Connector for ServerConnector {
 
 impl ServerConnector {
     /// The options of a client: its timeout, and how it handles requests and events of the server.
-    fn options(&self, line: &HostLine, is_stale: Arc<AtomicBool>) -> ClientOptions {
-        let line = line.clone();
-        let options = ClientOptions::default()
-            .on_elicitation(move |question| {
-                let line = line.clone();
+    fn options(&self, line: &HostLine, events: &Arc<ServerEvents>) -> ClientOptions {
+        let (questions, folders, events) = (line.clone(), line.clone(), Arc::clone(events));
+        let mut options = ClientOptions::default()
+            .roots(move || folders.folders().iter().map(|folder| Root::folder(folder)).collect())
+            .on_event(move |event| events.note(event));
+        // A question that nobody can answer is better not asked.
+        if self.answers_questions {
+            options = options.on_elicitation(move |question| {
+                let line = questions.clone();
                 async move { line.elicit(question).await }
-            })
-            .on_event(move |event| {
-                if matches!(event, Event::ToolsChanged | Event::PromptsChanged) {
-                    is_stale.store(true, Ordering::Relaxed);
-                }
             });
+        }
         match self.startup_timeout {
             Some(timeout) => options.startup_timeout(timeout),
             None => options,
@@ -183,8 +195,17 @@ impl ServerConnector {
     }
 }
 
-fn why(client: &Client, reason: String) -> NotConnected {
-    NotConnected { reason, needs_auth: matches!(client.status(), Status::NeedsAuth(_)) }
+/// A server behind a URL that is not there may be there later. A program that does not start is not there.
+fn why(error: &Error, is_remote: bool) -> NotConnected {
+    NotConnected {
+        reason: error.to_string(),
+        needs_auth: error.needs_auth(),
+        may_recover: is_remote && matches!(error, Error::Unreachable { .. } | Error::Closed { .. }),
+    }
+}
+
+fn fixed(after: Option<Duration>) -> Option<CallTimeout> {
+    after.map(|after| CallTimeout { after: Some(after), is_fixed: true })
 }
 
 /// The timeout of calls in a server's configuration.
@@ -227,165 +248,4 @@ fn carry(line: HostLine) -> Channel {
         }
     });
     ours
-}
-
-/// The prompts of a server, if it declares that capability.
-async fn prompts(client: &Client) -> Vec<PromptInfo> {
-    let details = client.details();
-    match details.is_some_and(|details| details.capabilities.contains_key("prompts")) {
-        true => client.list_prompts().await.unwrap_or_default(),
-        false => Vec::new(),
-    }
-}
-
-struct ConnectedServer {
-    client: Client,
-    tools: Arc<RwLock<Vec<ToolInfo>>>,
-    prompts: Arc<RwLock<Vec<PromptInfo>>>,
-    timeout: Option<Duration>,
-    limit: OutputLimit,
-    /// Whether the server reported a change of its tools or prompts that was not read yet.
-    is_stale: Arc<AtomicBool>,
-}
-
-impl Server for ConnectedServer {
-    fn info(&self) -> (String, String) {
-        let details = self.client.details();
-        details.map(|details| (details.name, details.version)).unwrap_or_default()
-    }
-
-    fn tools(&self) -> Vec<McpToolInfo> {
-        let of = |tool: &ToolInfo| McpToolInfo {
-            name: tool.name.clone(),
-            description: tool.description.clone().unwrap_or_default(),
-            input_schema: Value::Object(tool.input_schema.clone()),
-            read_only: tool.annotations.as_ref().and_then(|hints| hints.read_only) == Some(true),
-            annotations: tool.annotations.as_ref().map(|hints| json!(hints)),
-        };
-        self.tools.read().unwrap_or_else(PoisonError::into_inner).iter().map(of).collect()
-    }
-
-    fn lost(&self) -> Option<String> {
-        match self.client.status() {
-            Status::Connected => None,
-            Status::Pending => Some("it is still connecting".to_owned()),
-            Status::NeedsAuth(reason) | Status::Failed(reason) => Some(reason),
-            _ => Some("it is not connected".to_owned()),
-        }
-    }
-
-    fn needs_auth(&self) -> bool {
-        matches!(self.client.status(), Status::NeedsAuth(_))
-    }
-
-    fn call(&self, tool: &str, input: Value, cx: &ToolCx) -> RunFuture {
-        let mut options = CallOptions::default()
-            .cancellation(cx.cancelled.clone())
-            .meta("claudecode/toolUseId", cx.call.as_str());
-        if let Some(timeout) = self.timeout {
-            options = options.timeout(timeout);
-        }
-        let (client, tool) = (self.client.clone(), tool.to_owned());
-        let (limit, scratch) = (self.limit, cx.scratch.clone());
-        async move {
-            let output = client.call_tool(&tool, input, options).await;
-            let output = output.map_err(|error| ToolError::Failed(error.to_string()))?;
-            if output.is_error {
-                let text = limit.cut(output.joined_text(), &scratch);
-                // The API refuses an error without a text.
-                let is_blank = text.trim().is_empty();
-                let text =
-                    if is_blank { format!("{tool} failed and gave no reason") } else { text };
-                return Err(ToolError::Failed(text));
-            }
-            let fit = move || server_output::tool_output(output, limit, &scratch);
-            let fitted = tokio::task::spawn_blocking(fit).await;
-            fitted.map_err(|error| ToolError::Failed(format!("reading the result failed: {error}")))
-        }
-        .boxed()
-    }
-
-    fn refresh(&self) -> BoxFuture<'static, ()> {
-        if !self.is_stale.swap(false, Ordering::Relaxed) {
-            return async {}.boxed();
-        }
-        let client = self.client.clone();
-        let (tools, known) = (Arc::clone(&self.tools), Arc::clone(&self.prompts));
-        async move {
-            // If the server fails to list its tools, it keeps those it had.
-            if let Ok(now) = client.list_tools().await {
-                *tools.write().unwrap_or_else(PoisonError::into_inner) = now;
-            }
-            let now = prompts(&client).await;
-            *known.write().unwrap_or_else(PoisonError::into_inner) = now;
-        }
-        .boxed()
-    }
-
-    fn prompts(&self) -> Vec<ServerPrompt> {
-        let of = |prompt: &PromptInfo| ServerPrompt {
-            name: prompt.name.clone(),
-            description: prompt.description.clone().or(prompt.title.clone()).unwrap_or_default(),
-            arguments: prompt.arguments.iter().map(|it| (it.name.clone(), it.required)).collect(),
-        };
-        self.prompts.read().unwrap_or_else(PoisonError::into_inner).iter().map(of).collect()
-    }
-
-    fn prompt(
-        &self,
-        name: &str,
-        arguments: BTreeMap<String, String>,
-    ) -> BoxFuture<'static, Result<Vec<ContentBlock>, String>> {
-        let (client, name) = (self.client.clone(), name.to_owned());
-        async move {
-            let prompt = client.get_prompt(&name, arguments).await;
-            let prompt = prompt.map_err(|error| error.to_string())?;
-            let messages = prompt.messages.iter();
-            Ok(messages.flat_map(|it| server_content::blocks(&it.content, None)).collect())
-        }
-        .boxed()
-    }
-
-    fn capabilities(&self) -> Value {
-        self.client.details().map(|details| Value::Object(details.capabilities)).unwrap_or_default()
-    }
-
-    fn resources(&self) -> BoxFuture<'static, Result<Vec<McpResource>, String>> {
-        let client = self.client.clone();
-        async move {
-            let links = client.list_resources().await.map_err(|error| error.to_string())?;
-            let of = |link: ostler_mcp::ResourceLink| {
-                build!(McpResource {
-                    uri: link.uri,
-                    name: link.name,
-                    mime_type: link.mime_type,
-                    description: link.description,
-                    server: None,
-                })
-            };
-            Ok(links.into_iter().map(of).collect())
-        }
-        .boxed()
-    }
-
-    fn read_resource(
-        &self,
-        uri: &str,
-    ) -> BoxFuture<'static, Result<Vec<ResourceContents>, String>> {
-        let (client, uri) = (self.client.clone(), uri.to_owned());
-        async move {
-            let read = client.read_resource(&uri).await.map_err(|error| error.to_string())?;
-            let of = |it: ostler_mcp::ResourceContents| {
-                build!(ResourceContents {
-                    uri: it.uri,
-                    mime_type: it.mime_type,
-                    text: it.text,
-                    blob: it.blob,
-                    meta: it.meta,
-                })
-            };
-            Ok(read.into_iter().map(of).collect())
-        }
-        .boxed()
-    }
 }

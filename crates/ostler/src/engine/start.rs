@@ -78,6 +78,9 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         folder: context.cwd.clone(),
         writable: sandbox::writable_folders(context, &settings),
     };
+    // A hook can answer in the user's place.
+    let has_hook = settings.hooks.iter().any(|(_, hooks)| hooks.get("Elicitation").is_some());
+    let answers_questions = context.answers_elicitation || has_hook;
     let connection = session::start(SessionOptions {
         launch: launch(context),
         tools: tools(context)?,
@@ -102,7 +105,13 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         small_model: pick::small_model(context, &settings, &name),
         is_conversation: context.is_conversation,
         idle_notice: Some(IDLE_NOTICE),
-        connector: Some(Arc::new(ServerConnector::of(context, env_of_servers, sandbox, helpers))),
+        connector: Some(Arc::new(ServerConnector::of(
+            context,
+            env_of_servers,
+            sandbox,
+            helpers,
+            answers_questions,
+        ))),
         mcp_servers,
         server_lists: found.lists,
         notices: notices(context, &cautions, &warnings),

@@ -113,6 +113,9 @@ async fn servers_that_send_far_too_much() {
     let server = Server { first: &flood, ..Server::default() };
     let size = format!("{} MB", bytes / 1_000_000);
     works(&server.attack_sized("flood on standard error", &size).await);
+    let long = "printf '{\"x\":\"'; head -c 70000000 /dev/zero | tr '\\0' x; printf '\"}\\n'";
+    let server = Server { call: long, ..Server::default() };
+    fails(&server.attack("message of 70 MB in a call").await);
     let count = sized(200_000, 20_000);
     let notes = format!(
         r#"yes '{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"info","data":"x"}}}}' | head -n {count}; {CALL}"#
@@ -131,6 +134,23 @@ async fn servers_that_fail_in_a_call() {
     );
     let malformed = r#"say '{"content":[{"type":7}]}'"#;
     fails(&Server { call: malformed, ..Server::default() }.attack("malformed result").await);
+    let drip = "while :; do printf '{' || exit; sleep 1; done";
+    fails(
+        &Server { call: drip, call_ms: "1500", ..Server::default() }
+            .attack("one byte per second in a call")
+            .await,
+    );
+    fails(
+        &Server { first: drip, start_ms: "1500", ..Server::default() }
+            .attack("one byte per second at the start")
+            .await,
+    );
+    let bytes = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"\377\376"}]}}\n' "$id""#;
+    fails(
+        &Server { call: bytes, call_ms: "1500", ..Server::default() }.attack("invalid UTF-8").await,
+    );
+    let loops = "exit 3";
+    fails(&Server { first: loops, call: loops, ..Server::default() }.attack("crash loop").await);
     let garbage = "printf 'not JSON\\n'; exit";
     fails(&Server { call: garbage, ..Server::default() }.attack("garbage in a call").await);
     let sampling = format!(

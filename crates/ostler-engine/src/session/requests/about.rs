@@ -88,7 +88,7 @@ impl Session {
         &self,
         root: &RegisterRepoRoot,
     ) -> impl FnOnce() -> Result<Value, String> + Send + use<> {
-        let TurnContext { permissions, hooks, .. } = self.context.clone();
+        let TurnContext { permissions, hooks, servers, .. } = self.context.clone();
         let directory = root.directory.clone();
         let folder = self.context.cx.cwd.join(&directory);
         move || {
@@ -108,6 +108,9 @@ impl Session {
             let update = PermissionUpdate::AddDirectories(update);
             let added = permissions.change_session(&update).map_err(|error| error.to_string())?;
             hooks.directories_added(&added);
+            if !added.is_empty() {
+                servers.folders_changed();
+            }
             Ok(json!({}))
         }
     }

@@ -41,7 +41,7 @@ impl Server for Curious {
             description: "Asks.".to_owned(),
             input_schema: json!({"type": "object"}),
             read_only: true,
-            annotations: None,
+            ..McpToolInfo::default()
         }]
     }
 
