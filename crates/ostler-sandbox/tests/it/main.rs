@@ -6,6 +6,7 @@ mod containers;
 mod escapes;
 mod groups;
 mod limits;
+mod limits_together;
 mod masks;
 mod network;
 mod probe;

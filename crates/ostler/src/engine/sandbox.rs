@@ -3,6 +3,7 @@
 mod boundary;
 mod escalation;
 mod hosts;
+mod limits;
 mod program;
 mod repositories;
 mod settings;

@@ -24,6 +24,12 @@ pub(super) fn hint(
     code: Option<i32>,
     may_leave: bool,
 ) -> Option<String> {
+    if let Some(limit) = sandbox.reached_limit() {
+        // Certain, unlike what the output says. Outside the sandbox nothing would limit it, so that is not offered.
+        return Some(format!(
+            "[This ran in a sandbox: {limit}. Use less, or ask the user to change the setting.]"
+        ));
+    }
     let known = sandbox.reason_of_failure(output, code);
     let (reason, advice) = match cause(sandbox.boundary(), refused, output) {
         Some(Cause { reason, advice }) => (reason.or(known)?, advice),
