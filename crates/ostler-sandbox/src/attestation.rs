@@ -101,6 +101,27 @@ impl Attestation {
         const KNOWN: [&str; 3] = ["fs", "net", "syscalls"];
         KNOWN.contains(&protection).then(|| self.protections.contains(&protection))
     }
+
+    /// Whether all of these protections are enforced.
+    ///
+    /// # Errors
+    /// Which one is not, or is not the name of a protection.
+    pub fn require(&self, protections: &[String]) -> Result<(), String> {
+        for protection in protections {
+            match self.has(protection) {
+                Some(true) => {}
+                Some(false) => {
+                    return Err(format!("{protection} is required and is not enforced here"));
+                }
+                None => {
+                    return Err(format!(
+                        "sandbox.required: {protection:?} is not a protection; use fs, net or syscalls"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The requested limits of commands, each with what enforces it on Linux without control groups. Those that hold for several

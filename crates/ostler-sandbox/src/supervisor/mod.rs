@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -73,6 +73,8 @@ struct Running {
     cpu: Mutex<CpuTime>,
     disk: Mutex<DiskWatch>,
     group: Option<PathBuf>,
+    /// At how many looks in a row it had all processes that it may have.
+    n_full: AtomicU32,
     is_ended: AtomicBool,
 }
 
@@ -97,8 +99,9 @@ impl Watch {
     pub(crate) fn new(session: &Arc<SessionUse>, command: ToWatch) -> io::Result<Option<Self>> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let ToWatch { limits, reached, roots, group } = command;
-        let Limits { memory, cpu_seconds, disk, files, session: of_session, .. } = &limits;
-        let own = [memory, cpu_seconds, disk, files];
+        let Limits { processes, memory, cpu_seconds, disk, files, session: of_session, .. } =
+            &limits;
+        let own = [processes, memory, cpu_seconds, disk, files];
         if own.iter().all(|most| most.is_none()) && !of_session.is_some() {
             return Ok(None);
         }
@@ -133,6 +136,7 @@ impl Watch {
             cpu: Mutex::default(),
             disk: Mutex::new(disk),
             group: self.group.clone(),
+            n_full: AtomicU32::new(0),
             is_ended: AtomicBool::new(false),
         };
         running().insert(self.number, Arc::new(command));
@@ -170,7 +174,11 @@ impl Running {
 
     fn usage(&self, tree: &TreeUsage) -> CommandUse {
         let cpu = self.cpu().update(tree).max(self.time_of_group());
-        CommandUse { processes: tree.threads(), memory: self.memory(tree), cpu }
+        let processes = tree.threads();
+        let is_full = self.limits.processes.is_some_and(|most| processes >= most);
+        let n_full = if is_full { self.n_full.load(Ordering::Relaxed) + 1 } else { 0 };
+        self.n_full.store(n_full, Ordering::Relaxed);
+        CommandUse { processes, memory: self.memory(tree), cpu, n_full }
     }
 
     /// The exact processor time, if it has a control group.

@@ -12,11 +12,20 @@ pub(super) struct CommandUse {
     pub(super) processes: u64,
     pub(super) memory: u64,
     pub(super) cpu: Duration,
+    /// At how many looks in a row it had all processes that it may have.
+    pub(super) n_full: u32,
 }
+
+/// At how many looks in a row a command may have all processes that it may have. The system refuses more, and a program that
+/// tries again and again would do nothing else until its time is over.
+const MOST_FULL: u32 = 5;
 
 /// The limit of a command that it has reached itself. Limits that control groups enforce are not given.
 pub(super) fn of_command(limits: &Limits, usage: &CommandUse) -> Option<ReachedLimit> {
-    let Limits { memory, cpu_seconds, .. } = limits;
+    let Limits { processes, memory, cpu_seconds, .. } = limits;
+    if let (Some(most), true) = (*processes, usage.n_full >= MOST_FULL) {
+        return Some(ReachedLimit { resource: Resource::Processes, scope: Scope::Command, most });
+    }
     let all = [
         (Resource::Memory, *memory, usage.memory),
         (Resource::CpuSeconds, *cpu_seconds, usage.cpu.as_secs()),
@@ -70,7 +79,7 @@ mod tests {
     use super::*;
 
     fn usage(processes: u64, memory: u64, seconds: u64) -> CommandUse {
-        CommandUse { processes, memory, cpu: Duration::from_secs(seconds) }
+        CommandUse { processes, memory, cpu: Duration::from_secs(seconds), n_full: 0 }
     }
 
     // Mutants: the session's limits are compared with each command; the first command ends instead of the largest; the time of
@@ -111,5 +120,9 @@ mod tests {
         assert_eq!((reached.resource, reached.scope), (Resource::Memory, Scope::Command));
         let reached = of_command(&limits, &usage(1, 0, 2)).unwrap();
         assert_eq!(reached.setting(), "sandbox.limits.cpuSeconds");
+        let limits = Limits { processes: Some(9), ..Limits::NONE };
+        let full = |n_full| of_command(&limits, &CommandUse { n_full, ..usage(9, 0, 0) });
+        assert_eq!(full(MOST_FULL - 1), None);
+        assert_eq!(full(MOST_FULL).unwrap().resource, Resource::Processes);
     }
 }

@@ -33,7 +33,9 @@ def use(number):
         while time.monotonic() < end: pass
     time.sleep(60)
 for number in range(int(sys.argv[2]) - 1):
-    if os.fork() == 0: use(number)
+    try:
+        if os.fork() == 0: use(number)
+    except OSError: break
 print('started', flush=True)
 use('first')";
 
@@ -102,6 +104,14 @@ fn many_small_processes_together_reach_the_limit_of_memory() {
     check(limits.clone(), ["memory", "12", "20"], parts);
     // Memory that the limit of each process does not count.
     check(limits, ["shared", "2", "120"], parts);
+}
+
+// Mutant: a command that has all its processes is never ended.
+#[test]
+fn a_command_that_has_all_its_processes_for_long_is_stopped() {
+    let limits = Limits { processes: Some(40), ..Limits::NONE };
+    let parts = ["together to 40 processes", "(sandbox.limits.processes)"];
+    check(limits, ["none", "60", "0"], parts);
 }
 
 // Mutant: shared memory is counted for each process that has it.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod as_user;
+mod attempts;
 mod containers;
 mod escapes;
 mod groups;
