@@ -55,7 +55,7 @@ impl DiskBefore {
         }
     }
 
-    /// How much more there is on these file systems now, whoever wrote it.
+    /// How much more there is on these file systems now, also if other programs wrote it.
     pub(super) fn growth(&self) -> Amount {
         let mut all = Amount::default();
         for (folder, before) in &self.systems {

@@ -9,7 +9,7 @@ use ostler_sandbox::{Guard, Layers, Limits, Sandbox, SessionLimits};
 
 use crate::stage::Stage;
 
-/// Starts processes that hold much, or do much, for at most a minute.
+/// Starts processes that hold much, or do much, for at most 20 seconds or so.
 const USES: &str = "import os, sys, time
 def use(number):
     what, amount = sys.argv[1], int(sys.argv[3])
@@ -31,7 +31,7 @@ def use(number):
     if what == 'time':
         end = time.monotonic() + amount
         while time.monotonic() < end: pass
-    time.sleep(60)
+    time.sleep(20)
 for number in range(int(sys.argv[2]) - 1):
     try:
         if os.fork() == 0: use(number)
@@ -158,7 +158,7 @@ fn the_largest_command_ends_when_a_session_reaches_its_limit() {
     let memory = SessionLimits { memory: Some(200 << 20), ..SessionLimits::NONE };
     let processes = SessionLimits { processes: Some(60), ..SessionLimits::NONE };
     for (limits, small, large, part) in [
-        (memory, ["memory", "2", "25"], ["memory", "8", "20"], "session.memory"),
+        (memory, ["memory", "4", "20"], ["memory", "5", "22"], "session.memory"),
         (processes, ["none", "15", "0"], ["none", "50", "0"], "session.processes"),
     ] {
         let (stage, session) = of_session(limits);
@@ -192,8 +192,9 @@ fn a_session_over_its_limit_of_disk_can_delete_files_but_not_write_more() {
     }
     let sandbox = session.with(session.boundary().clone()).unwrap();
     let script = "import glob, os, time
-[os.unlink(path) for path in glob.glob('[0-9f]*')]
-time.sleep(1)";
+# Long enough to be seen while there is too much.
+time.sleep(0.7)
+[os.unlink(path) for path in glob.glob('[0-9f]*')]";
     let arguments = ["-c", script];
     let inside = sandbox.command(Path::new("python3"), &arguments, &stage.path("work")).unwrap();
     let mut child =

@@ -29,9 +29,7 @@ pub(super) fn of(config: &Path, top: &Path, roots: &[PathBuf]) -> (Vec<Protected
     for named in named(&text).into_iter().filter(|named| !is_of_home(named)) {
         let (path, kind) = match &named {
             Named::Hooks(path) => (top.join(path), Kind::Folder),
-            Named::Configuration(path) => {
-                (config.parent().unwrap_or(top).join(path), Kind::File)
-            }
+            Named::Configuration(path) => (config.parent().unwrap_or(top).join(path), Kind::File),
         };
         let path = without_dots(&path);
         let Some(root) = roots.iter().filter(|root| path.starts_with(root)).max() else { continue };
