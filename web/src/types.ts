@@ -202,7 +202,10 @@ export interface Sandbox {
   hidden: string[];
   network: string;
   unixSockets: string;
-  limits: Record<string, number | null>;
+  /** Those of a command; `session` has those of all commands together. */
+  limits: Record<string, number | null | Record<string, number | null>>;
+  /** What enforces each limit, by its name: `memory`, `session.memory`. */
+  limitsBy?: Record<string, string>;
   missing: string[];
 }
 

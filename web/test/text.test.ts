@@ -7,6 +7,7 @@ import { taken, typed } from "../src/parts/offers";
 import { isLong } from "../src/parts/Clip";
 import { isDrawn, listed } from "../src/text/arguments";
 import { visible } from "../src/text/hidden";
+import { limitsOf } from "../src/text/limits";
 import { ago, days, dollars, lasted, tokens } from "../src/text/say";
 import { pieces } from "../src/text/pieces";
 import { summary } from "../src/text/summary";
@@ -114,4 +115,9 @@ test("a growing text is split between independent parts", () => {
     expect(now.join("")).toBe(text.slice(0, end));
     expect(now.slice(0, -2)).toEqual(parts.slice(0, Math.max(0, now.length - 2)));
   }
+});
+
+test("limits of a sandbox are listed with those of the session and what enforces them", () => {
+  const limits = { processes: 40, memory: null, session: { memory: 100, disk: null } };
+  expect(limitsOf({ limits, limitsBy: { "session.memory": "supervisor" } })).toEqual(["processes 40", "session.memory 100 (supervisor)"]);
 });

@@ -43,6 +43,10 @@ pub struct ConfinedProgram {
 }
 
 /// Anything that must live as long as a program runs.
-pub trait Guard: Debug + Send + Sync {}
+pub trait Guard: Debug + Send + Sync {
+    /// The program has started: it is the child of this process with this id, and was not waited for yet, so the id means
+    /// no other process.
+    fn started(&self, _child: u32) {}
+}
 
-impl<T: Debug + Send + Sync> Guard for T {}
+impl Guard for () {}

@@ -32,6 +32,8 @@ mod session_leader;
 mod spawn;
 pub mod sweep;
 mod tracking;
+#[cfg(target_os = "linux")]
+pub mod usage;
 mod watchdog;
 
 use std::ffi::{OsStr, OsString};
@@ -121,6 +123,7 @@ impl Group {
             boundary: None,
         };
         let mut group = Self::start(number, || Leader::of_piped(&starter, true))?;
+        guard.started(group.id());
         group.guard = Some(guard);
         Ok(group)
     }

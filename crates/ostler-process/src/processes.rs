@@ -35,6 +35,11 @@ pub(crate) struct Process {
     pub(crate) is_zombie: bool,
     /// A kernel thread, which never has an environment.
     pub(crate) is_kernel: bool,
+    /// Its threads, the first one included.
+    pub(crate) threads: u64,
+    /// Processor time in clock ticks: its own, and that of children that it has waited for.
+    pub(crate) own_ticks: u64,
+    pub(crate) waited_ticks: u64,
 }
 
 /// The result of one scan of all processes.
@@ -124,8 +129,22 @@ fn parse(id: i32, stat: &[u8]) -> Option<Process> {
     let (parent, group, session) = (number()?, number()?, number()?);
     let flags: u64 = fields.nth(2)?.parse().ok()?;
     let is_kernel = flags & KERNEL_THREAD != 0;
-    let started = fields.nth(12)?.parse().ok()?;
-    Some(Process { id, parent, group, session, started, is_zombie, is_kernel })
+    let mut later = |skipped: usize| -> Option<u64> { fields.nth(skipped)?.parse().ok() };
+    let own_ticks = later(4)? + later(0)?;
+    let waited_ticks = later(0)? + later(0)?;
+    let (threads, started) = (later(2)?, later(1)?);
+    Some(Process {
+        id,
+        parent,
+        group,
+        session,
+        started,
+        is_zombie,
+        is_kernel,
+        threads,
+        own_ticks,
+        waited_ticks,
+    })
 }
 
 /// Whether a process carries a marker.
@@ -164,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_program_name_may_contain_any_character() {
-        let stat = b"7 (a) \xff) S 1 2 3 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 5 6";
+        let stat = b"7 (a) \xff) S 1 2 3 0 -1 4194560 1 0 0 0 10 3 20 4 20 0 5 0 4711 5 6";
         let process = parse(7, stat);
         let expected = Process {
             id: 7,
@@ -174,6 +193,9 @@ mod tests {
             started: 4711,
             is_zombie: false,
             is_kernel: false,
+            threads: 5,
+            own_ticks: 13,
+            waited_ticks: 24,
         };
         assert_eq!(process, Some(expected));
         let thread = b"9 (kworker/0:1) I 2 0 0 0 -1 69238880 0 0 0 0 0 0 0 0 20 0 1 0 12 0 0";

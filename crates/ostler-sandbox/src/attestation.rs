@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::boundary::{Boundary, Layers, Limits, Network, UnixSockets};
+use crate::boundary::{Boundary, Layers, Network, UnixSockets};
+use crate::error::SandboxError;
+use crate::limits::Limits;
 
 /// What a sandbox enforces, for people and programs that must know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,8 +36,9 @@ pub struct Attestation {
     pub unix_sockets: &'static str,
     /// How much programs may use.
     pub limits: Limits,
-    /// What enforces each of these limits: `cgroup` (for all processes of a command together), `rlimit` (for each process) or
-    /// `tmpfs` (for each folder in memory).
+    /// What enforces each of these limits, by the names of their settings (`memory`, `session.memory`): `cgroup` (the system,
+    /// for all processes together), `supervisor` (this program looks several times a second, and ends the command), `rlimit`
+    /// (the system, for each process) or `tmpfs` (the system, for each folder in memory).
     pub limits_by: BTreeMap<&'static str, &'static str>,
     /// What was requested and is not possible here.
     pub missing: Vec<String>,
@@ -98,18 +101,62 @@ impl Attestation {
         const KNOWN: [&str; 3] = ["fs", "net", "syscalls"];
         KNOWN.contains(&protection).then(|| self.protections.contains(&protection))
     }
+
+    /// Whether all of these protections are enforced.
+    ///
+    /// # Errors
+    /// Which one is not, or is not the name of a protection.
+    pub fn require(&self, protections: &[String]) -> Result<(), String> {
+        for protection in protections {
+            match self.has(protection) {
+                Some(true) => {}
+                Some(false) => {
+                    return Err(format!("{protection} is required and is not enforced here"));
+                }
+                None => {
+                    return Err(format!(
+                        "sandbox.required: {protection:?} is not a protection; use fs, net or syscalls"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
-/// The requested limits, each with what enforces it on Linux without control groups.
+/// The requested limits of commands, each with what enforces it on Linux without control groups. Those that hold for several
+/// processes together need a supervisor, and are not among them.
 pub(crate) fn rlimits(limits: &Limits) -> BTreeMap<&'static str, &'static str> {
-    let Limits { processes, memory, file_size, open_files, cpu_seconds, temporary } = limits;
-    let all = [
-        ("processes", processes, "rlimit"),
-        ("memory", memory, "rlimit"),
-        ("fileSize", file_size, "rlimit"),
-        ("openFiles", open_files, "rlimit"),
-        ("cpuSeconds", cpu_seconds, "rlimit"),
-        ("temporary", temporary, "tmpfs"),
-    ];
-    all.into_iter().filter(|(_, most, _)| most.is_some()).map(|(name, _, by)| (name, by)).collect()
+    let by = |name| match name {
+        "temporary" => Some("tmpfs"),
+        "processes" | "memory" | "fileSize" | "openFiles" | "cpuSeconds" => Some("rlimit"),
+        _ => None,
+    };
+    let requested = limits.named().into_iter().filter(|(_, most)| most.is_some());
+    requested.filter_map(|(name, _)| Some((name, by(name)?))).collect()
+}
+
+/// Limits that a backend does not enforce, as texts for [`Attestation::missing`].
+///
+/// # Errors
+/// When one of them was requested with another value than the usual one: it would have no effect.
+pub(crate) fn without(
+    limits: &Limits,
+    names: &[&str],
+    reason: &str,
+) -> Result<Vec<String>, SandboxError> {
+    let usual = Limits::default().named();
+    let mut missing = Vec::new();
+    for ((name, most), (_, usual)) in limits.named().into_iter().zip(usual) {
+        if most.is_none() || !names.contains(&name) {
+            continue;
+        }
+        if most != usual {
+            return Err(SandboxError::Unavailable(format!(
+                "sandbox.limits.{name} cannot be enforced: {reason}. Remove it from the settings"
+            )));
+        }
+        missing.push(format!("sandbox.limits.{name}: {reason}"));
+    }
+    Ok(missing)
 }

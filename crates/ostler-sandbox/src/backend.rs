@@ -9,6 +9,7 @@ use crate::attestation::Attestation;
 use crate::boundary::Boundary;
 use crate::command::SandboxedCommand;
 use crate::error::SandboxError;
+use crate::reached::FirstReached;
 
 /// The variables of a program.
 pub(crate) type Variables = BTreeMap<OsString, OsString>;
@@ -37,11 +38,6 @@ pub(crate) trait Backend: Debug + Send + Sync {
 
     /// The programs that build a sandbox from outside. Commands must not replace them, where they could write.
     fn programs(&self) -> Vec<PathBuf>;
-
-    /// Which limits commands have reached since this was last called, in one sentence.
-    fn reached_limit(&self) -> Option<String> {
-        None
-    }
 }
 
 /// A program to run inside.
@@ -55,4 +51,7 @@ pub(crate) struct InsideCommand<'a> {
     /// Whether it only shows that a sandbox works. Then nothing is made that several programs share.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is shared there"))]
     pub(crate) is_trial: bool,
+    /// Where the limit that the program reaches is recorded.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing is recorded there"))]
+    pub(crate) reached: &'a FirstReached,
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
+
 /// What a program and everything that it starts can reach. The whole file system can be read, except for what is
 /// hidden; nothing can be written, except for what is writable.
 ///
@@ -127,53 +129,6 @@ pub enum UnixSockets {
     These(Vec<PathBuf>),
     /// All that the program can see.
     All,
-}
-
-/// How much a program and everything that it starts may use. `None` is without a limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-pub struct Limits {
-    /// The number of processes and threads, of all processes together.
-    pub processes: Option<u64>,
-    /// Memory in bytes: of all processes together where control groups enforce it, otherwise the data of each process.
-    pub memory: Option<u64>,
-    /// The size of each file that is written, in bytes.
-    pub file_size: Option<u64>,
-    /// The number of open files of each process.
-    pub open_files: Option<u64>,
-    /// The processor time of each process, in seconds.
-    pub cpu_seconds: Option<u64>,
-    /// What a program may keep in each of its temporary folders in memory, in bytes: `/dev/shm`, `/run`, `/var/tmp`, and
-    /// `/tmp` unless another folder is shown there.
-    pub temporary: Option<u64>,
-}
-
-const GIB: u64 = 1024 * 1024 * 1024;
-
-impl Default for Limits {
-    /// Enough for compilers and test suites; too little to take the machine down.
-    fn default() -> Self {
-        Self {
-            processes: Some(1024),
-            memory: Some(4 * GIB),
-            file_size: Some(2 * GIB),
-            open_files: Some(4096),
-            cpu_seconds: None,
-            temporary: Some(GIB),
-        }
-    }
-}
-
-impl Limits {
-    /// Without limits.
-    pub const NONE: Self = Self {
-        processes: None,
-        memory: None,
-        file_size: None,
-        open_files: None,
-        cpu_seconds: None,
-        temporary: None,
-    };
 }
 
 /// What enforces a boundary. All layers together by default: each of them stops attacks that the others let through.

@@ -1,8 +1,8 @@
 //! Whether a sandbox may be the reason why a command failed.
 
-use crate::boundary::{Boundary, Limits, Network};
-#[cfg(target_os = "linux")]
-use crate::control_group::Reached;
+use crate::boundary::{Boundary, Network};
+use crate::limits::Limits;
+use crate::reached::{ReachedLimit, Resource, Scope};
 
 /// What a command prints when the file system refuses a change.
 const READ_ONLY: [&str; 2] = ["Read-only file system", "EROFS"];
@@ -48,21 +48,31 @@ pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Op
     let prints = |texts: &[&str]| texts.iter().any(|text| output.contains(text));
     let Limits { processes, memory, file_size, cpu_seconds, temporary, .. } = &boundary.limits;
     if let (Some(FILE_TOO_LONG), Some(most)) = (code, file_size) {
-        return Some(format!("the sandbox limits files to {}", bytes(*most)));
+        return Some(format!(
+            "the sandbox limits files to {} (sandbox.limits.fileSize)",
+            bytes(*most)
+        ));
     }
     if let (Some(TIME_USED), Some(most)) = (code, cpu_seconds) {
-        return Some(format!("the sandbox limits each process to {most} s of processor time"));
+        return Some(format!(
+            "the sandbox limits each process to {most} s of processor time (sandbox.limits.cpuSeconds)"
+        ));
     }
     if let (true, Some(most)) = (prints(&NO_PROCESS), processes) {
-        return Some(format!("the sandbox limits commands to {most} processes and threads"));
+        return Some(format!(
+            "the sandbox limits commands to {most} processes and threads (sandbox.limits.processes)"
+        ));
     }
     if let (true, Some(most)) = (prints(&NO_MEMORY), memory) {
-        return Some(format!("the sandbox limits each process to {} of memory", bytes(*most)));
+        return Some(format!(
+            "the sandbox limits each process to {} of memory (sandbox.limits.memory)",
+            bytes(*most)
+        ));
     }
     if let (true, Some(most)) = (prints(&NO_SPACE), temporary) {
         return Some(format!(
             "the disk is full, or it is one of the folders in memory (/dev/shm, /run, /var/tmp), which the sandbox limits \
-             to {}",
+             to {} (sandbox.limits.temporary)",
             bytes(*most)
         ));
     }
@@ -93,22 +103,23 @@ pub(crate) fn reason(boundary: &Boundary, output: &str, code: Option<i32>) -> Op
     })
 }
 
-/// Which limits of a command's control group were reached, in one sentence.
-#[cfg(target_os = "linux")]
-pub(crate) fn reached(all: &[Reached]) -> Option<String> {
-    // The first one is mostly the cause of the others.
-    Some(match all.first()? {
-        Reached::Processes(most) => {
-            format!(
-                "the sandbox limits a command to {most} processes and threads, and it reached that limit"
-            )
-        }
-        Reached::Memory(most) => format!(
-            "the sandbox limits all processes of a command together to {} of memory, and the system ended it because it \
-             needed more",
-            bytes(*most)
-        ),
-    })
+/// That a command was ended, or refused something, because of a limit.
+pub(crate) fn reached(limit: &ReachedLimit) -> String {
+    let who = match limit.scope {
+        Scope::Command => "all processes of a command together",
+        Scope::Session => "all commands of this session together",
+    };
+    let most = match limit.resource {
+        Resource::Processes => format!("{} processes and threads", limit.most),
+        Resource::Memory => format!("{} of memory", bytes(limit.most)),
+        Resource::CpuSeconds => format!("{} s of processor time", limit.most),
+        Resource::Disk => format!("{} more on disk than before", bytes(limit.most)),
+        Resource::Files => format!("{} more files on disk than before", limit.most),
+    };
+    format!(
+        "the sandbox limits {who} to {most} ({}), and this one was stopped because that limit was reached",
+        limit.setting()
+    )
 }
 
 fn bytes(number: u64) -> String {
@@ -126,7 +137,8 @@ mod tests {
 
     #[test]
     fn the_reason_fits_what_the_command_printed() {
-        let boundary = Boundary { writable: vec!["/w".into()], ..Boundary::default() };
+        let limits = Limits { memory: Some(4 << 30), ..Limits::default() };
+        let boundary = Boundary { writable: vec!["/w".into()], limits, ..Boundary::default() };
         let expected = [
             (
                 "touch: cannot touch '/etc/x': Read-only file system",

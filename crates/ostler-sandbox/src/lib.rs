@@ -19,7 +19,9 @@
 //!     boundary.hidden = vec!["/home".into(), "/root".into()];
 //!     let sandbox = ostler_sandbox::Sandbox::new(boundary, Default::default()).unwrap();
 //!     let make = sandbox.command(Path::new("make"), &["test"], Path::new("/srv/project")).unwrap();
-//!     let status = std::process::Command::new(&make.program).args(&make.arguments).status();
+//!     let mut child = std::process::Command::new(&make.program).args(&make.arguments).spawn().unwrap();
+//!     make.guard.started(child.id());
+//!     let status = child.wait();
 //!     drop(make.guard);
 //!     println!("{status:?} within {:?}", sandbox.attestation());
 //! }
@@ -43,6 +45,7 @@ mod diagnosis;
 mod environment;
 mod error;
 mod helper;
+mod limits;
 #[cfg(target_os = "linux")]
 mod mark;
 #[cfg(target_os = "linux")]
@@ -53,6 +56,11 @@ mod owner;
 mod placeholders;
 #[cfg(target_os = "linux")]
 mod plan;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only backends of Linux record limits")
+)]
+mod reached;
 #[cfg(target_os = "linux")]
 mod renounce;
 #[cfg(not(target_os = "linux"))]
@@ -64,16 +72,19 @@ mod setup;
 #[cfg(target_os = "linux")]
 mod spec;
 #[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(target_os = "linux")]
 mod sys;
 pub mod usual;
 
 pub use self::attestation::Attestation;
 pub use self::boundary::{
-    Boundary, EnvironmentChanges, Kind, Layers, Limits, Mapped, Network, Protected, UnixSockets,
+    Boundary, EnvironmentChanges, Kind, Layers, Mapped, Network, Protected, UnixSockets,
 };
 pub use self::command::{Guard, SandboxedCommand};
 pub use self::error::SandboxError;
 pub use self::helper::{run_if_called, use_helper};
+pub use self::limits::{Limits, SessionLimits};
 pub use self::renounce::renounce;
 pub use self::sandbox::Sandbox;
 pub use self::setup::{BackendChoice, Setup};

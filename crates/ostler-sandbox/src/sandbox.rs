@@ -12,6 +12,7 @@ use crate::choice;
 use crate::command::SandboxedCommand;
 use crate::diagnosis;
 use crate::error::{COMPLAINT, SandboxError};
+use crate::reached::FirstReached;
 use crate::setup::Setup;
 
 /// A boundary that this machine can enforce. With bubblewrap, programs in it share a network with loopback addresses, which
@@ -21,6 +22,8 @@ pub struct Sandbox {
     boundary: Boundary,
     backend: Arc<dyn Backend>,
     attestation: Attestation,
+    /// The limit that a program with this boundary has reached.
+    reached: FirstReached,
 }
 
 impl Sandbox {
@@ -32,7 +35,7 @@ impl Sandbox {
         let backend = choice::backend(setup)?;
         protect_programs(&mut boundary, &*backend);
         let attestation = backend.attest(&boundary)?;
-        let sandbox = Self { boundary, backend, attestation };
+        let sandbox = Self::of(boundary, backend, attestation);
         sandbox.attempt()?;
         Ok(sandbox)
     }
@@ -55,13 +58,22 @@ impl Sandbox {
         let mut boundary = Boundary { layers: self.boundary.layers, ..boundary };
         protect_programs(&mut boundary, &*self.backend);
         let attestation = self.backend.attest(&boundary)?;
-        Ok(Self { boundary, attestation, backend: Arc::clone(&self.backend) })
+        Ok(Self::of(boundary, Arc::clone(&self.backend), attestation))
     }
 
-    /// Why a command that failed inside may have failed because of the sandbox, in one line.
+    fn of(boundary: Boundary, backend: Arc<dyn Backend>, attestation: Attestation) -> Self {
+        Self { boundary, backend, attestation, reached: FirstReached::default() }
+    }
+
+    /// Why a command that failed inside may have failed because of the sandbox, in one line. If it has reached a limit, that is
+    /// certain; use one value ([`Self::with`]) for each command to know which.
     pub fn reason_of_failure(&self, output: &str, code: Option<i32>) -> Option<String> {
-        let limit = self.backend.reached_limit();
-        limit.or_else(|| diagnosis::reason(&self.boundary, output, code))
+        self.reached_limit().or_else(|| diagnosis::reason(&self.boundary, output, code))
+    }
+
+    /// The limit for which a program with this boundary was ended or refused something, in one sentence.
+    pub fn reached_limit(&self) -> Option<String> {
+        self.reached.limit().map(|limit| diagnosis::reached(&limit))
     }
 
     /// The command line that runs a program inside. `program` is an absolute path, or a name to look up inside. `folder`
@@ -76,8 +88,17 @@ impl Sandbox {
         folder: &Path,
     ) -> Result<SandboxedCommand, SandboxError> {
         let arguments: Vec<OsString> = arguments.iter().map(|it| it.as_ref().to_owned()).collect();
-        let inside = InsideCommand { program, arguments: &arguments, folder, is_trial: false };
-        self.backend.command(&self.boundary, &inside)
+        self.backend.command(&self.boundary, &self.inside(program, &arguments, folder, false))
+    }
+
+    fn inside<'a>(
+        &'a self,
+        program: &'a Path,
+        arguments: &'a [OsString],
+        folder: &'a Path,
+        is_trial: bool,
+    ) -> InsideCommand<'a> {
+        InsideCommand { program, arguments, folder, is_trial, reached: &self.reached }
     }
 
     pub(crate) fn variables(&self, inside: Variables) -> Variables {
@@ -87,8 +108,7 @@ impl Sandbox {
     /// Runs a program that does nothing.
     fn attempt(&self) -> Result<(), SandboxError> {
         let program = Path::new(choice::TRIAL);
-        let inside =
-            InsideCommand { program, arguments: &[], folder: Path::new("/"), is_trial: true };
+        let inside = self.inside(program, &[], Path::new("/"), true);
         let command = self.backend.command(&self.boundary, &inside)?;
         let output = Command::new(&command.program)
             .args(&command.arguments)

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::boundary::{Layers, Limits};
+use crate::boundary::Layers;
+use crate::limits::Limits;
 
 /// Makes the program restrict itself and become another one.
 pub(crate) const INNER: &str = "__sandbox-inner";

@@ -32,7 +32,8 @@ pub(crate) async fn start(
     let cannot = |error: io::Error| cannot_run(cwd, &error);
     let mut group = Group::start(command, cwd, &cx.env, confinement).await.map_err(cannot)?;
     let pipes = group.pipes().map_err(cannot)?;
-    let running = RunningCommand { group, pipes, written: String::new() };
+    let confinement = confinement.clone();
+    let running = RunningCommand { group, pipes, written: String::new(), confinement };
     let task = leave(cx, cwd, command, description, running).await?;
     Ok(output(&task, None))
 }
@@ -42,6 +43,8 @@ pub(crate) struct RunningCommand {
     pub(crate) group: Group,
     pub(crate) pipes: Pipes,
     pub(crate) written: String,
+    /// The sandbox that it runs in.
+    pub(crate) confinement: Confinement,
 }
 
 /// Moves a command that a call waits for to the background.
@@ -73,7 +76,8 @@ async fn leave(
         let written = format!("{}\n", running.written);
         log.append(written.as_bytes(), written.len()).map_err(cannot)?;
     }
-    let work = follow(running.group, running.pipes, log, description.to_owned());
+    let RunningCommand { group, pipes, confinement, .. } = running;
+    let work = follow(group, pipes, log, description.to_owned(), confinement);
     cx.tasks.start(task.clone(), work).await?;
     Ok(task)
 }
@@ -99,6 +103,7 @@ async fn follow(
     mut pipes: Pipes,
     mut log: Log,
     description: String,
+    confinement: Confinement,
 ) -> TaskResult {
     let failed = |error: io::Error| {
         TaskResult::new(TaskOutcome::Failed, format!("\"{description}\" was lost: {error}"))
@@ -113,10 +118,31 @@ async fn follow(
                 true => (TaskOutcome::Completed, "completed"),
                 false => (TaskOutcome::Failed, "failed"),
             };
-            let summary = format!("\"{description}\" {word} (exit code {})", code(status));
+            let code = code(status);
+            // What limits it counts until its processes are gone.
+            drop(group);
+            let summary = format!("\"{description}\" {word} (exit code {code})");
+            let limit = (!status.success()).then(|| limit(&confinement, code)).flatten();
+            let summary = match limit {
+                Some(reason) => {
+                    let line = format!("\n{reason}\n");
+                    // The summary says it anyway.
+                    let _ = log.append(line.as_bytes(), line.len());
+                    format!("{summary}. {reason}")
+                }
+                None => summary,
+            };
             TaskResult::new(outcome, summary)
         }
         Err(error) => failed(error),
+    }
+}
+
+/// A line about the limit of the sandbox that a command has reached. Its output is not read again, so nothing else is known.
+fn limit(confinement: &Confinement, code: i32) -> Option<String> {
+    match confinement {
+        Confinement::None => None,
+        Confinement::Inside { boundary, .. } => boundary.hint("", Some(code)),
     }
 }
 

@@ -91,8 +91,9 @@ impl Tool for Bash {
             end = follow(&mut group, &mut pipes, &mut outputs, limit) => end.map_err(cannot)?,
             () = promotion.wanted() => {
                 let description = args.description.as_deref().unwrap_or(&args.command);
-                let running = RunningCommand { group, pipes, written: outputs.text() };
                 confinement.moved_to_background();
+                let written = outputs.text();
+                let running = RunningCommand { group, pipes, written, confinement };
                 return background::move_to_background(cx, &start, &args.command, description, running).await;
             }
         };

@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
 import { complain } from "../state/app";
 import type { Engine, Sandbox } from "../types";
+import { limitsOf } from "../text/limits";
 import { ago } from "../text/say";
 
 /** The setup of a session's agent: model, tools, subagents and servers, as reported when it started. */
@@ -44,16 +45,15 @@ export function EngineView({ id }: { id: string }) {
 /** What the system enforces for the commands of the agent. */
 function SandboxView({ sandbox }: { sandbox: Sandbox | undefined }) {
   if (!sandbox) return <><h3>Sandbox</h3><p class="hint">None: commands run with the rights of the server's user.</p></>;
-  const { backend, layers, user, writable, protected: kept, hidden, network, unixSockets, limits, missing } = sandbox;
+  const { backend, layers, user, writable, protected: kept, hidden, network, unixSockets, missing } = sandbox;
   const on = Object.entries(layers).filter(([, isOn]) => isOn).map(([name]) => name);
-  const limited = Object.entries(limits).filter(([, most]) => most !== null).map(([name, most]) => `${name} ${most}`);
   const facts: [string, string][] = [
     ["Enforced by", `${backend} (${on.join(", ")})`],
     ["Runs as user", String(user)],
     ["Can write", writable.join(", ")],
     ["Network", network],
     ["Unix sockets", unixSockets],
-    ["Limits", limited.join(", ")],
+    ["Limits", limitsOf(sandbox).join(", ")],
     ["Not possible here", missing.join("; ")],
   ];
   return (

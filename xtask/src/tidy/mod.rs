@@ -1,7 +1,7 @@
 //! `tidy`: format, lints, documentation, and our own rules.
 //!
 //! The rules are pure functions over texts, in [`source`], [`manifest`], [`anywhere`], [`attacks`], [`crates`], [`cycles`],
-//! [`growth`], [`opens`], [`option_example`] and [`words`], and in [`supply`] for other people's packages; this file only
+//! [`growth`], [`opens`], [`option_example`], [`starts`] and [`words`], and in [`supply`] for other people's packages; this file only
 //! runs them. A finding says where it is and what to do.
 
 mod anywhere;
@@ -14,6 +14,7 @@ mod manifest;
 mod opens;
 mod option_example;
 mod source;
+mod starts;
 mod supply;
 mod words;
 
@@ -78,6 +79,7 @@ fn house_rules() -> Result<bool> {
         if path.ends_with(".rs") {
             findings.extend(source::check(&path, &text));
             findings.extend(opens::check(&path, &text));
+            findings.extend(starts::check(&path, &text));
             sources.push((path, text));
         } else if path.ends_with("Cargo.toml") {
             findings.extend(manifest::check(&path, &text));

@@ -31,6 +31,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/ostler-sandbox/src/bubblewrap/network.rs", "files of the kernel"),
     ("crates/ostler-sandbox/src/helper/outer.rs", "a file of the kernel, and new files"),
     ("crates/ostler-sandbox/src/bubblewrap/id_map.rs", "files of the kernel"),
+    ("crates/ostler-sandbox/src/limits.rs", "a file of the kernel"),
     ("crates/ostler-sandbox/src/owner.rs", "files of the kernel"),
     (
         "crates/ostler-sandbox/src/mask.rs",

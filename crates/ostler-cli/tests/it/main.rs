@@ -44,6 +44,7 @@ mod sandbox;
 mod sandbox_doors;
 mod sandbox_hosts;
 mod sandbox_kills;
+mod sandbox_limits;
 mod sandbox_work;
 mod serve_options;
 mod sessions;

@@ -406,6 +406,31 @@ async fn a_repository_in_a_subfolder_keeps_its_hooks_and_its_configuration() {
     assert!(attacked(&printed), "{}", printed.result);
 }
 
+// Mutant: what the configuration names is not protected.
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_elsewhere_in_the_folder_that_the_configuration_names_cannot_be_written() {
+    let prepare = |folder: &Path| {
+        repository(folder);
+        fs::create_dir(folder.join("hooks")).unwrap();
+        let config = folder.join(".git/config");
+        let text = fs::read_to_string(&config).unwrap();
+        let more = "[core]\n\thooksPath = hooks\n[include]\n\tpath = ../shared.gitconfig\n";
+        fs::write(config, text + more).unwrap();
+    };
+    let attack = "echo 'touch x' > hooks/pre-commit; printf '[core]\\nfsmonitor = x\\n' > shared.gitconfig; \
+        mv hooks moved; git status --short; exit 3";
+    let changed = |printed: &Printed| {
+        let path = |name: &str| printed.ostler.folder.path().join(name);
+        [path("hooks/pre-commit"), path("moved"), path("shared.gitconfig")].map(|it| it.exists())
+    };
+    let settings = json!({"sandbox": {"enabled": true}});
+    let printed = print(attack, &settings, prepare).await;
+    assert_eq!(changed(&printed), [false; 3], "{}", printed.result);
+    assert!(!printed.result.contains("fatal"), "git still works: {}", printed.result);
+    let printed = print(attack, &json!({}), prepare).await;
+    assert_eq!(changed(&printed), [false, true, true], "the test itself does not work");
+}
+
 // Also the server: `--settings` with a protection that is missing fails the run of the owner.
 // Mutant: `enforce` does not look at `required`.
 #[tokio::test(flavor = "multi_thread")]

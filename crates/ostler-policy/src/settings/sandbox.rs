@@ -96,12 +96,29 @@ fn restrictions(settings: SandboxSettings) -> SandboxSettings {
     narrowed
 }
 
+/// The values of both objects; the later one counts for names that both have.
+fn merged(before: Option<&Value>, later: Option<&Value>) -> Option<Value> {
+    let (Some(Value::Object(before)), Some(Value::Object(later))) = (before, later) else {
+        return None;
+    };
+    let mut all = before.clone();
+    for (name, value) in later {
+        let value = merged(before.get(name), Some(value)).unwrap_or_else(|| value.clone());
+        all.insert(name.clone(), value);
+    }
+    Some(Value::Object(all))
+}
+
 fn add(before: SandboxSettings, of_file: SandboxSettings, is_managed: bool) -> SandboxSettings {
     let keeps_inside = before.allow_unsandboxed_commands == Some(false);
     let mut extra = before.extra;
     let required = lists(extra.get("required"), of_file.extra.get("required"));
+    let limits = merged(extra.get("limits"), of_file.extra.get("limits"));
     for (name, value) in of_file.extra.iter() {
         extra.insert(name.clone(), value.clone());
+    }
+    if let Some(limits) = limits {
+        extra.insert("limits", limits);
     }
     if let Some(required) = required {
         extra.insert("required", required);

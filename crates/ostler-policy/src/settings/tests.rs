@@ -492,6 +492,18 @@ fn no_file_removes_what_another_one_denies_in_the_sandbox() {
     assert_eq!(joined["network"]["allowedDomains"], json!(["a.org", "b.org", "x.org"]));
 }
 
+// Mutant: the limits of a later file replace all limits of an earlier one.
+#[test]
+fn limits_of_several_files_are_joined_one_by_one() {
+    let user = json!({"sandbox": {"limits": {"memory": 5, "session": {"disk": 7, "files": 3}}}});
+    let flag = json!({"sandbox": {"limits": {"processes": 9, "session": {"disk": null}}}});
+    let home = home(&[(Source::User, user), (Source::Local, flag)]);
+    let settings = load(&home.folders, &all()).unwrap();
+    let joined = serde_json::to_value(settings.sandbox.unwrap()).unwrap();
+    let expected = json!({"memory": 5, "processes": 9, "session": {"disk": null, "files": 3}});
+    assert_eq!(joined["limits"], expected);
+}
+
 // Mutant: restrictions that are not known are kept and ignored.
 #[test]
 fn an_unsupported_restriction_is_an_error_that_names_it() {

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
+use super::namespace;
 use crate::spec::NAMESPACE;
 
 /// The user and group of a sandbox that root starts. No system gives this number to a user.
@@ -31,26 +31,12 @@ pub(super) fn namespace_of(path: &Path, helper: &Path) -> io::Result<PathBuf> {
     Ok(format!("/proc/{}/fd/{number}", std::process::id()).into())
 }
 
-/// Makes a namespace by a process that enters it and then is not needed any more.
 fn make((user, group): Owner, helper: &Path) -> io::Result<File> {
-    let mut command = Command::new(helper);
-    command.arg(NAMESPACE).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.stderr(Stdio::inherit()).spawn()?;
-    let made = (|| {
-        let mut line = String::new();
-        let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-        BufReader::new(stdout).read_line(&mut line)?;
-        if line.trim_end() != "ready" {
-            return Err(io::Error::other("the kernel does not let root make user namespaces"));
-        }
-        let folder = PathBuf::from(format!("/proc/{}", child.id()));
-        fs::write(folder.join("uid_map"), map(user))?;
-        fs::write(folder.join("gid_map"), map(group))?;
-        File::open(folder.join("ns/user"))
-    })();
-    drop(child.stdin.take());
-    child.wait()?;
-    made
+    namespace::take(helper, NAMESPACE, |process| {
+        fs::write(process.join("uid_map"), map(user))?;
+        fs::write(process.join("gid_map"), map(group))?;
+        File::open(process.join("ns/user"))
+    })
 }
 
 /// Shows files of `owner` as those of the sandbox's user, and all others as they are.

@@ -2,11 +2,11 @@
 //! address. It has no other interface, so nothing else can be reached.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use super::namespace;
 use crate::spec::{NETWORK, NetworkSpec};
 
 /// A network namespace. It exists as long as this value or a program in it.
@@ -18,25 +18,13 @@ pub(super) struct SharedNetwork {
 }
 
 impl SharedNetwork {
-    /// Makes one by a process that enters it and then is not needed any more.
+    /// Makes one.
     pub(super) fn new(helper: &Path, is_root: bool) -> io::Result<Self> {
-        let mut command = Command::new(helper);
-        command.arg(NETWORK).env_clear().stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.stderr(Stdio::piped()).spawn()?;
-        let made = (|| {
-            let mut line = String::new();
-            let stdout = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
-            BufReader::new(stdout).read_line(&mut line)?;
-            if line.trim_end() != "ready" {
-                return Err(io::Error::other("the kernel does not let this user make a network"));
-            }
-            let folder = PathBuf::from(format!("/proc/{}/ns", child.id()));
-            let user = (!is_root).then(|| File::open(folder.join("user"))).transpose()?;
-            Ok(Self { network: File::open(folder.join("net"))?, user })
-        })();
-        drop(child.stdin.take());
-        child.wait()?;
-        made
+        namespace::take(helper, NETWORK, |process| {
+            let open = |name: &str| File::open(process.join("ns").join(name));
+            let user = (!is_root).then(|| open("user")).transpose()?;
+            Ok(Self { network: open("net")?, user })
+        })
     }
 
     /// What a helper needs to enter it, while this process lives.

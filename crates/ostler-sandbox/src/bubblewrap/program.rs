@@ -66,7 +66,8 @@ impl Bubblewrap {
         };
         let about = std::fs::metadata(&found)
             .map_err(|error| missing(format!("{}: {error}", found.display())))?;
-        if about.permissions().mode() & 0o022 != 0 && about.uid() != 0 {
+        let is_trusted = [0, rustix::process::geteuid().as_raw()].contains(&about.uid());
+        if about.permissions().mode() & 0o022 != 0 || !is_trusted {
             return Err(missing(format!("other users can write {}", found.display())));
         }
         let output = Command::new(&found).arg("--version").env_clear().output();

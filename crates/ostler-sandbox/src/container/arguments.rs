@@ -7,9 +7,10 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{Engine, refused};
 use crate::backend::InsideCommand;
-use crate::boundary::{Boundary, Limits, UnixSockets};
+use crate::boundary::{Boundary, UnixSockets};
 use crate::environment::PACKED;
 use crate::error::SandboxError;
+use crate::limits::Limits;
 use crate::plan::{self, View};
 use crate::spec::{HELPER, INNER, InnerSpec};
 

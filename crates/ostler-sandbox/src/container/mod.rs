@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use self::arguments::Container;
 use self::program::ContainerProgram;
 pub(crate) use self::program::{Engine, sweep as sweep_containers};
-use crate::attestation::{Attestation, rlimits};
+use crate::attestation::{Attestation, rlimits, without};
 use crate::backend::{Backend, InsideCommand, Variables};
 use crate::boundary::{Boundary, Layers, Network};
 use crate::command::{Guard, SandboxedCommand};
@@ -42,6 +42,17 @@ const NEEDED: [&str; 6] = [
 ];
 /// Where it finds its own tools.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Limits that containers do not have.
+const NO_LIMITS: [&str; 7] = [
+    "disk",
+    "files",
+    "session.processes",
+    "session.memory",
+    "session.cpuSeconds",
+    "session.disk",
+    "session.files",
+];
 
 /// Sandboxes in containers.
 #[derive(Debug)]
@@ -147,6 +158,11 @@ impl Backend for ContainerBackend {
         for name in ["processes", "memory"] {
             attestation.limits_by.entry(name).and_modify(|by| *by = "cgroup");
         }
+        missing.extend(without(
+            &boundary.limits,
+            &NO_LIMITS,
+            "containers are limited one by one, and not in what they write on disk",
+        )?);
         attestation.missing = missing;
         Ok(attestation)
     }
@@ -177,7 +193,7 @@ impl Backend for ContainerBackend {
         })?;
         let program = self.program.path.clone();
         // In this order: what runs may still use the placeholders.
-        let guard = Guard::new(vec![Box::new(container), Box::new(masks)]);
+        let guard = Guard::new(None, vec![Box::new(container), Box::new(masks)]);
         Ok(SandboxedCommand { program, arguments, guard })
     }
 

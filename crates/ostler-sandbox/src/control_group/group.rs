@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::Controllers;
-use crate::boundary::Limits;
+use crate::limits::{Limits, SessionLimits};
 
 /// How often, and after which pause, to look whether the processes of a group are gone.
 const TRIES: usize = 1000;
@@ -28,17 +28,51 @@ impl Group {
         Ok(group)
     }
 
+    /// Makes the group of a session, in which its commands have theirs.
+    pub(super) fn make_for_session(
+        path: &Path,
+        controllers: Controllers,
+        limits: &SessionLimits,
+    ) -> io::Result<Self> {
+        fs::create_dir(path)?;
+        let group = Self(path.to_owned());
+        group.limit_together(controllers, limits.processes, limits.memory)?;
+        for (is_there, name) in [(controllers.processes, "+pids"), (controllers.memory, "+memory")]
+        {
+            if is_there {
+                group.set("cgroup.subtree_control", name)?;
+            }
+        }
+        Ok(group)
+    }
+
     fn limit(&self, controllers: Controllers, limits: &Limits) -> io::Result<()> {
-        if let (true, Some(most)) = (controllers.processes, limits.processes) {
+        self.limit_together(controllers, limits.processes, limits.memory)?;
+        // One process that is left of many only confuses. Older kernels have no such file. The commands of a session do not
+        // all end with one of them.
+        let is_limited =
+            controllers.memory && (limits.memory.is_some() || limits.session.memory.is_some());
+        match is_limited && self.0.join("memory.oom.group").exists() {
+            true => self.set("memory.oom.group", "1"),
+            false => Ok(()),
+        }
+    }
+
+    /// Limits everything in it.
+    fn limit_together(
+        &self,
+        controllers: Controllers,
+        processes: Option<u64>,
+        memory: Option<u64>,
+    ) -> io::Result<()> {
+        if let (true, Some(most)) = (controllers.processes, processes) {
             self.set("pids.max", &most.to_string())?;
         }
-        if let (true, Some(most)) = (controllers.memory, limits.memory) {
+        if let (true, Some(most)) = (controllers.memory, memory) {
             self.set("memory.max", &most.to_string())?;
-            // One process that is left of many only confuses. Older kernels, and those without swap, have no such files.
-            for (name, value) in [("memory.swap.max", "0"), ("memory.oom.group", "1")] {
-                if self.0.join(name).exists() {
-                    self.set(name, value)?;
-                }
+            // Kernels without swap have no such file.
+            if self.0.join("memory.swap.max").exists() {
+                self.set("memory.swap.max", "0")?;
             }
         }
         Ok(())
@@ -60,10 +94,15 @@ impl Drop for Group {
     }
 }
 
-/// Ends everything in a group, and removes it.
+/// Ends everything in a group and in the groups inside, and removes them.
 pub(super) fn end(group: &Path) -> io::Result<()> {
     for _ in 0..TRIES {
         kill(group)?;
+        for inner in fs::read_dir(group).into_iter().flatten().flatten() {
+            if inner.file_type().is_ok_and(|kind| kind.is_dir()) {
+                end(&inner.path())?;
+            }
+        }
         // Fails as long as a process is in it.
         match fs::remove_dir(group) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -113,5 +152,34 @@ mod tests {
             assert_eq!(read("memory.swap.max").unwrap(), swap);
             assert_eq!(read("memory.oom.group").unwrap(), all);
         }
+    }
+
+    // Mutants: the groups of commands get no controllers; the limits of a command are those of the session.
+    #[test]
+    fn the_group_of_a_session_limits_its_commands_together() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("session");
+        let controllers = Controllers { processes: true, memory: true };
+        let limits = Limits {
+            processes: Some(40),
+            session: SessionLimits { processes: Some(90), ..SessionLimits::NONE },
+            ..Limits::NONE
+        };
+        let session = Group::make_for_session(&path, controllers, &limits.session).unwrap();
+        let read = |name: &str| fs::read_to_string(path.join(name)).unwrap_or_default();
+        assert_eq!((read("pids.max").as_str(), read("memory.max").as_str()), ("90", ""));
+        assert_eq!(read("cgroup.subtree_control"), "+memory", "the last one written");
+        // Nothing to end in a folder of files.
+        std::mem::forget(session);
+    }
+
+    // Mutant: groups inside are not removed.
+    #[test]
+    fn a_group_is_removed_with_those_inside() {
+        let parent = tempfile::tempdir().unwrap();
+        let session = parent.path().join("session");
+        fs::create_dir_all(session.join("command")).unwrap();
+        end(&session).unwrap();
+        assert!(!session.exists());
     }
 }

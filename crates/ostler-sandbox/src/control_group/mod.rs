@@ -1,7 +1,7 @@
 //! Limits for all processes of a command together, by control groups (version 2), where the system lets this process make
 //! some. Where it does not, limits hold for each process (`helper/inner.rs`).
 //!
-//! Each command gets a group next to the others of this process. It is ended with everything in it when the command is over. If
+//! Each session has a group, and each command one in it. It is ended with everything in it when the command is over. If
 //! this process is killed, the watchdog of `ostler-process` has that done, and otherwise the next process that makes groups there.
 
 mod events;
@@ -12,15 +12,17 @@ mod parent;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ostler_process::sweep;
 
+pub(crate) use self::events::cpu_time;
 use self::group::Group;
 pub(crate) use self::leftovers::sweep as sweep_groups;
-use crate::boundary::Limits;
 use crate::error::SandboxError;
+use crate::limits::{Limits, SessionLimits};
 use crate::owner;
+use crate::reached::{FirstReached, ReachedLimit, Resource, Scope};
 
 /// Precedes the path of groups in the list of what to clean up after this process.
 pub(crate) const TO_SWEEP: &str = "cgroup:";
@@ -53,15 +55,6 @@ pub(crate) struct ControlGroups {
     /// How the names of this process's groups begin.
     prefix: String,
     number: AtomicU64,
-    /// What commands have reached since it was last asked.
-    reached: Mutex<Vec<Reached>>,
-}
-
-/// A limit that a command has reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reached {
-    Processes(u64),
-    Memory(u64),
 }
 
 impl ControlGroups {
@@ -76,59 +69,89 @@ impl ControlGroups {
         leftovers::remove_of_others(&parent);
         let prefix = owner::prefix()?;
         let listed = fs::read_to_string(parent.join("cgroup.subtree_control")).ok()?;
-        let groups = Self {
-            controllers: Controllers::of(&listed),
-            parent,
-            prefix,
-            number: AtomicU64::new(0),
-            reached: Mutex::default(),
-        };
-        let trial = Limits { processes: Some(64), memory: Some(1 << 30), ..Limits::NONE };
-        let is_usable = groups.controllers.any()
-            && Group::make(&groups.next(), groups.controllers, &trial).is_ok();
-        is_usable.then_some(groups)
+        let controllers = Controllers::of(&listed);
+        let groups = Self { controllers, parent, prefix, number: AtomicU64::new(0) };
+        (controllers.any() && groups.attempt().is_ok()).then_some(groups)
     }
 
-    /// A group for a command with these limits; `None` if none of them needs one.
+    /// Makes a group in another one, and removes both.
+    fn attempt(&self) -> std::io::Result<()> {
+        let trial = Limits { processes: Some(64), memory: Some(1 << 30), ..Limits::NONE };
+        let session = SessionLimits { processes: Some(64), ..SessionLimits::NONE };
+        let outer = Group::make_for_session(&self.next(&self.parent), self.controllers, &session)?;
+        let inner = Group::make(&self.next(outer.path()), self.controllers, &trial)?;
+        drop(inner);
+        Ok(())
+    }
+
+    /// The group of a session with these limits.
     ///
     /// # Errors
-    /// When it cannot be made. Then the command must not run: its limits were attested.
-    pub(crate) fn group(
+    /// When it cannot be made.
+    pub(crate) fn session(
         &'static self,
-        limits: &Limits,
+        limits: &SessionLimits,
         sweeper: &Path,
-    ) -> Result<Option<LimitedGroup>, SandboxError> {
-        let is_needed = (self.controllers.processes && limits.processes.is_some())
-            || (self.controllers.memory && limits.memory.is_some());
-        if !is_needed {
-            return Ok(None);
-        }
-        let path = self.next();
+    ) -> Result<SessionGroup, SandboxError> {
+        let path = self.next(&self.parent);
         // All groups of this process at once, before the first one exists.
         let all = format!("{TO_SWEEP}{}", self.parent.join(&self.prefix).display());
         sweep::add(sweeper, Path::new(&all)).map_err(SandboxError::io(&path))?;
-        let group =
-            Group::make(&path, self.controllers, limits).map_err(SandboxError::io(&path))?;
-        Ok(Some(LimitedGroup { group, groups: self, limits: limits.clone() }))
+        let group = Group::make_for_session(&path, self.controllers, limits);
+        let group = group.map_err(SandboxError::io(&path))?;
+        Ok(SessionGroup { group, groups: self, limits: limits.clone() })
     }
 
-    fn next(&self) -> PathBuf {
+    /// Whether one of these limits needs a group.
+    pub(crate) fn are_needed(&self, limits: &Limits) -> bool {
+        let Limits { processes, memory, session, .. } = limits;
+        let has = |one: &Option<u64>, other: &Option<u64>| one.is_some() || other.is_some();
+        (self.controllers.processes && has(processes, &session.processes))
+            || (self.controllers.memory && has(memory, &session.memory))
+    }
+
+    fn next(&self, parent: &Path) -> PathBuf {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
-        self.parent.join(format!("{}{number}", self.prefix))
-    }
-
-    /// What commands have reached since this was last called.
-    pub(crate) fn take_reached(&self) -> Vec<Reached> {
-        std::mem::take(&mut *self.reached.lock().unwrap_or_else(PoisonError::into_inner))
+        parent.join(format!("{}{number}", self.prefix))
     }
 }
 
-/// The group of a command. Dropping it ends everything in it, and records which limits were reached.
+/// The group of a session. Dropping it ends everything in it.
+#[derive(Debug)]
+pub(crate) struct SessionGroup {
+    group: Group,
+    groups: &'static ControlGroups,
+    limits: SessionLimits,
+}
+
+impl SessionGroup {
+    /// A group in it for a command with these limits.
+    ///
+    /// # Errors
+    /// When it cannot be made. Then the command must not run: its limits were attested.
+    pub(crate) fn command(
+        self: &Arc<Self>,
+        limits: &Limits,
+        reached: FirstReached,
+    ) -> Result<LimitedGroup, SandboxError> {
+        let path = self.groups.next(self.group.path());
+        let group = Group::make(&path, self.groups.controllers, limits);
+        let group = group.map_err(SandboxError::io(&path))?;
+        let n_refused = events::refused_processes(self.group.path());
+        let session = Arc::clone(self);
+        Ok(LimitedGroup { group, session, limits: limits.clone(), reached, n_refused })
+    }
+}
+
+/// The group of a command. Dropping it ends everything in it, and records which limit was reached.
 #[derive(Debug)]
 pub(crate) struct LimitedGroup {
     group: Group,
-    groups: &'static ControlGroups,
+    session: Arc<SessionGroup>,
     limits: Limits,
+    reached: FirstReached,
+    /// How many processes the session's limit had refused before.
+    n_refused: u64,
 }
 
 impl LimitedGroup {
@@ -139,11 +162,23 @@ impl LimitedGroup {
 
 impl Drop for LimitedGroup {
     fn drop(&mut self) {
-        let Limits { processes, memory, .. } = &self.limits;
-        let reached = events::of(self.group.path());
-        let processes = processes.filter(|_| reached.processes).map(Reached::Processes);
-        let memory = memory.filter(|_| reached.memory).map(Reached::Memory);
-        let mut all = self.groups.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(processes.into_iter().chain(memory));
+        let found = events::of(self.group.path());
+        let is_of_session = events::refused_processes(self.session.group.path()) > self.n_refused;
+        let (own, session) = (&self.limits, &self.session.limits);
+        let limit = |resource, is_own: bool, own: Option<u64>, session: Option<u64>| {
+            let (scope, most) = match is_own && own.is_some() {
+                true => (Scope::Command, own),
+                false => (Scope::Session, session),
+            };
+            most.map(|most| ReachedLimit { resource, scope, most })
+        };
+        let reached = if found.processes || is_of_session {
+            limit(Resource::Processes, !is_of_session, own.processes, session.processes)
+        } else if found.memory {
+            limit(Resource::Memory, found.is_own_memory, own.memory, session.memory)
+        } else {
+            None
+        };
+        reached.into_iter().for_each(|limit| self.reached.set(limit));
     }
 }

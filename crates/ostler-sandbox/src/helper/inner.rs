@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{become_program, bridge, landlock_rules, spec, syscalls};
-use crate::boundary::Limits;
 use crate::environment;
+use crate::limits::Limits;
 use crate::spec::InnerSpec;
 use crate::sys;
 

@@ -36,6 +36,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
     libc::SYS_fanotify_init,
@@ -70,6 +71,9 @@ const REFUSED: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_ioperm,
 ];
+
+/// `open_tree_attr` (Linux 6.15), which the crate does not name yet; the number is the same on all architectures.
+const OPEN_TREE_ATTR: c_long = 467;
 
 /// Hidden: programs use older calls instead, whose arguments the filter can see.
 const HIDDEN: &[c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
@@ -127,7 +131,14 @@ fn refused(unix_sockets: bool, user_namespaces: bool) -> Result<Rules, seccompil
     // The lower bits of the second argument are the type, the others are flags.
     let raw = [(1, SeccompCmpOp::MaskedEq(0xf), libc::SOCK_RAW.unsigned_abs())];
     rules.insert(libc::SYS_socket, vec![rule(&other)?, rule(&raw)?]);
-    rules.insert(libc::SYS_socketpair, vec![rule(&[is_not(0, libc::AF_UNIX)])?]);
+    let mut pairs = vec![rule(&[is_not(0, libc::AF_UNIX)])?];
+    if !unix_sockets {
+        // Each of two datagram sockets can be connected to another address later. A raw one is the same.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            pairs.push(rule(&[(1, SeccompCmpOp::MaskedEq(0xf), kind.unsigned_abs())])?);
+        }
+    }
+    rules.insert(libc::SYS_socketpair, pairs);
     // Both type into a terminal.
     let requests = [libc::TIOCSTI, libc::TIOCLINUX];
     let requests = requests.map(|request| rule(&[(1, SeccompCmpOp::Eq, low(request))]));

@@ -10,11 +10,12 @@ use std::sync::{Mutex, PoisonError};
 use ostler_egress::bridge::{CONNECTIONS, serve};
 
 use super::profile;
-use crate::attestation::{Attestation, rlimits};
+use crate::attestation::{Attestation, rlimits, without};
 use crate::backend::{Backend, InsideCommand, Variables};
-use crate::boundary::{Boundary, Limits, Network};
+use crate::boundary::{Boundary, Network};
 use crate::command::{Guard, SandboxedCommand};
 use crate::error::SandboxError;
+use crate::limits::Limits;
 use crate::setup::Setup;
 
 /// Never looked up by name: a file of a project must not replace it.
@@ -85,20 +86,7 @@ impl Backend for SeatbeltBackend {
     }
 
     fn attest(&self, boundary: &Boundary) -> Result<Attestation, SandboxError> {
-        let mut missing = Vec::new();
-        for (name, is_requested, is_usual) in not_enforced(&boundary.limits) {
-            match (is_requested, is_usual) {
-                (false, _) => {}
-                (true, true) => {
-                    missing.push(format!("sandbox.limits.{name}: macOS has no such limit"))
-                }
-                (true, false) => {
-                    return Err(SandboxError::Unavailable(format!(
-                        "sandbox.limits.{name} cannot be enforced: macOS has no such limit. Remove it from the settings"
-                    )));
-                }
-            }
-        }
+        let mut missing = without(&boundary.limits, &NO_LIMITS, "macOS has no such limit")?;
         if self.setup.user_namespaces {
             return Err(SandboxError::Unavailable(
                 "sandbox.allowNestedUserNamespaces cannot be enforced: macOS has no user namespaces. Remove it from the \
@@ -155,20 +143,18 @@ impl Backend for SeatbeltBackend {
 }
 
 /// Limits that macOS does not have for the processes of a sandbox.
-const NO_LIMITS: [&str; 3] = ["processes", "memory", "temporary"];
-
-/// These limits: whether they are requested, and whether as usual.
-fn not_enforced(limits: &Limits) -> impl Iterator<Item = (&'static str, bool, bool)> {
-    let usual = Limits::default();
-    let Limits { processes, memory, temporary, .. } = limits;
-    let all =
-        [(processes, &usual.processes), (memory, &usual.memory), (temporary, &usual.temporary)];
-    let all = all.map(|(wanted, usual)| (wanted.is_some(), wanted == usual));
-    NO_LIMITS
-        .into_iter()
-        .zip(all)
-        .map(|(name, (is_requested, is_usual))| (name, is_requested, is_usual))
-}
+const NO_LIMITS: [&str; 10] = [
+    "processes",
+    "memory",
+    "temporary",
+    "disk",
+    "files",
+    "session.processes",
+    "session.memory",
+    "session.cpuSeconds",
+    "session.disk",
+    "session.files",
+];
 
 /// The script of the shell that starts `sandbox-exec`.
 fn script(limits: &Limits) -> String {

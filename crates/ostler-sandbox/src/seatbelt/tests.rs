@@ -7,6 +7,7 @@ use super::profile;
 use super::quote::spellings;
 use crate::backend::{Backend as _, InsideCommand};
 use crate::boundary::{Boundary, Kind, Mapped, Network, Protected, UnixSockets};
+use crate::reached::FirstReached;
 use crate::setup::Setup;
 
 /// A list or a word of a profile.
@@ -308,6 +309,7 @@ fn a_program_starts_in_its_folder_with_its_limits_and_finds_its_private_folders(
         arguments: &arguments,
         folder: Path::new("/usr"),
         is_trial: false,
+        reached: &FirstReached::default(),
     };
     let command = backend.command(&boundary, &inside).unwrap();
     let profile = folder.path().join("profile");
@@ -338,13 +340,17 @@ fn settings_that_macos_cannot_enforce_are_errors_that_name_them() {
     let folder = tempfile::tempdir().unwrap();
     let usual = backend(folder.path(), Setup::default()).attest(&boundary()).unwrap();
     assert_eq!(usual.protections, ["fs", "net"]);
-    assert_eq!(usual.missing.len(), 3, "{:?}", usual.missing);
+    assert_eq!(usual.missing.len(), 5, "{:?}", usual.missing);
     assert_eq!(usual.limits_by, [("fileSize", "rlimit"), ("openFiles", "rlimit")].into());
     assert_eq!(usual.has("syscalls"), Some(false));
     let mut limited = boundary();
     limited.limits.processes = Some(50);
     let error = backend(folder.path(), Setup::default()).attest(&limited).unwrap_err().to_string();
     assert!(error.contains("sandbox.limits.processes"), "{error}");
+    let mut limited = boundary();
+    limited.limits.session.disk = Some(50);
+    let error = backend(folder.path(), Setup::default()).attest(&limited).unwrap_err().to_string();
+    assert!(error.contains("sandbox.limits.session.disk"), "{error}");
     let setup = Setup { user_namespaces: true, ..Setup::default() };
     let error = backend(folder.path(), setup).attest(&boundary()).unwrap_err().to_string();
     assert!(error.contains("allowNestedUserNamespaces"), "{error}");

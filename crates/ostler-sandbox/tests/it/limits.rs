@@ -127,3 +127,55 @@ fn a_path_that_is_missing_or_relative_is_refused_as_bubblewrap() {
     }
     assert!(Path::new("/usr/bin/bwrap").exists(), "cargo xtask test installs it");
 }
+
+// Mutants: as it was, a file of root may be written by everyone; the owner does not matter.
+#[test]
+fn a_program_that_other_users_can_replace_is_refused_as_bubblewrap() {
+    let stage = Stage::new();
+    let planted = stage.path("outside/bwrap");
+    std::fs::copy("/usr/bin/bwrap", &planted).unwrap();
+    let with_mode = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&planted, mode).unwrap();
+        let setup = Setup { bubblewrap: Some(planted.clone()), ..Setup::default() };
+        ostler_sandbox::Sandbox::new(stage.boundary.clone(), setup)
+    };
+    // It cannot be started from here, because a sandbox has its own temporary folder. It is not refused before.
+    let failure = with_mode(0o755).unwrap_err().to_string();
+    assert!(failure.contains("cannot start"), "{failure}");
+    for mode in [0o757, 0o775] {
+        let refusal = with_mode(mode).unwrap_err().to_string();
+        assert!(refusal.contains("other users can write"), "{refusal}");
+    }
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&planted, Some(54_321), None).unwrap();
+        let refusal = with_mode(0o755).unwrap_err().to_string();
+        assert!(refusal.contains("other users can write"), "{refusal}");
+    }
+}
+
+// Mutants: `has` is true for every known name; `require` looks at the first name only.
+#[test]
+fn a_protection_that_is_missing_is_an_error_if_it_is_required() {
+    use crate::probe::{NO_SECCOMP, NONE, ONLY_LANDLOCK, ONLY_SECCOMP};
+    let mut stage = Stage::new();
+    let all: Vec<String> = ["fs", "net", "syscalls"].map(str::to_owned).into();
+    let missing = |stage: &Stage, layers| {
+        // It is really tried, so what the attestation says is what is there.
+        let attestation = stage.sandbox(layers).attestation().clone();
+        let one = |name: &&String| attestation.require(std::slice::from_ref(*name)).is_err();
+        let missing: Vec<String> = all.iter().filter(one).cloned().collect();
+        assert_eq!(attestation.require(&all).is_err(), !missing.is_empty());
+        missing
+    };
+    assert!(missing(&stage, Layers::ALL).is_empty());
+    assert_eq!(missing(&stage, NO_SECCOMP), ["syscalls"]);
+    assert_eq!(missing(&stage, ONLY_SECCOMP), ["fs", "net"]);
+    assert_eq!(missing(&stage, ONLY_LANDLOCK), ["net", "syscalls"]);
+    assert_eq!(missing(&stage, NONE), all);
+    stage.boundary.network = ostler_sandbox::Network::Host;
+    assert_eq!(missing(&stage, Layers::ALL), ["net"]);
+    let attestation = stage.sandbox(Layers::ALL).attestation().clone();
+    let error = attestation.require(&["fs".to_owned(), "net".to_owned()]).unwrap_err();
+    assert!(error.contains("net is required and is not enforced"), "{error}");
+}

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
 mod as_user;
+mod attempts;
 mod containers;
 mod escapes;
 mod groups;
 mod limits;
+mod limits_together;
 mod masks;
 mod network;
 mod probe;

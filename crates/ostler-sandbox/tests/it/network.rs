@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -114,6 +114,34 @@ fn no_socket_of_another_program_can_be_used() {
     assert!(connects(NO_SECCOMP, "'socket'"), "the test itself does not work");
     assert!(!connects(Layers::ALL, "'\\0ostler-test-socket'"));
     assert!(connects(NONE, "'\\0ostler-test-socket'"), "the test itself does not work");
+}
+
+// Row 19. A pair of datagram sockets needs no `socket` call, and each of the two can be connected to another address later.
+// Mutant: as it was, all pairs are allowed.
+#[test]
+fn no_datagram_reaches_a_socket_of_another_program() {
+    let arrives = |layers, kind: &str| {
+        let stage = Stage::new();
+        let socket = UnixDatagram::bind(stage.path("outside/socket")).unwrap();
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+        std::fs::set_permissions(stage.path("outside/socket"), open).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let script = format!(
+            "python3 -c \"import os, socket; a, b = socket.socketpair(1, socket.{kind}); \
+             a.connect(os.environ['OUTSIDE'] + '/socket'); a.send(b'x')\""
+        );
+        stage.run(layers, &script);
+        socket.recv(&mut [0; 8]).is_ok()
+    };
+    assert!(arrives(NO_SECCOMP, "SOCK_DGRAM"), "the test itself does not work");
+    for kind in ["SOCK_DGRAM", "SOCK_RAW"] {
+        assert!(!arrives(Layers::ALL, kind), "{kind}");
+    }
+    let pairs = "python3 -c \"import socket
+for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+    a, b = socket.socketpair(1, kind | socket.SOCK_CLOEXEC); a.send(b'x'); print(b.recv(1))\"";
+    let output = Stage::new().run(Layers::ALL, pairs);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "b'x'\nb'x'\n", "{output:?}");
 }
 
 // Mutants: `network()` answers `None`; `with` makes a new network.

@@ -74,7 +74,10 @@ impl Stage {
         let memory = fs::metadata("/dev/shm").unwrap();
         command.env("SHARED_MEMORY", format!("{}:{}", memory.dev(), memory.ino()));
         command.env("QUEUES", fs::read_link("/proc/self/ns/ipc").unwrap());
-        let output = command.output().unwrap();
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().unwrap();
+        bash.guard.started(child.id());
+        let output = child.wait_with_output().unwrap();
         drop(bash.guard);
         output
     }

@@ -2,7 +2,9 @@
 
 mod boundary;
 mod escalation;
+mod git_paths;
 mod hosts;
+mod limits;
 mod program;
 mod repositories;
 mod settings;
@@ -229,19 +231,7 @@ fn policy_of(wanted: &SandboxSettings, request: &SandboxRequest) -> SandboxPolic
 /// A sandbox with this boundary, which has every required protection.
 fn enforce(boundary: Boundary, request: &SandboxRequest) -> Result<Sandbox, String> {
     let base = Sandbox::new(boundary, request.setup.clone()).map_err(|error| error.to_string())?;
-    for protection in &request.required {
-        match base.attestation().has(protection) {
-            Some(true) => {}
-            Some(false) => {
-                return Err(format!("{protection} is required and is not enforced here"));
-            }
-            None => {
-                return Err(format!(
-                    "sandbox.required: {protection:?} is not a protection; use fs, net or syscalls"
-                ));
-            }
-        }
-    }
+    base.attestation().require(&request.required)?;
     Ok(base)
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::boundary::{Kind, Mapped, Network, Protected};
+use crate::reached::FirstReached;
 
 fn arguments(
     engine: Engine,
@@ -14,6 +15,7 @@ fn arguments(
         arguments: &["-c".into(), "echo $HOME".into()],
         folder: Path::new("/w"),
         is_trial: false,
+        reached: &FirstReached::default(),
     };
     let all = of(&Container {
         engine,
@@ -37,7 +39,9 @@ fn has(all: &[String], pair: [&str; 2]) -> bool {
 #[test]
 fn a_container_has_no_network_no_rights_and_a_root_folder_that_cannot_be_written() {
     for engine in [Engine::Podman, Engine::Docker] {
-        let all = arguments(engine, false, &Boundary::default()).unwrap();
+        let mut boundary = Boundary::default();
+        boundary.limits.memory = Some(4 << 30);
+        let all = arguments(engine, false, &boundary).unwrap();
         assert_eq!(all[0], "run");
         for flag in ["--rm", "--init", "--read-only"] {
             assert!(all.iter().any(|it| it == flag), "{flag}: {all:?}");

@@ -24,6 +24,12 @@ pub(super) fn hint(
     code: Option<i32>,
     may_leave: bool,
 ) -> Option<String> {
+    if let Some(limit) = sandbox.reached_limit() {
+        // Certain, unlike what the output says. Outside the sandbox nothing would limit it, so that is not offered.
+        return Some(format!(
+            "[This ran in a sandbox: {limit}. Use less, or ask the user to change the setting.]"
+        ));
+    }
     let known = sandbox.reason_of_failure(output, code);
     let (reason, advice) = match cause(sandbox.boundary(), refused, output) {
         Some(Cause { reason, advice }) => (reason.or(known)?, advice),
@@ -187,6 +193,8 @@ mod tests {
         RefusedHost { host, port: 443, reason, advice }
     }
 
+    // Mutants: a kind of refusal is not known; a file that the output names in another line counts; what is shown in a hidden
+    // folder counts as hidden; the file itself is named instead of its folder.
     #[test]
     fn each_refusal_names_the_one_setting_that_allows_it() {
         for (output, expected) in [
@@ -238,6 +246,34 @@ mod tests {
             "it could not reach new.example:443 (the user denied it)"
         );
         assert!(found.advice.unwrap().contains("allowedDomains"));
+    }
+
+    // Mutants: refused hosts come last; a setting that is on is named; a network that is not limited is the cause.
+    #[test]
+    fn what_is_allowed_already_is_not_named() {
+        let advice = |boundary: &Boundary, output: &str| {
+            cause(boundary, &[], output).and_then(|cause| cause.advice)
+        };
+        let socket = "socket.socket(socket.AF_UNIX): Operation not permitted";
+        let unresolved = "curl: (6) Could not resolve host: a.example";
+        let mut open = boundary();
+        open.unix_sockets = UnixSockets::All;
+        assert_eq!(advice(&open, socket), None);
+        for network in [Network::Host, Network::UserProxy("/p".into())] {
+            open.network = network;
+            assert_eq!(advice(&open, unresolved), None);
+        }
+        open.network = Network::Proxy("/p".into());
+        assert!(advice(&open, unresolved).unwrap().contains("HTTPS_PROXY"));
+        // A folder inside may be one that is protected: the text says so, and does not offer what would not help.
+        let inside = "touch: cannot touch '/work/.env': Read-only file system";
+        let cause = cause(&boundary(), &[], inside).unwrap();
+        assert_eq!(cause.reason, None);
+        assert!(cause.advice.unwrap().contains("stay read-only"));
+        // Only the line with the error names the file.
+        let several =
+            "compiling /opt/src/main.c\ntouch: cannot touch '/etc/x': Read-only file system";
+        assert!(advice(&boundary(), several).unwrap().contains("adds /etc with"));
     }
 
     #[test]

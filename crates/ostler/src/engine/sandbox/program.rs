@@ -1,7 +1,7 @@
 //! The boundary of one program: that of the session, with a proxy of its own.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ostler_engine::sandbox::{HostAsker, ProgramBoundary};
 use ostler_process::{Confine, ConfinedProgram, Guard, InsideProgram};
@@ -19,8 +19,16 @@ pub(super) struct SandboxedProgram {
     shared: Shared,
     /// Whether the model may ask to leave the sandbox.
     may_leave: bool,
-    /// The proxy of the program that was started last. A server that connects again is another program.
-    proxy: Mutex<Option<Arc<HostProxy>>>,
+    /// The program that was started last. A server that connects again is another program.
+    last: Mutex<Option<StartedProgram>>,
+}
+
+/// What a program was started with.
+#[derive(Clone, Debug)]
+struct StartedProgram {
+    /// Its own sandbox, which knows the limit that it reaches.
+    sandbox: Sandbox,
+    proxy: Option<Arc<HostProxy>>,
 }
 
 /// What the programs of a session share.
@@ -33,8 +41,14 @@ pub(super) struct Shared {
 /// What must exist while the program runs.
 #[derive(Debug)]
 struct ProgramGuard {
-    _boundary: Box<dyn Guard>,
+    boundary: Box<dyn Guard>,
     _proxy: Option<Arc<HostProxy>>,
+}
+
+impl Guard for ProgramGuard {
+    fn started(&self, child: u32) {
+        self.boundary.started(child);
+    }
 }
 
 impl SandboxedProgram {
@@ -44,11 +58,11 @@ impl SandboxedProgram {
         shared: Shared,
         may_leave: bool,
     ) -> Self {
-        Self { sandbox, asker, shared, may_leave, proxy: Mutex::default() }
+        Self { sandbox, asker, shared, may_leave, last: Mutex::default() }
     }
 
-    fn last_proxy(&self) -> Option<Arc<HostProxy>> {
-        self.proxy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn last(&self) -> MutexGuard<'_, Option<StartedProgram>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,16 +81,17 @@ impl Confine for SandboxedProgram {
         };
         let sandbox = self.sandbox.with(boundary).map_err(io::Error::other)?;
         let confined = sandbox.confine(program)?;
-        self.proxy.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&proxy);
-        let guard = ProgramGuard { _boundary: confined.guard, _proxy: proxy };
+        *self.last() = Some(StartedProgram { sandbox, proxy: proxy.clone() });
+        let guard = ProgramGuard { boundary: confined.guard, _proxy: proxy };
         Ok(ConfinedProgram { guard: Box::new(guard), ..confined })
     }
 }
 
 impl ProgramBoundary for SandboxedProgram {
     fn hint(&self, output: &str, code: Option<i32>) -> Option<String> {
-        let refused = self.last_proxy().map(|proxy| proxy.refused()).unwrap_or_default();
-        escalation::hint(&self.sandbox, &refused, output, code, self.may_leave)
+        let StartedProgram { sandbox, proxy } = self.last().clone()?;
+        let refused = proxy.map(|proxy| proxy.refused()).unwrap_or_default();
+        escalation::hint(&sandbox, &refused, output, code, self.may_leave)
     }
 
     fn notice(&self) -> Option<String> {

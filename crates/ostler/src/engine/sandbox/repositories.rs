@@ -13,6 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_sandbox::{Attestation, Kind, Protected, Sandbox};
 
+use super::git_paths;
+
 /// How many folders are looked at, the upper ones first.
 const MOST_FOLDERS: usize = 4_000;
 /// How many repositories are protected, the upper ones first: each is some mounts for every command.
@@ -36,6 +38,8 @@ struct State {
     known: BTreeSet<PathBuf>,
     /// Those that commands created.
     created: BTreeSet<PathBuf>,
+    /// Files from which git runs programs because the configuration of a repository names them.
+    named: Vec<Protected>,
     /// What is not protected, as text.
     missing: Vec<String>,
 }
@@ -70,7 +74,8 @@ impl Repositories {
         state.search_new(roots);
         let is_meant = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         let meant = state.protected.iter().filter(|(path, _)| is_meant(path));
-        meant.flat_map(|(path, layout)| parts(path, *layout)).collect()
+        let named = state.named.iter().filter(|it| is_meant(&it.path)).cloned();
+        meant.flat_map(|(path, layout)| parts(path, *layout)).chain(named).collect()
     }
 
     /// A text about repositories that commands have created since the last call, if there are any.
@@ -137,8 +142,21 @@ impl State {
             let left = found.len() - room;
             self.missing.push(format!("{left} repositories besides the first {MOST_PROTECTED}"));
         }
-        self.protected.extend(found.into_iter().take(room));
-        self.roots.extend(new);
+        let found: Vec<_> = found.into_iter().take(room).collect();
+        self.roots.extend(new.iter().cloned());
+        let of_roots = new.into_iter().map(|root| (root, Layout::Usual));
+        for (path, layout) in of_roots.chain(found.iter().cloned()) {
+            let config = match layout {
+                Layout::Usual => path.join(".git/config"),
+                Layout::Bare => path.join("config"),
+                // They use the configuration of their repository.
+                Layout::Link | Layout::Worktree => continue,
+            };
+            let (named, missing) = git_paths::of(&config, &path, &self.roots);
+            self.named.extend(named);
+            self.missing.extend(missing);
+        }
+        self.protected.extend(found);
     }
 
     /// The repositories in some folders, the upper ones first, and whether everything was looked at.

@@ -8,6 +8,7 @@ use ostler_sandbox::{Limits, Setup, UnixSockets};
 use serde_json::Value;
 
 use super::hosts::HostSettings;
+use super::limits;
 
 /// What the settings request, in the terms of this machine.
 #[derive(Clone, Debug)]
@@ -49,6 +50,7 @@ impl SandboxRequest {
         hidden.extend(paths(Some(files.collect()))?);
         let variables = credentials.env_vars.unwrap_or_default();
         let excluded = settings.excluded_commands.iter().flatten();
+        let backend = own(settings, "backend")?.unwrap_or_default();
         Ok(Self {
             writable: paths(allow_write)?,
             protected: paths(deny_write)?,
@@ -57,9 +59,9 @@ impl SandboxRequest {
             hosts: HostSettings::of(settings.network.as_ref())?,
             unix_sockets: unix_sockets(settings, cwd, home)?,
             removed_variables: variables.into_iter().map(|variable| variable.name).collect(),
-            limits: own(settings, "limits")?.unwrap_or_default(),
+            limits: limits::of(settings.extra.get("limits"), backend, cwd)?,
             setup: Setup {
-                backend: own(settings, "backend")?.unwrap_or_default(),
+                backend,
                 container_image: own(settings, "containerImage")?,
                 bubblewrap: settings.bwrap_path.as_ref().map(PathBuf::from),
                 accept_weaker: settings.enable_weaker_nested_sandbox == Some(true),
