@@ -20,7 +20,7 @@ pub(super) async fn check(args: &Args, scene: &StartContext) -> Vec<Finding> {
             McpConnection::Pending => {
                 Finding::odd(text, "raise MCP_TIMEOUT, or look at the server")
             }
-            _ => Finding::bad(text, &format!("correct it, or remove it: ostler mcp get {name}")),
+            _ => Finding::bad(text, format!("correct it, or remove it: ostler mcp get {name}")),
         }
     };
     servers.iter().map(finding).collect()

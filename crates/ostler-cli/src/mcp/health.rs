@@ -87,7 +87,7 @@ impl Complaints {
         if !init.mcp_servers.iter().any(|server| is_out(&server.status)) {
             return Vec::new();
         }
-        // If the engine has ended, that is what the user hears about.
+        // If the engine has ended, the user is told about that.
         let Ok(status) = handle.mcp_server_status().await else { return Vec::new() };
         let new = status.mcp_servers.iter().filter_map(complaint);
         new.filter(|complaint| self.0.insert(complaint.clone())).collect()

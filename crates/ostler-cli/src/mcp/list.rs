@@ -109,7 +109,7 @@ fn about(scope: Scope) -> &'static str {
     match scope {
         Scope::Local => "for you, in this project",
         Scope::User => "for you, in all projects",
-        Scope::Project => "for everybody in this project",
+        Scope::Project => "for all users of this project",
         Scope::Managed => "from the administrator",
         _ => "from the command line",
     }
