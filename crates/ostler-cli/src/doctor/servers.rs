@@ -13,7 +13,7 @@ pub(super) async fn check(args: &Args, scene: &StartContext) -> Vec<Finding> {
     let Ok(servers) = health::check(args, scene).await else { return Vec::new() };
     let finding = |server: &ostler_proto::mcp::McpServerStatus| {
         let name = &server.name;
-        let text = format!("MCP server {name}: {}", health::told(server).1);
+        let text = format!("MCP server {name}: {}", health::state_text(server).1);
         match server.status {
             McpConnection::Connected | McpConnection::Disabled => Finding::good(text),
             McpConnection::NeedsAuth => Finding::odd(text, "sign in, or remove the server"),

@@ -99,7 +99,7 @@ fn state(server: &ConfiguredServer, states: &[McpServerStatus]) -> (char, String
         ),
         Approval::Rejected => ('-', "rejected by disabledMcpjsonServers".to_owned()),
         _ => match states.iter().find(|state| state.name == server.name) {
-            Some(state) => health::told(state),
+            Some(state) => health::state_text(state),
             None => ('✗', "failed: a session does not use it".to_owned()),
         },
     }

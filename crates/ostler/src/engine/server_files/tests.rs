@@ -202,7 +202,7 @@ fn a_server_that_the_user_switched_off_stays_off() {
     assert!(off("a") && off("of_user") && !off("both"));
 }
 
-// Mutants: the first bad entry ends the loop; the name, the field or the file is not named.
+// Mutants: the first bad entry ends the loop; the name or the file is not named.
 #[test]
 fn a_bad_entry_harms_only_itself_wherever_it_is_and_says_what_is_wrong() {
     let bad = [
