@@ -60,7 +60,7 @@ pub(crate) struct Add {
     #[arg(value_name = "ARGUMENT")]
     pub(crate) args: Vec<String>,
 
-    /// Who has it: local (you, in this project), user (you, everywhere) or project (everybody, in .mcp.json)
+    /// Who has it: local (you, in this project), user (you, everywhere) or project (all its users, in .mcp.json)
     #[arg(short, long, value_name = "SCOPE", value_enum, default_value_t = WrittenScope::Local)]
     pub(crate) scope: WrittenScope,
 
@@ -92,7 +92,7 @@ pub(crate) enum WrittenScope {
     Local,
     /// For you, in all projects (~/.claude.json)
     User,
-    /// For everybody in this project (.mcp.json)
+    /// For all users of this project (.mcp.json)
     Project,
 }
 

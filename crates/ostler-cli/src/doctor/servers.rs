@@ -13,14 +13,14 @@ pub(super) async fn check(args: &Args, scene: &StartContext) -> Vec<Finding> {
     let Ok(servers) = health::check(args, scene).await else { return Vec::new() };
     let finding = |server: &ostler_proto::mcp::McpServerStatus| {
         let name = &server.name;
-        let text = format!("MCP server {name}: {}", health::told(server).1);
+        let text = format!("MCP server {name}: {}", health::state_text(server).1);
         match server.status {
             McpConnection::Connected | McpConnection::Disabled => Finding::good(text),
             McpConnection::NeedsAuth => Finding::odd(text, "sign in, or remove the server"),
             McpConnection::Pending => {
                 Finding::odd(text, "raise MCP_TIMEOUT, or look at the server")
             }
-            _ => Finding::bad(text, &format!("correct it, or remove it: ostler mcp get {name}")),
+            _ => Finding::bad(text, format!("correct it, or remove it: ostler mcp get {name}")),
         }
     };
     servers.iter().map(finding).collect()

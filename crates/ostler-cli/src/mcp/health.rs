@@ -59,7 +59,7 @@ async fn settled(handle: &Handle) -> anyhow::Result<Vec<McpServerStatus>> {
 }
 
 /// A mark and a sentence about a server's state, with what to do.
-pub(crate) fn told(server: &McpServerStatus) -> (char, String) {
+pub(crate) fn state_text(server: &McpServerStatus) -> (char, String) {
     let reason = || clean(server.error.as_deref().unwrap_or("no reason is known"));
     let name = &server.name;
     match &server.status {
@@ -87,7 +87,7 @@ impl Complaints {
         if !init.mcp_servers.iter().any(|server| is_out(&server.status)) {
             return Vec::new();
         }
-        // If the engine has ended, that is what the user hears about.
+        // If the engine has ended, the user is told about that.
         let Ok(status) = handle.mcp_server_status().await else { return Vec::new() };
         let new = status.mcp_servers.iter().filter_map(complaint);
         new.filter(|complaint| self.0.insert(complaint.clone())).collect()
@@ -97,5 +97,5 @@ impl Complaints {
 /// A sentence about a server that cannot be used; `None` for the others.
 fn complaint(server: &McpServerStatus) -> Option<String> {
     let is_out = matches!(server.status, McpConnection::Failed | McpConnection::NeedsAuth);
-    is_out.then(|| format!("MCP server {}: {}", server.name, told(server).1))
+    is_out.then(|| format!("MCP server {}: {}", server.name, state_text(server).1))
 }

@@ -99,7 +99,7 @@ fn state(server: &ConfiguredServer, states: &[McpServerStatus]) -> (char, String
         ),
         Approval::Rejected => ('-', "rejected by disabledMcpjsonServers".to_owned()),
         _ => match states.iter().find(|state| state.name == server.name) {
-            Some(state) => health::told(state),
+            Some(state) => health::state_text(state),
             None => ('✗', "failed: a session does not use it".to_owned()),
         },
     }
@@ -109,7 +109,7 @@ fn about(scope: Scope) -> &'static str {
     match scope {
         Scope::Local => "for you, in this project",
         Scope::User => "for you, in all projects",
-        Scope::Project => "for everybody in this project",
+        Scope::Project => "for all users of this project",
         Scope::Managed => "from the administrator",
         _ => "from the command line",
     }

@@ -50,7 +50,7 @@ async fn list(handle: &Handle, screen: &mut Screen) -> std::io::Result<()> {
         return screen.remark("No MCP servers. Add one in a shell: ostler mcp add --help");
     }
     for server in &servers {
-        let (mark, state) = health::told(server);
+        let (mark, state) = health::state_text(server);
         let scope = server.scope.as_deref().unwrap_or_default();
         screen.lines(&clean(&format!("{mark} {} ({scope}): {state}", server.name)))?;
     }

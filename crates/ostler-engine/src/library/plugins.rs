@@ -154,7 +154,12 @@ impl Library {
         };
         let mut known = BTreeMap::new();
         for (name, entry) in servers {
-            match serde_json::from_value::<McpServerConfig>(entry) {
+            let config = serde_json::from_value(entry).map_err(|error| error.to_string());
+            match config {
+                Ok(McpServerConfig::Sdk(_)) => {
+                    let reason = "the type sdk is not possible in a file";
+                    self.problem(folder, format!("its MCP server {name} is left out: {reason}"));
+                }
                 Ok(config) => _ = known.insert(format!("plugin:{plugin}:{name}"), config),
                 Err(error) => {
                     self.problem(folder, format!("its MCP server {name} is left out: {error}"));

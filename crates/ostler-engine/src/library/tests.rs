@@ -152,6 +152,21 @@ fn every_name_of_a_plugin_begins_with_the_plugins_name() {
     assert_eq!(library.plugin_list()[0].version.as_deref(), Some("1.2"));
 }
 
+// Mutant: the first malformed server ends the loop.
+#[test]
+fn a_malformed_server_of_a_plugin_harms_only_itself() {
+    let servers = r#"{"bad":{"url":"http://x"},"good":{"command":"m"},"inside":{"type":"sdk","name":"x"},"worse":3}"#;
+    let files =
+        [("plug/.claude-plugin/plugin.json", r#"{"name":"kit"}"#), ("plug/.mcp.json", servers)];
+    let (_folder, library) = library(&files, false);
+    assert_eq!(library.plugins[0].servers.keys().collect::<Vec<_>>(), ["plugin:kit:good"]);
+    let reasons: Vec<&str> = library.problems.iter().map(|it| it.reason.as_str()).collect();
+    for (reason, name) in reasons.iter().zip(["bad", "inside", "worse"]) {
+        assert!(reason.starts_with(&format!("its MCP server {name} is left out: ")), "{reasons:?}");
+    }
+    assert_eq!(reasons.len(), 3, "{reasons:?}");
+}
+
 #[test]
 fn a_plugin_cannot_reach_out_of_its_folder() {
     let files = [

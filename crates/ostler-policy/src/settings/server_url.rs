@@ -67,6 +67,7 @@ mod tests {
             ("https://*.b.com/*", "https://evil.org?.b.com/x", false),
             ("https://*.b.com/*", "https://a.b.com@evil.org/x", false),
             ("https://a.com/*", "HTTPS://A.com./x", true),
+            ("HTTPS://A.com/*", "https://a.com/x", true),
             ("https://a.com/*", "https://a.com:443/x", true),
             ("https://a.com:443/*", "https://a.com/x", true),
             ("https://a.com/*", "https://a.com:8443/x", false),

@@ -41,10 +41,7 @@ impl HeadersHelper {
         name: &str,
         config: &McpServerConfig,
     ) -> Result<Self, String> {
-        let server = match remote(config) {
-            Some(server) => server,
-            None => return Ok(Self(None)),
-        };
+        let Some(server) = remote(config) else { return Ok(Self(None)) };
         let command = match server.extra.get("headersHelper") {
             None | Some(Value::Null) => return Ok(Self(None)),
             Some(Value::String(command)) => command.clone(),

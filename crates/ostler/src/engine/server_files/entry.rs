@@ -2,6 +2,7 @@
 
 use ostler_engine::interpolate::{self, Syntax};
 use ostler_engine::mcp::KnownServer;
+use ostler_engine::settings::Problem;
 use ostler_proto::mcp::McpServerConfig;
 use serde_json::{Value, json};
 
@@ -81,6 +82,24 @@ fn read(
         return Err("its `type` is \"sdk\", which is not possible in a file".to_owned());
     }
     Ok((config, missing))
+}
+
+/// The keys of `oauth` that are used; see `sign_in.rs`.
+const OAUTH: [&str; 4] = ["clientId", "clientSecret", "callbackPort", "scopes"];
+
+/// A warning about keys of `oauth` that this version does not use.
+pub(super) fn unused(server: &ConfiguredServer) -> Option<Problem> {
+    let keys = server.entry.get("oauth")?.as_object()?.keys();
+    let unused: Vec<&str> = keys.map(String::as_str).filter(|key| !OAUTH.contains(key)).collect();
+    (!unused.is_empty()).then(|| Problem {
+        path: server.file.clone(),
+        pointer: format!("mcpServers.{}.oauth", server.name),
+        reason: format!(
+            "this version does not use {}; it uses {}",
+            unused.join(", "),
+            OAUTH.join(", ")
+        ),
+    })
 }
 
 /// Refuses a type that this version does not know, by its name.

@@ -122,8 +122,11 @@ pub(super) fn find(
     warnings.extend(approval::waiting(&all));
     let mut servers = BTreeMap::new();
     for server in all {
-        if matches!(server.approval, Approval::Approved | Approval::Disabled) {
-            servers.entry(server.name.clone()).or_insert_with(|| entry::known(&server, context));
+        if matches!(server.approval, Approval::Approved | Approval::Disabled)
+            && !servers.contains_key(&server.name)
+        {
+            warnings.extend(entry::unused(&server));
+            servers.insert(server.name.clone(), entry::known(&server, context));
         }
     }
     Ok(ServerFiles { servers, warnings, lists })

@@ -1,3 +1,5 @@
+//! Which servers a session finds, and how their files are changed.
+
 use std::fs;
 
 use ostler_engine::settings::McpjsonChoices;
@@ -200,7 +202,7 @@ fn a_server_that_the_user_switched_off_stays_off() {
     assert!(off("a") && off("of_user") && !off("both"));
 }
 
-// Mutants: the first bad entry ends the loop; the name, the field or the file is not named.
+// Mutants: the first bad entry ends the loop; the name or the file is not named.
 #[test]
 fn a_bad_entry_harms_only_itself_wherever_it_is_and_says_what_is_wrong() {
     let bad = [
@@ -294,6 +296,24 @@ fn a_project_that_is_not_trusted_gets_no_command_for_headers_and_allows_no_tools
     let found = home.find(&context, &approving(&["a", "b"]));
     assert_eq!(found.servers["a"].problem, None);
     assert!(granted(&found));
+}
+
+// Mutant: `unused` is not asked.
+#[test]
+fn keys_for_signing_in_that_are_not_used_are_named() {
+    let home = Home::new();
+    let entry = |oauth: Value| json!({"type": "http", "url": "http://x", "oauth": oauth});
+    let odd = entry(json!({"clientId": "c", "authServerMetadataUrl": "https://x", "xaa": true}));
+    let servers = json!({"odd": odd, "fine": entry(json!({"clientId": "c", "scopes": "a"}))});
+    home.write(".claude.json", &json!({"mcpServers": servers}));
+    let found = home.find(&home.context(Launch::default()), &Settings::default());
+    let [warning] = &found.warnings[..] else { panic!("{:?}", found.warnings) };
+    let text = warning.to_string();
+    assert!(
+        text.contains("mcpServers.odd.oauth") && text.contains("authServerMetadataUrl, xaa"),
+        "{text}"
+    );
+    assert_eq!(found.servers["odd"].problem, None);
 }
 
 #[test]
