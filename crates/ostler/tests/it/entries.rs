@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use ostler::options::SettingSource;
-use ostler::{Decision, Error, Message, Options, PermissionMode, query};
+use ostler::{Decision, Error, ErrorKind, Message, Options, PermissionMode, query};
 use ostler_proto::message::System;
 use ostler_testkit::{Script, ScriptedApi, Status, reply, when};
 use serde_json::{Value, json};
@@ -169,4 +169,14 @@ async fn a_fallback_model_may_have_a_short_name_and_a_budget_requires_a_known_pr
     let unpriced = options(&api, home.path()).model("my-proxy-model").max_budget_usd(0.01);
     let error = run(unpriced).await.unwrap_err().to_string();
     assert!(error.contains("my-proxy-model") && error.contains("price"), "{error}");
+}
+
+#[tokio::test]
+async fn an_unknown_session_is_an_error_that_names_it() {
+    let home = tempfile::tempdir().unwrap();
+    let api = ScriptedApi::start(Script::new()).await;
+    let missing = "99999999-9999-4999-8999-999999999999";
+    let error = run(options(&api, home.path()).resume(missing)).await.unwrap_err();
+    assert!(error.to_string().contains(missing), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Refused, "{error:?}");
 }
