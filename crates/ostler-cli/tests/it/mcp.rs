@@ -154,15 +154,13 @@ async fn a_server_with_declared_tools_needs_no_handshake_and_may_send_notificati
     let unknown = json!({"subtype": "mcp_message", "server_name": "nobody", "message": {}});
     assert_eq!(talk.refused(unknown), "Server not found: nobody");
     sum(&mut talk, &first);
-    assert_eq!(talk.result()["result"], "sum 1");
-    // The next turn lists the tools again.
-    talk.say("again", None);
+    // The tools are listed again before the next request of the same turn.
     let list = talk.until(is_message);
     assert_eq!(list["request"]["message"]["method"], "tools/list");
     let tools = json!({"tools": [{"name": "multiply", "inputSchema": {"type": "object"}}]});
     let answer = json!({"jsonrpc": "2.0", "id": list["request"]["message"]["id"], "result": tools});
     talk.answer(&list, json!({"mcp_response": answer}));
-    talk.result();
+    assert_eq!(talk.result()["result"], "sum 1");
     assert!(api.requests().pop().unwrap().tool_names().contains(&"mcp__calc__multiply"));
     assert_eq!(talk.end().code, Some(0));
 }

@@ -130,7 +130,10 @@ async fn a_server_behind_a_url_comes_and_goes_and_its_tools_with_it() {
     server.abort();
     server.await.unwrap_err();
     let script = Script::new()
-        .rule(when().prompt_contains("call"), reply().tool_use("mcp__far__t", json!({})))
+        .rule(
+            when().prompt_contains("call").has_tool_result(false),
+            reply().tool_use("mcp__far__t", json!({})),
+        )
         .rule(when(), reply().text("Result: {{tool_result}}"));
     let place = Place::new(script, &[]).await;
     let config =
@@ -201,7 +204,7 @@ async fn servers_are_ended_by_the_end_of_their_input_and_then_by_sigterm_however
     }
 }
 
-// Mutants: `options` without roots; `answers_elicitation` that is always true.
+// Mutant: `answers_elicitation` that is always true.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_told_the_folders_and_whether_anybody_can_answer() {
     let place = Place::new(fine(), &[]).await;
@@ -219,10 +222,33 @@ async fn a_server_is_told_the_folders_and_whether_anybody_can_answer() {
     talk.result();
     let capabilities = hello(&place);
     assert!(capabilities["elicitation"].is_object(), "{capabilities}");
-    fs::create_dir(place.ostler.path("inside")).unwrap();
-    talk.asked(json!({"subtype": "register_repo_root", "directory": "inside"}));
-    talk.say("again", None);
+    assert_eq!(talk.end().code, Some(0));
+}
+
+// Mutant: `change_permissions` that does not notify servers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_notified_of_a_folder_that_the_user_adds() {
+    let touch = json!({"command": "touch made.txt", "description": "Make it"});
+    let script = Script::new()
+        .rule(when().turn(0), reply().tool_use("Bash", touch))
+        .rule(when(), reply().text("Done."));
+    let place = Place::new(script, &[]).await;
+    let config = Place::config();
+    let arguments = ["--mcp-config", &config, "--permission-prompt-tool=stdio"];
+    let mut talk = Talk::with(&place.ostler, &arguments);
+    talk.say("go", None);
+    let question = talk.until(|frame| frame["request"]["subtype"] == "can_use_tool");
+    let folder = tempfile::tempdir().unwrap();
+    let update = json!({
+        "type": "addDirectories", "directories": [folder.path()], "destination": "session",
+    });
+    let input = question["request"]["input"].clone();
+    let answer =
+        json!({"behavior": "allow", "updatedInput": input, "updatedPermissions": [update]});
+    talk.answer(&question, answer);
     talk.result();
+    let told = || place.received().contains("notifications/roots/list_changed");
+    eventually(told, || "the notification".to_owned());
     assert_eq!(talk.end().code, Some(0));
 }
 
@@ -245,7 +271,10 @@ async fn a_visit_that_a_server_requires_is_a_question_to_the_host() {
 async fn log_messages_subscriptions_aliases_and_instructions_work_with_a_program() {
     let read = json!({"server": "s", "uri": "x://y"});
     let script = Script::new()
-        .rule(when().prompt_contains("read"), reply().tool_use("ReadMcpResourceTool", read))
+        .rule(
+            when().prompt_contains("read").has_tool_result(false),
+            reply().tool_use("ReadMcpResourceTool", read),
+        )
         .rule(when(), reply().text("Result: {{tool_result}}"));
     let place = Place::new(script, &["work"]).await;
     let mut talk = place.talk();
