@@ -38,6 +38,9 @@ pub(super) fn library(
     }
     library.plugins.iter_mut().skip(n_plugins).for_each(|plugin| plugin.servers.clear());
     library.take_agents(&launch.agents);
+    let ignored = launch.agents.iter().filter_map(|(name, it)| library::without_effect(name, it));
+    let problem = |reason| Problem { path: "--agents".into(), pointer: String::new(), reason };
+    library.problems.extend(ignored.map(problem));
     Ok(library)
 }
 
