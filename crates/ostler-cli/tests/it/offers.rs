@@ -242,3 +242,11 @@ async fn a_running_subagent_can_be_moved_to_the_background() {
     assert!(behind, "{}", talk.story());
     talk.end();
 }
+
+#[test]
+fn fields_of_agents_on_the_command_line_without_effect_are_reported() {
+    let agents = r#"{"a": {"description": "d", "prompt": "p", "memory": "user"}}"#;
+    let ran = Ostler::new().run(&["-p", "--agents", agents, "list the files"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stderr.contains("the agent a is used without memory"), "{ran:?}");
+}

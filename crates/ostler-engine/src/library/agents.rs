@@ -31,7 +31,7 @@ impl AgentKind {
 }
 
 /// Which fields of a definition have no effect, as text for people.
-pub(crate) fn without_effect(name: &str, definition: &AgentDefinition) -> Option<String> {
+pub fn without_effect(name: &str, definition: &AgentDefinition) -> Option<String> {
     let fields = [
         ("initialPrompt", definition.initial_prompt.is_some()),
         ("memory", definition.memory.is_some()),

@@ -16,8 +16,7 @@ use ostler_proto::agent::AgentDefinition;
 use ostler_proto::message::system::PluginInfo;
 use ostler_skill::{Document, Head};
 
-pub use self::agents::AgentKind;
-pub(crate) use self::agents::without_effect;
+pub use self::agents::{AgentKind, without_effect};
 pub use self::commands::{Command, Sort};
 pub use self::plugins::Plugin;
 pub(crate) use self::styles::DEFAULT as DEFAULT_STYLE;

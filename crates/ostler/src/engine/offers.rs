@@ -41,6 +41,9 @@ pub(super) fn library(
     if !context.runs_hooks {
         library.plugins.iter_mut().for_each(|plugin| plugin.hooks = None);
     }
+    let ignored = launch.agents.iter().filter_map(|(name, it)| library::without_effect(name, it));
+    let problem = |reason| Problem { path: "--agents".into(), pointer: String::new(), reason };
+    library.problems.extend(ignored.map(problem));
     Ok(library)
 }
 
