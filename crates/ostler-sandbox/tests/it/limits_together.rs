@@ -133,7 +133,7 @@ print('whole')\"";
     assert!(printed.contains("whole"), "{output:?}");
 }
 
-// Mutants: processor time of each process is compared with the limit; the time of processes that are over does not count.
+// Mutant: only the time of the first process counts.
 #[test]
 fn many_processes_together_reach_the_limit_of_processor_time() {
     let limits = Limits { cpu_seconds: Some(2), ..Limits::NONE };
