@@ -155,7 +155,7 @@ fn a_command_that_fills_the_disk_is_stopped() {
 // Mutants: the limits of a session are compared with each command; the smaller command ends.
 #[test]
 fn the_largest_command_ends_when_a_session_reaches_its_limit() {
-    let memory = SessionLimits { memory: Some(200 << 20), ..SessionLimits::NONE };
+    let memory = SessionLimits { memory: Some(175 << 20), ..SessionLimits::NONE };
     let processes = SessionLimits { processes: Some(60), ..SessionLimits::NONE };
     for (limits, small, large, part) in [
         (memory, ["memory", "4", "20"], ["memory", "5", "22"], "session.memory"),
@@ -186,8 +186,9 @@ fn a_session_that_has_used_its_processor_time_starts_nothing_more() {
 fn a_session_over_its_limit_of_disk_can_delete_files_but_not_write_more() {
     let limits = SessionLimits { disk: Some(8 << 20), ..SessionLimits::NONE };
     let (stage, session) = of_session(limits);
-    for _ in 0..2 {
-        let reason = Running::new(&stage, &session, ["disk", "10", "2"]).reason().unwrap();
+    // The second one makes the files of the first one larger.
+    for megabytes in ["2", "6"] {
+        let reason = Running::new(&stage, &session, ["disk", "10", megabytes]).reason().unwrap();
         assert!(reason.contains("(sandbox.limits.session.disk)"), "{reason}");
     }
     let sandbox = session.with(session.boundary().clone()).unwrap();
