@@ -50,6 +50,14 @@ impl DiskWatch {
         }
     }
 
+    /// A command is about to start: what was added before is not its own.
+    pub(super) fn starting(&mut self, roots: &[PathBuf]) {
+        self.add(roots);
+        if let (State::Over { .. }, Some(before)) = (self.state, &self.before) {
+            self.state = State::Over { growth: before.growth(), in_folders: before.changed() };
+        }
+    }
+
     /// The limit that was reached since the last look. `written` are the bytes that the commands have written, also in files
     /// that have no name any more.
     pub(super) fn look(
