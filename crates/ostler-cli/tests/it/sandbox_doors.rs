@@ -409,7 +409,7 @@ fn last_result(served: &Served) -> String {
     body[body.rfind("tool_result").expect("a result")..].to_owned()
 }
 
-// Mutant: `check_host_answer` does not look at the role.
+// Mutants: `check_host_answer` does not look at the role; a run has no entry in the audit log; an answer has none.
 #[tokio::test(flavor = "multi_thread")]
 async fn members_of_a_server_are_asked_and_the_audit_says_what_was_decided() {
     let served = Served::scripted(always(), &[]).await;

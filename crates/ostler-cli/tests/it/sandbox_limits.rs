@@ -41,7 +41,7 @@ async fn a_fork_bomb_ends_with_a_result_that_names_the_limit() {
     assert!(stopped.contains(expected), "{stopped}");
 }
 
-// Mutants: `Guard::started` does nothing; the reason of another sandbox is told.
+// Mutant: `Guard::started` does nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_processes_that_need_little_memory_each_end_with_a_result_that_names_the_limit() {
     let command = "for n in $(seq 12); do python3 -c \"import time; x = b'x' * (20 << 20); \

@@ -66,8 +66,8 @@ impl DiskBefore {
         all
     }
 
-    /// What is in the folders and changed since then. Stops when it is more than `enough`, and after [`MOST_ENTRIES`].
-    pub(super) fn changed(&self, enough: Amount) -> Amount {
+    /// What is in the folders and changed since then, of the first [`MOST_ENTRIES`].
+    pub(super) fn changed(&self) -> Amount {
         let since = self.taken.checked_sub(CLOCK).unwrap_or(UNIX_EPOCH);
         let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
         let since = i64::try_from(since.as_secs()).unwrap_or_default();
@@ -81,7 +81,7 @@ impl DiskBefore {
                     found = found.with(&about);
                 }
                 left = left.saturating_sub(1);
-                if left == 0 || found.bytes > enough.bytes || found.files > enough.files {
+                if left == 0 {
                     return found;
                 }
                 if about.is_dir() {
@@ -125,16 +125,13 @@ mod tests {
         let mut before = DiskBefore::now(&[folder.path().to_owned()]);
         // Files change in the past of this test, so that none of them is within the precision of the clock.
         before.taken += Duration::from_secs(3600);
-        let all = Amount { bytes: u64::MAX, files: u64::MAX };
-        assert_eq!(before.changed(all), Amount::default());
+        assert_eq!(before.changed(), Amount::default());
         before.taken -= Duration::from_secs(7200);
         fs::create_dir(folder.path().join("sub")).unwrap();
         write("sub/new", 50_000).unwrap();
-        let found = before.changed(all);
+        let found = before.changed();
         assert_eq!(found.files, 3);
         assert!((150_000..400_000).contains(&found.bytes), "{found:?}");
-        let found = before.changed(Amount { bytes: u64::MAX, files: 1 });
-        assert_eq!(found.files, 2, "it stops when it is enough");
     }
 
     #[test]

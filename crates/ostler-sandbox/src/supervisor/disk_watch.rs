@@ -24,8 +24,21 @@ enum State {
     Below,
     /// File systems have grown by this much, and it was not the commands.
     NotOurs(Amount),
-    /// A command was ended when file systems had grown by this much. What is left of it still counts.
-    Over(Amount),
+    /// The commands have added too much, and one of them was ended. What is left of it still counts.
+    Over {
+        /// How much file systems had grown at the last look at the folders.
+        growth: Amount,
+        /// What of it was in the folders.
+        in_folders: Amount,
+    },
+}
+
+/// What the commands have added.
+#[derive(Clone, Copy, Debug, Default)]
+struct OwnAmount {
+    in_folders: Amount,
+    /// The bytes that the running ones have written, also in files that have no name any more.
+    written: u64,
 }
 
 impl DiskWatch {
@@ -34,6 +47,14 @@ impl DiskWatch {
         match &mut self.before {
             Some(before) => before.add(roots),
             None => self.before = Some(DiskBefore::now(roots)),
+        }
+    }
+
+    /// A command is about to start: what was added before is not its own.
+    pub(super) fn starting(&mut self, roots: &[PathBuf]) {
+        self.add(roots);
+        if let (State::Over { .. }, Some(before)) = (self.state, &self.before) {
+            self.state = State::Over { growth: before.growth(), in_folders: before.changed() };
         }
     }
 
@@ -55,10 +76,8 @@ impl DiskWatch {
             return None;
         }
         let growth = before.growth();
-        let (state, reached) = self.state.next(growth, most, || {
-            let changed = before.changed(most);
-            Amount { bytes: changed.bytes.max(written()), files: changed.files }
-        });
+        let own = || OwnAmount { in_folders: before.changed(), written: written() };
+        let (state, reached) = self.state.next(growth, most, own);
         self.state = state;
         reached.map(|resource| match resource {
             Resource::Files => (Resource::Files, most.files),
@@ -73,29 +92,51 @@ impl State {
         self,
         growth: Amount,
         most: Amount,
-        own: impl FnOnce() -> Amount,
+        own: impl FnOnce() -> OwnAmount,
     ) -> (Self, Option<Resource>) {
-        let exceeds = |amount: Amount, most: Amount| {
-            let files = (amount.files > most.files).then_some(Resource::Files);
-            (amount.bytes > most.bytes).then_some(Resource::Disk).or(files)
-        };
-        let Some(_) = exceeds(growth, most) else { return (Self::Below, None) };
-        let plus = |amount: Amount, step: Amount| Amount {
-            bytes: amount.bytes.saturating_add(step.bytes),
-            files: amount.files.saturating_add(step.files),
-        };
-        let part = Amount { bytes: most.bytes / PART, files: most.files / PART };
-        match self {
-            Self::Over(at) => match exceeds(growth, plus(at, STEP)) {
-                Some(resource) => (Self::Over(growth), Some(resource)),
-                None => (self, None),
-            },
-            Self::NotOurs(at) if exceeds(growth, plus(at, part)).is_none() => (self, None),
-            Self::Below | Self::NotOurs(_) => match exceeds(own(), most) {
-                Some(resource) => (Self::Over(growth), Some(resource)),
-                None => (Self::NotOurs(growth), None),
-            },
+        if growth.exceeds(most).is_none() {
+            return (Self::Below, None);
         }
+        match self {
+            Self::Over { growth: at, in_folders: before } => {
+                if growth.exceeds(at.plus(STEP)).is_none() {
+                    return (self, None);
+                }
+                let OwnAmount { in_folders, written } = own();
+                // Other programs write too: only what is in the folders, or was written by the commands, is theirs.
+                let is_theirs = written > STEP.bytes && written >= growth.bytes - at.bytes;
+                let without_name = is_theirs.then_some(Resource::Disk);
+                let reached = in_folders.exceeds(before.plus(STEP)).or(without_name);
+                (Self::Over { growth, in_folders }, reached)
+            }
+            Self::NotOurs(at) if growth.exceeds(at.plus(most.part())).is_none() => (self, None),
+            Self::Below | Self::NotOurs(_) => {
+                let OwnAmount { in_folders, written } = own();
+                let all = Amount { bytes: in_folders.bytes.max(written), ..in_folders };
+                match all.exceeds(most) {
+                    Some(resource) => (Self::Over { growth, in_folders }, Some(resource)),
+                    None => (Self::NotOurs(growth), None),
+                }
+            }
+        }
+    }
+}
+
+impl Amount {
+    fn exceeds(self, most: Self) -> Option<Resource> {
+        let files = (self.files > most.files).then_some(Resource::Files);
+        (self.bytes > most.bytes).then_some(Resource::Disk).or(files)
+    }
+
+    fn plus(self, more: Self) -> Self {
+        Self {
+            bytes: self.bytes.saturating_add(more.bytes),
+            files: self.files.saturating_add(more.files),
+        }
+    }
+
+    fn part(self) -> Self {
+        Self { bytes: self.bytes / PART, files: self.files / PART }
     }
 }
 
@@ -104,32 +145,52 @@ mod tests {
     use super::*;
 
     const MIB: u64 = 1 << 20;
+    const MOST: Amount = Amount { bytes: 80 * MIB, files: 1000 };
 
     fn amount(mib: u64) -> Amount {
         Amount { bytes: mib * MIB, files: 0 }
     }
 
-    // Mutants: growth by other programs counts; the folders are read at every look; after the first end everything is allowed.
+    /// What is in the folders, and what running commands have written.
+    fn own(mib: u64, written: u64) -> impl FnOnce() -> OwnAmount {
+        move || OwnAmount { in_folders: amount(mib), written: written * MIB }
+    }
+
+    fn never() -> OwnAmount {
+        panic!("the folders need not be read")
+    }
+
+    fn over(growth: u64, in_folders: u64) -> State {
+        State::Over { growth: amount(growth), in_folders: amount(in_folders) }
+    }
+
+    // Mutants: growth by other programs counts; the folders are read at every look.
     #[test]
     fn only_what_the_commands_wrote_ends_them() {
-        let most = Amount { bytes: 80 * MIB, files: 1000 };
-        let never = || -> Amount { panic!("the folders need not be read") };
-        assert_eq!(State::Below.next(amount(80), most, never), (State::Below, None));
-        let (state, reached) = State::Below.next(amount(81), most, || amount(5));
+        assert_eq!(State::Below.next(amount(80), MOST, never), (State::Below, None));
+        let (state, reached) = State::Below.next(amount(81), MOST, own(5, 5));
         assert_eq!((state, reached), (State::NotOurs(amount(81)), None));
-        assert_eq!(state.next(amount(91), most, never), (state, None));
-        let (state, reached) = state.next(amount(92), most, || amount(81));
-        assert_eq!((state, reached), (State::Over(amount(92)), Some(Resource::Disk)));
-        assert_eq!(
-            state.next(amount(93), most, never),
-            (state, None),
-            "a command may delete files"
-        );
-        let again = state.next(amount(94), most, never);
-        assert_eq!(again, (State::Over(amount(94)), Some(Resource::Disk)));
-        assert_eq!(state.next(amount(70), most, never), (State::Below, None));
+        assert_eq!(state.next(amount(91), MOST, never), (state, None));
+        let ended = (over(92, 81), Some(Resource::Disk));
+        assert_eq!(state.next(amount(92), MOST, own(81, 0)), ended);
+        let nameless = State::Below.next(amount(92), MOST, own(5, 81));
+        assert_eq!(nameless, (over(92, 5), Some(Resource::Disk)));
         let files = Amount { bytes: 0, files: 1001 };
-        let (state, reached) = State::Below.next(files, most, || files);
-        assert_eq!((state, reached), (State::Over(files), Some(Resource::Files)));
+        let many = || OwnAmount { in_folders: files, written: 0 };
+        let (_, reached) = State::Below.next(files, MOST, many);
+        assert_eq!(reached, Some(Resource::Files));
+    }
+
+    // Mutants: after the first end everything is allowed; growth by other programs counts then.
+    #[test]
+    fn after_the_limit_was_reached_only_commands_that_add_more_end() {
+        let state = over(92, 85);
+        assert_eq!(state.next(amount(93), MOST, never), (state, None), "deleting writes a little");
+        assert_eq!(state.next(amount(99), MOST, own(40, 0)), (over(99, 40), None), "others wrote");
+        assert_eq!(state.next(amount(99), MOST, own(85, 3)), (over(99, 85), None), "others wrote");
+        let ended = Some(Resource::Disk);
+        assert_eq!(state.next(amount(99), MOST, own(92, 0)), (over(99, 92), ended));
+        assert_eq!(state.next(amount(99), MOST, own(85, 7)), (over(99, 85), ended), "no name");
+        assert_eq!(state.next(amount(70), MOST, never), (State::Below, None));
     }
 }

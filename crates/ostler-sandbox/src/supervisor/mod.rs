@@ -107,7 +107,7 @@ impl Watch {
         }
         start_thread()?;
         if limits.session.has_disk() {
-            session.disk().add(&roots);
+            session.disk().starting(&roots);
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let session = Arc::clone(session);

@@ -193,8 +193,8 @@ mod tests {
         RefusedHost { host, port: 443, reason, advice }
     }
 
-    // Mutants: a kind of refusal is not known; a file that the output names in another line counts; what is shown in a hidden
-    // folder counts as hidden; the file itself is named instead of its folder.
+    // Mutants: a kind of refusal is not known; refused hosts come last; what is shown in a hidden folder counts as hidden; the
+    // file itself is named instead of its folder.
     #[test]
     fn each_refusal_names_the_one_setting_that_allows_it() {
         for (output, expected) in [
@@ -248,7 +248,8 @@ mod tests {
         assert!(found.advice.unwrap().contains("allowedDomains"));
     }
 
-    // Mutants: refused hosts come last; a setting that is on is named; a network that is not limited is the cause.
+    // Mutants: a setting that is on is named; a network that is not limited is the cause; a file in another line of the output
+    // counts; a file inside counts as one outside.
     #[test]
     fn what_is_allowed_already_is_not_named() {
         let advice = |boundary: &Boundary, output: &str| {
