@@ -173,6 +173,8 @@ async fn a_server_behind_a_url_comes_and_goes_and_its_tools_with_it() {
 
 /// A server that writes how it was ended: by the end of its input, or by SIGTERM if it ignores that.
 const MORTAL: &str = r#"
+# A shell says what ended its command, and nobody reads that any more.
+exec 2>/dev/null
 trap 'echo term >> ended; exit' TERM
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
