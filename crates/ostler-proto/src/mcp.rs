@@ -254,3 +254,22 @@ pub struct McpToolStatus {
     /// Unknown fields.
     pub extra: Extra,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    // Mutant: the other name of `http` is not kept.
+    #[test]
+    fn a_configuration_is_written_back_with_the_name_of_its_type() {
+        for (kind, is_http) in [("http", true), ("streamable-http", true), ("ws", false)] {
+            let written = json!({"type": kind, "url": "x://y", "headersHelper": "z"});
+            let config: McpServerConfig = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(matches!(config, McpServerConfig::Http(_)), is_http, "{kind}");
+            assert!(!matches!(config, McpServerConfig::Unknown(_)), "{kind}");
+            assert_eq!(json!(config), written);
+        }
+    }
+}
