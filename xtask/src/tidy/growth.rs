@@ -17,6 +17,7 @@ const CLOSED: &[(&str, &[&str], &str)] = &[
     ("ostler/src/engine/embedded.rs", &["EmbeddedWithTrust"], "an option"),
     ("ostler/src/engine/error.rs", &["StartError::Folder"], "programs that start engines build it"),
     ("ostler-mcp/src/client/endpoint.rs", &["Program", "Remote", "Channel"], "options"),
+    ("ostler-mcp/src/client/options.rs", &["Root"], "an option"),
     (
         "ostler-mcp/src/content.rs",
         &["Media", "ResourceContents", "ResourceLink"],

@@ -173,7 +173,7 @@ async fn a_server_behind_a_url_comes_and_goes_and_its_tools_with_it() {
 
 /// A server that writes how it was ended: by the end of its input, or by SIGTERM if it ignores that.
 const MORTAL: &str = r#"
-# A shell says what ended its command, and nobody reads that any more.
+# A shell says what ended its command, and no program reads that any more.
 exec 2>/dev/null
 trap 'echo term >> ended; exit' TERM
 while IFS= read -r line; do
@@ -208,7 +208,7 @@ async fn servers_are_ended_by_the_end_of_their_input_and_then_by_sigterm_however
 
 // Mutant: `answers_elicitation` that is always true.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_told_the_folders_and_whether_anybody_can_answer() {
+async fn a_server_is_told_the_folders_and_whether_a_user_can_answer() {
     let place = Place::new(fine(), &[]).await;
     let config = Place::config();
     let hello = |place: &Place| {

@@ -51,7 +51,7 @@ pub(crate) fn read(library: &Library, prompt: &User) -> Option<CommandCall> {
 pub(crate) fn is_call(library: &Library, prompt: &User) -> bool {
     let of_server = |content: &Content| {
         let text = content.text();
-        let name = text.trim_start().split_whitespace().next().unwrap_or_default();
+        let name = text.split_whitespace().next().unwrap_or_default();
         // `/mcp__server__prompt`, or its alias `/server:prompt`.
         name.starts_with("/mcp__") || (name.starts_with('/') && name.contains(':'))
     };

@@ -149,7 +149,7 @@ impl Servers {
         self.look_again(name)
     }
 
-    /// After the end of a connection was noticed, there is none.
+    /// What a call finds after the end of the connection was noticed.
     fn look_again(&self, name: &str) -> Found {
         match self.lock().entries.get(name).map(|entry| (&entry.how, entry.attempt)) {
             Some((ServerState::Down(why), attempt)) => Found::Down(attempt, why.reason.clone()),

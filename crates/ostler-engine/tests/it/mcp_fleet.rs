@@ -125,7 +125,7 @@ impl Connector for Fleet {
             let ship = ships.get_mut(&name).unwrap();
             ship.n_connections += 1;
             if ship.is_down {
-                let reason = "nobody is there".to_owned();
+                let reason = "no server is there".to_owned();
                 return Err(NotConnected { reason, needs_auth: false, may_recover: true });
             }
             ship.ended = watch::Sender::new(ship.is_broken.then(|| "it broke".to_owned()));

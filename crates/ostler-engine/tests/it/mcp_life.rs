@@ -47,7 +47,7 @@ async fn a_call_to_a_server_that_stays_down_fails_and_its_tools_are_not_offered(
     let [sunk, failed, other] = &results(&host)[..] else { panic!("{:#?}", host.story()) };
     assert_eq!((sunk.as_str(), other.as_str()), ("failed: it crashed", "= called work"));
     let expected =
-        "The MCP server s is not connected, and connecting it again failed: nobody is there";
+        "The MCP server s is not connected, and connecting it again failed: no server is there";
     assert!(failed.contains(expected), "{failed}");
     assert_eq!(fleet.n_connections("s"), 2, "a call tries once");
     assert_eq!(offered(&host, 0), ["mcp__s__sink", "mcp__s__work", "mcp__t__work"]);
@@ -55,7 +55,7 @@ async fn a_call_to_a_server_that_stays_down_fails_and_its_tools_are_not_offered(
     let status = status(&mut host, "s").await;
     assert_eq!(
         (&status["status"], &status["error"]),
-        (&json!("pending"), &json!("nobody is there"))
+        (&json!("pending"), &json!("no server is there"))
     );
     assert_eq!(status["attempts"], 2, "{status}");
     // It comes back where it was, so that the request begins as the first one.

@@ -12,7 +12,7 @@ use super::options::ClientOptions;
 /// How many questions a server may have open; further ones are refused.
 pub(super) const MOST_QUESTIONS: usize = 16;
 
-/// The result of `elicitation/create`. Without a callback nobody can answer and the question is cancelled; if the
+/// The result of `elicitation/create`. Without a callback no user can answer and the question is cancelled; if the
 /// callback panics, it is declined.
 pub(super) async fn answer(server: &str, options: &ClientOptions, params: &Value) -> Value {
     let Some(callback) = options.on_elicitation.clone() else {

@@ -141,7 +141,7 @@ impl ClientOptions {
         self
     }
 
-    /// Answers the server's questions to the user. Without it the server is told that there is nobody to ask, and a
+    /// Answers the server's questions to the user. Without it the server is told that there is no user to ask, and a
     /// question that it asks nevertheless is cancelled. A callback that panics declines.
     #[must_use]
     pub fn on_elicitation<F, Fut>(mut self, answer: F) -> Self

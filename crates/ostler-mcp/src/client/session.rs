@@ -190,7 +190,7 @@ impl Session {
 async fn timeout(limit: Option<Duration>, most: Option<Duration>, progress: &Notify) -> Duration {
     let Some(limit) = limit else { return std::future::pending().await };
     let begun = Instant::now();
-    // A limit so long that the clock cannot express it is none.
+    // A limit that is too long for the clock has no effect.
     let at = |after: Duration| begun.checked_add(after).unwrap_or(begun + A_CENTURY);
     let most = most.map_or(limit, |most| most.max(limit));
     let mut end = at(limit);

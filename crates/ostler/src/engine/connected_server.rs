@@ -25,7 +25,7 @@ const MOST_EXTENSION: u32 = 10;
 /// The timeout of calls.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CallTimeout {
-    /// `None` is no timeout.
+    /// `None` for calls without a timeout.
     pub(super) after: Option<Duration>,
     /// Whether progress extends it. It does not extend one that the server's configuration names.
     pub(super) is_fixed: bool,

@@ -59,7 +59,7 @@ pub struct StartContext {
     pub is_interactive: bool,
     /// Whether that person sends several prompts, one after the other.
     pub is_conversation: bool,
-    /// Whether the host can answer questions of MCP servers to the user. If not, servers are told that nobody can.
+    /// Whether the host can answer questions of MCP servers to the user. If not, servers are told that no user can.
     pub answers_elicitation: bool,
     /// The program that starts the engine, as the session's file names it: `cli`, `sdk-rs`.
     pub entrypoint: String,

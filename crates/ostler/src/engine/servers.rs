@@ -181,7 +181,7 @@ impl ServerConnector {
         let mut options = ClientOptions::default()
             .roots(move || folders.folders().iter().map(|folder| Root::folder(folder)).collect())
             .on_event(move |event| events.note(event));
-        // A question that nobody can answer is better not asked.
+        // A question that no user can answer is better not asked.
         if self.answers_questions {
             options = options.on_elicitation(move |question| {
                 let line = questions.clone();
