@@ -28,8 +28,9 @@ use crate::reached::{FirstReached, ReachedLimit, Resource, Scope};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Looking takes at most one part of this many of a processor.
+/// Looking takes at most one part of this many of a processor, unless that would make pauses too long.
 const SHARE: u32 = 20;
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The running commands of all sessions, by number.
 static RUNNING: Mutex<BTreeMap<u64, Arc<Running>>> = Mutex::new(BTreeMap::new());
@@ -224,7 +225,7 @@ fn keep_looking() {
         std::thread::sleep(pause);
         let begun = Instant::now();
         look();
-        pause = PAUSE.max(begun.elapsed() * SHARE);
+        pause = (begun.elapsed() * SHARE).clamp(PAUSE, LONGEST_PAUSE);
     }
 }
 
