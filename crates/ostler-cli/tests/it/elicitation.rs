@@ -164,18 +164,21 @@ async fn a_form_can_be_declined_cancelled_or_filled_in_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_user_to_ask_the_question_is_declined() {
+async fn without_a_user_to_ask_the_question_is_cancelled_or_declined() {
     let (api, ostler, window) = asked("pay", &[]).await;
     window.shows("Please pay");
     window.press("C-c");
     window.shows("The turn was interrupted");
     // An option between the list of tools and the prompt; otherwise the prompt would count as a tool.
-    for arguments in [&["-p", "go"][..], &["--max-turns", "5", "go"]] {
+    for (arguments, action) in
+        [(&["-p", "go"][..], "cancel"), (&["--max-turns", "5", "go"], "decline")]
+    {
         let before = api.requests().len();
         let ran = ostler.run(arguments);
         assert_eq!((ran.code, api.requests().len()), (Some(0), before + 2), "{ran:?}");
         assert!(!ran.stdout.contains("Please pay"), "{ran:?}");
         let answer = heard(&api);
-        assert!(answer.contains(r#"{"action":"decline"}"#), "{arguments:?}: {answer}");
+        let expected = format!(r#"{{"action":"{action}"}}"#);
+        assert!(answer.contains(&expected), "{arguments:?}: {answer}");
     }
 }
