@@ -205,12 +205,15 @@ async fn progress_extends_the_timeout_of_a_call_up_to_a_limit() {
         (CallOptions::default(), None),
     ] {
         let client = Client::connect("slow", slow(), ClientOptions::default()).await.unwrap();
+        let begun = tokio::time::Instant::now();
         let outcome = call(&client, options.clone()).await;
         match expected {
             None => assert_eq!(outcome.unwrap(), "done", "{options:?}"),
             Some(after) => {
                 let error = outcome.unwrap_err();
                 assert!(error.to_string().ends_with(&format!("after {after}s")), "{error}");
+                // The clock of the test stands still between events.
+                assert_eq!(begun.elapsed().as_secs(), after, "{error}");
             }
         }
     }
