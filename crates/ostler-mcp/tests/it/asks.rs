@@ -150,7 +150,7 @@ async fn visited(
     (outcome, n_calls.load(Ordering::SeqCst))
 }
 
-// Mutants: `request_with_visits` that never asks, or repeats the call whatever the user answers.
+// Mutant: `request_with_visits` that repeats the call whatever the user answers.
 #[tokio::test]
 async fn a_call_that_needs_a_visit_is_repeated_once_after_the_user_agreed() {
     let (outcome, n_calls) = visited(Some("accept"), 1).await;
@@ -258,7 +258,7 @@ async fn serve(address: &str) -> (String, tokio::task::JoinHandle<()>) {
     (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
 }
 
-// Mutants: `undelivered` without the event, or that answers with a JSON-RPC error.
+// Mutant: `undelivered` without the event.
 #[tokio::test]
 async fn a_server_over_http_that_is_gone_is_reported_until_it_answers_again() {
     let (address, server) = serve("127.0.0.1:0").await;
