@@ -89,7 +89,6 @@ fn fine() -> Script {
     Script::new().rule(when(), reply().text("Fine."))
 }
 
-// Mutant: `ServerEvents::note` that does not note the end.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_crashed_is_started_again_for_the_next_call() {
     let place = Place::new(calling(&["crash", "work"]), &["crash", "work"]).await;
@@ -123,7 +122,6 @@ async fn serve(address: &str) -> (String, tokio::task::JoinHandle<()>) {
     (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
 }
 
-// Mutant: `why` that never sets `may_recover`.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_behind_a_url_comes_and_goes_and_its_tools_with_it() {
     let (address, server) = serve("127.0.0.1:0").await;
@@ -184,7 +182,6 @@ echo eof >> ended
 if [ "$IGNORES" ]; then while :; do sleep 0.05; done; fi
 "#;
 
-// Mutant: `OnDrop::Kill` for servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_are_ended_by_the_end_of_their_input_and_then_by_sigterm_however_the_program_ends()
 {
@@ -206,7 +203,6 @@ async fn servers_are_ended_by_the_end_of_their_input_and_then_by_sigterm_however
     }
 }
 
-// Mutant: `answers_elicitation` that is always true.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_told_the_folders_and_whether_a_user_can_answer() {
     let place = Place::new(fine(), &[]).await;
@@ -227,7 +223,6 @@ async fn a_server_is_told_the_folders_and_whether_a_user_can_answer() {
     assert_eq!(talk.end().code, Some(0));
 }
 
-// Mutant: `change_permissions` that does not notify servers.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_notified_of_a_folder_that_the_user_adds() {
     let touch = json!({"command": "touch made.txt", "description": "Make it"});
@@ -254,7 +249,6 @@ async fn a_server_is_notified_of_a_folder_that_the_user_adds() {
     assert_eq!(talk.end().code, Some(0));
 }
 
-// Mutant: `request_with_visits` that is not used.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_visit_that_a_server_requires_is_a_question_to_the_host() {
     let place = Place::new(calling(&["visit"]), &["visit"]).await;
@@ -268,7 +262,6 @@ async fn a_visit_that_a_server_requires_is_a_question_to_the_host() {
     assert_eq!(talk.end().code, Some(0));
 }
 
-// Mutants: no `set_log_level`; `subscribe` that does nothing; `alias` without prompts.
 #[tokio::test(flavor = "multi_thread")]
 async fn log_messages_subscriptions_aliases_and_instructions_work_with_a_program() {
     let read = json!({"server": "s", "uri": "x://y"});
@@ -294,7 +287,6 @@ async fn log_messages_subscriptions_aliases_and_instructions_work_with_a_program
     assert_eq!(talk.end().code, Some(0));
 }
 
-// Mutant: `SearchMode::of` that is always `Off`.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_request_with_300_tools_has_at_most_35_kilobytes() {
     let names: Vec<String> = (0..300).map(|number| format!("tool_{number}")).collect();

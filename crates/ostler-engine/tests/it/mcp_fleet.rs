@@ -35,6 +35,8 @@ pub(crate) struct Ship {
     /// Every connection ends at once.
     pub(crate) is_broken: bool,
     pub(crate) tools: Vec<McpToolInfo>,
+    /// The tools when they were last listed.
+    listed: Vec<McpToolInfo>,
     pub(crate) prompts: Vec<String>,
     pub(crate) instructions: Option<String>,
     pub(crate) is_stale: bool,
@@ -129,6 +131,7 @@ impl Connector for Fleet {
                 return Err(NotConnected { reason, needs_auth: false, may_recover: true });
             }
             ship.ended = watch::Sender::new(ship.is_broken.then(|| "it broke".to_owned()));
+            ship.listed = ship.tools.clone();
             let ended = ship.ended.subscribe();
             drop(ships);
             Ok(Arc::new(Sailing { fleet, name, ended }) as Arc<dyn Server>)
@@ -153,7 +156,7 @@ impl Server for Sailing {
     }
 
     fn tools(&self) -> Vec<McpToolInfo> {
-        self.fleet.change(&self.name, |ship| ship.tools.clone())
+        self.fleet.change(&self.name, |ship| ship.listed.clone())
     }
 
     fn prompts(&self) -> Vec<ServerPrompt> {
@@ -179,7 +182,10 @@ impl Server for Sailing {
     }
 
     fn refresh(&self) -> BoxFuture<'static, ()> {
-        self.fleet.change(&self.name, |ship| ship.is_stale = false);
+        self.fleet.change(&self.name, |ship| {
+            ship.is_stale = false;
+            ship.listed = ship.tools.clone();
+        });
         async {}.boxed()
     }
 

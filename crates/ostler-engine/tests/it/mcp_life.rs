@@ -38,7 +38,7 @@ async fn a_call_to_a_server_that_crashed_connects_it_again() {
     assert_eq!(fleet.n_connections("s"), 2);
 }
 
-// Mutants: `offer` that offers tools of servers that are down; `for_call` that waits for one more attempt.
+// Mutant: `offer` that offers tools of servers that are down.
 #[tokio::test]
 async fn a_call_to_a_server_that_stays_down_fails_and_its_tools_are_not_offered() {
     let fleet = Fleet::new(false).with("s", &["sink", "work"]).with("t", &["work"]);
@@ -69,7 +69,6 @@ async fn a_call_to_a_server_that_stays_down_fails_and_its_tools_are_not_offered(
     assert_eq!(offered(&host, last), offered(&host, 0));
 }
 
-// Mutant: `ended` that does not call `lost`.
 #[tokio::test]
 async fn a_server_that_crashed_between_prompts_comes_back_by_itself() {
     let fleet = Fleet::new(true).with("s", &["work"]);
@@ -116,7 +115,7 @@ async fn a_server_behind_a_url_that_is_down_at_the_start_is_used_when_it_comes_u
     assert_eq!(offered(&host, 1), ["mcp__far__work"]);
 }
 
-// Mutant: `for_call` that does not compare fingerprints, or not after it has read the list again.
+// Mutants: `for_call` that does not compare fingerprints, or does not read a changed list first.
 #[tokio::test]
 async fn a_tool_that_changes_between_approval_and_call_is_not_called() {
     for is_gone in [false, true] {
@@ -154,7 +153,7 @@ async fn a_tool_that_changes_between_approval_and_call_is_not_called() {
     }
 }
 
-// Mutant: `for_call` that compares nothing after it has connected again.
+// Mutant: `for_call` that does not compare fingerprints.
 #[tokio::test]
 async fn a_tool_that_is_another_one_after_a_restart_is_not_called() {
     let fleet = Fleet::new(false).with("s", &["crash", "work"]);
@@ -173,7 +172,7 @@ async fn a_tool_that_is_another_one_after_a_restart_is_not_called() {
     assert!(results(&host)[1].contains("has changed the definition"), "{:?}", results(&host));
 }
 
-// Mutant: `with_changed_tools` that is never called; `offer` that sorts by name.
+// Mutant: `with_changed_tools` that is never called.
 #[tokio::test]
 async fn a_changed_list_takes_effect_in_the_same_turn_and_what_was_offered_keeps_its_place() {
     let fleet = Fleet::new(false).with("a", &["change"]).with("b", &["work"]);

@@ -14,7 +14,7 @@ fn system(host: &TestHost, request: usize) -> String {
     host.api.requests()[request].system_text()
 }
 
-// Mutants: `instruct` that puts late instructions into the section; `part` without the server's name.
+// Mutant: `instruct` that does not tell late instructions.
 #[tokio::test]
 async fn instructions_of_servers_reach_the_model_and_the_system_prompt_stays_the_same() {
     let fleet = Fleet::new(false).with("notes", &["work"]).with("silent", &["work"]);
@@ -71,7 +71,7 @@ fn large() -> Fleet {
     fleet
 }
 
-// Mutants: `offer` in which no tool waits; `load` that loads nothing; `offered.sort_by_key` left out.
+// Mutants: `load` that loads nothing; `offered.sort_by_key` left out.
 #[tokio::test]
 async fn tools_that_wait_are_loaded_by_a_search_and_come_after_all_others() {
     let script = Script::new()
@@ -115,7 +115,6 @@ async fn tools_that_wait_are_loaded_by_a_search_and_come_after_all_others() {
     }
 }
 
-// Mutant: `offer` that ignores `always_load`, the policy, or the threshold.
 #[tokio::test]
 async fn only_tools_that_may_wait_wait() {
     let fine = || Script::new().rule(when(), reply().text("Fine."));
@@ -146,7 +145,6 @@ async fn only_tools_that_may_wait_wait() {
     assert_eq!(offered(&host, 0), ["mcp__small__sun"]);
 }
 
-// Mutant: `list` that forgets to announce.
 #[tokio::test]
 async fn tools_that_can_be_loaded_later_are_announced_and_the_description_stays() {
     let fleet = large();

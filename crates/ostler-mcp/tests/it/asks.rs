@@ -150,7 +150,7 @@ async fn visited(
     (outcome, n_calls.load(Ordering::SeqCst))
 }
 
-// Mutants: `request_with_visits` that never asks, or repeats the call whatever the user answers.
+// Mutant: `request_with_visits` that repeats the call whatever the user answers.
 #[tokio::test]
 async fn a_call_that_needs_a_visit_is_repeated_once_after_the_user_agreed() {
     let (outcome, n_calls) = visited(Some("accept"), 1).await;
@@ -205,12 +205,15 @@ async fn progress_extends_the_timeout_of_a_call_up_to_a_limit() {
         (CallOptions::default(), None),
     ] {
         let client = Client::connect("slow", slow(), ClientOptions::default()).await.unwrap();
+        let begun = tokio::time::Instant::now();
         let outcome = call(&client, options.clone()).await;
         match expected {
             None => assert_eq!(outcome.unwrap(), "done", "{options:?}"),
             Some(after) => {
                 let error = outcome.unwrap_err();
                 assert!(error.to_string().ends_with(&format!("after {after}s")), "{error}");
+                // The clock of the test stands still between events.
+                assert_eq!(begun.elapsed().as_secs(), after, "{error}");
             }
         }
     }
@@ -255,7 +258,7 @@ async fn serve(address: &str) -> (String, tokio::task::JoinHandle<()>) {
     (address, tokio::spawn(async move { axum::serve(listener, router).await.unwrap() }))
 }
 
-// Mutants: `undelivered` without the event, or that answers with a JSON-RPC error.
+// Mutant: `undelivered` without the event.
 #[tokio::test]
 async fn a_server_over_http_that_is_gone_is_reported_until_it_answers_again() {
     let (address, server) = serve("127.0.0.1:0").await;
