@@ -127,7 +127,7 @@ mod tests {
         let text = "[core]\nhooksPath = ./tools/../tools/hooks\n[include]\npath = ../shared.gitconfig\npath = /etc/git\n\
             path = ../../outside\npath = ~/x\n[core]\nhooksPath = .\nhooksPath = link/hooks\n";
         fs::write(&config, text).unwrap();
-        let (protected, missing) = of(&config, &root, &[root.clone()]);
+        let (protected, missing) = of(&config, &root, std::slice::from_ref(&root));
         let expected = [
             Protected { path: root.join("tools/hooks"), kind: Kind::Folder },
             Protected { path: root.join("shared.gitconfig"), kind: Kind::EMPTY },
