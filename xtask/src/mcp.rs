@@ -22,7 +22,7 @@ struct Part {
     role: &'static str,
     /// How many scenarios the revision requires.
     n_required: usize,
-    /// How many of them the vendor's CLI 2.1.325 passes. It is no server over HTTP, so the suite cannot examine that.
+    /// How many of them the vendor's CLI 2.1.325 passes. The suite cannot examine it as a server, because it does not serve over HTTP.
     n_of_vendor: Option<usize>,
 }
 

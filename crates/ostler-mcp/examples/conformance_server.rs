@@ -181,7 +181,7 @@ fn described(elicited: &Elicited) -> String {
     match elicited {
         Elicited::Accepted(content) => format!("action=accept, content={}", json!(content)),
         Elicited::Declined => "action=decline".to_owned(),
-        Elicited::Cancelled => "action=cancel".to_owned(),
+        _ => "action=cancel".to_owned(),
     }
 }
 

@@ -46,6 +46,7 @@ impl ClientCapability {
 
 /// The user's answer to a form.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Elicited {
     /// The user filled in the form.
     Accepted(Map<String, Value>),
@@ -62,6 +63,7 @@ pub enum AskError {
     /// The client did not declare that it can answer such questions.
     Unsupported(ClientCapability),
     /// The client answered with an error.
+    #[non_exhaustive]
     Refused {
         /// The code of the error.
         code: i64,

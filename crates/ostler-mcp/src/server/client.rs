@@ -34,7 +34,7 @@ pub(super) enum Asking {
     /// By a request of the server.
     Requests(Arc<Questions>),
     /// By the answer to its request, which it then repeats.
-    Rounds(Rounds),
+    Rounds(Box<Rounds>),
 }
 
 impl Client {

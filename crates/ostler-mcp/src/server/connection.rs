@@ -73,7 +73,7 @@ impl Connection {
     /// Answers one message. Any number of messages may be handled concurrently.
     ///
     /// Returns `None` for a notification, and for a request that was cancelled meanwhile. Dropping the future drops
-    /// the tool that runs in it.
+    /// the tool that runs in it. `subscriptions/listen` (MCP 2026-07-28) runs until it is cancelled.
     pub async fn handle(&self, message: Value) -> Option<Value> {
         self.handle_on(message, &self.notify, false).await
     }
@@ -209,7 +209,7 @@ impl Connection {
         let Described { capabilities, log_level } = described;
         let rounds = Rounds::take(server.signer(), method, &mut params)?;
         let log_level = log_level.filter(|_| server.catalog(|catalog| catalog.logs));
-        let client = Client::new(capabilities, log_level, Asking::Rounds(rounds));
+        let client = Client::new(capabilities, log_level, Asking::Rounds(Box::new(rounds)));
         let context = self.context(meta, client, stream);
         answers::answer_stateless(server, method, params, context).await
     }

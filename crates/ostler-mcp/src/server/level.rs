@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 /// The severity of a log message, from the least to the most severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Level {
     /// Details for finding errors.
     Debug,

@@ -62,7 +62,6 @@ fn buy(id: u64) -> Value {
     request(id, "tools/call", json!({"name": "buy", "arguments": {"item": "hat"}}))
 }
 
-// Mutant: `handle_on` without `questions.answered`; the call then waits for ever.
 #[tokio::test]
 async fn a_tool_asks_the_client_of_its_session_and_receives_the_answers() {
     let server = shop(Arc::default());
@@ -87,7 +86,6 @@ async fn a_tool_asks_the_client_of_its_session_and_receives_the_answers() {
     assert_eq!(answer["result"]["content"][0]["text"], text);
 }
 
-// Mutants: `ask` without the check of the capability; `elicit` with any action as a yes.
 #[tokio::test]
 async fn without_the_capability_or_with_an_unusable_answer_nothing_counts_as_a_yes() {
     let server = shop(Arc::default());
@@ -123,7 +121,6 @@ async fn without_the_capability_or_with_an_unusable_answer_nothing_counts_as_a_y
     }
 }
 
-// Mutant: `Waiting` without `Drop`; no user is told that the question is over.
 #[tokio::test]
 async fn a_question_of_a_cancelled_call_is_withdrawn() {
     let server = shop(Arc::default());

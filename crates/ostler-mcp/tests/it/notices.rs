@@ -132,7 +132,7 @@ async fn only_clients_that_watch_a_resource_are_notified_of_its_changes() {
     assert_eq!(missing.0, -32002);
 }
 
-// Mutant: `subscribe` without a limit.
+// Mutant: `watch` without a limit.
 #[tokio::test]
 async fn a_client_cannot_watch_endlessly_many_resources() {
     let connection = calc().connect();
@@ -144,7 +144,7 @@ async fn a_client_cannot_watch_endlessly_many_resources() {
         error(&connection, "resources/subscribe", json!({"uri": "note://a/b"})).await;
     assert_eq!(code, -32000);
     assert!(text.contains("1024"), "{text}");
-    // One that is watched already is no further one.
+    // One that is watched already does not count again.
     result(&connection, "resources/subscribe", json!({"uri": "note://0/x"})).await;
 }
 

@@ -117,7 +117,7 @@ mod tests {
             .map_or_else(|(code, _)| code.as_u16(), |()| 200)
     }
 
-    // Mutants: `is_own` always true; the origin not compared; the last of two hosts counts.
+    // Mutants: the result of `is_own` not looked at; the origin not compared.
     #[test]
     fn only_requests_that_name_this_machine_are_let_through() {
         let guard = Guard::new("127.0.0.1:80".parse().unwrap(), vec!["box.lan".to_owned()], None);
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(status(&guard, &[("host", "evil.example"), ("host", "localhost")]), 403);
     }
 
-    // Mutants: a missing token accepted; a prefix of the token accepted.
+    // Mutants: any token or none accepted; the beginning of the token accepted.
     #[test]
     fn a_request_needs_the_whole_token() {
         let guard =

@@ -77,7 +77,7 @@ pub(super) async fn reply(mut work: Work, status: fn(&Value) -> StatusCode) -> R
                         all.push(next);
                     }
                     all.push(answer);
-                    events(stream::iter(all.into_iter().map(|event| Some(event))))
+                    events(stream::iter(all.into_iter().map(Some)))
                 }
             };
         }
