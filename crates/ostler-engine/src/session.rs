@@ -22,6 +22,7 @@ mod state;
 mod suggest;
 mod switch;
 mod tasks;
+mod tool_caller;
 mod waiting;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -56,6 +57,7 @@ use self::setup::Setup;
 use self::state::ReportedState;
 pub use self::state::StateEvents;
 use self::switch::{ModelHookResult, ModelRequest};
+pub use self::tool_caller::{CalledTool, ToolCaller};
 pub use crate::agents::Delegation;
 use crate::call::apply_updates;
 use crate::checkpoint::{self, Checkpoints};
@@ -97,7 +99,15 @@ pub struct Connection {
 /// # Errors
 /// When the hooks of the settings are malformed (a guard must not be left out silently), or the schema for the answer
 /// is invalid.
-pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
+pub fn start(options: SessionOptions) -> Result<Connection, String> {
+    start_with_tools(options).map(|(connection, _)| connection)
+}
+
+/// Starts a session whose tools the caller can call itself.
+///
+/// # Errors
+/// Like [`start`].
+pub fn start_with_tools(mut options: SessionOptions) -> Result<(Connection, ToolCaller), String> {
     let (to_engine, inbox) = mpsc::channel(FRAMES_AHEAD);
     let (frames, from_engine) = mpsc::channel(FRAMES_AHEAD);
     let (calls, called) = mpsc::channel(FRAMES_AHEAD);
@@ -209,9 +219,10 @@ pub fn start(mut options: SessionOptions) -> Result<Connection, String> {
         suggesting: JoinSet::new(),
         guessing: None,
     };
+    let caller = ToolCaller::new(session.context.clone());
     // The one task of the session; it ends when the host drops its end.
     tokio::spawn(session.run(inbox, called));
-    Ok(Connection { to_engine, from_engine })
+    Ok((Connection { to_engine, from_engine }, caller))
 }
 
 /// The notice about a session that is open elsewhere.

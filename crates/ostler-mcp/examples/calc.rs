@@ -1,9 +1,11 @@
-//! A stand-alone MCP program: `cargo run --example calc`, or in the configuration of any MCP client.
+//! A stand-alone MCP program: `cargo run --example calc`, or in the configuration of any MCP client. With the argument
+//! `http` it listens on a free port of this machine and prints its address.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
-use ostler_mcp::{Prompt, PromptMessage, Resource, Server, tool, tool_with_context};
+use ostler_mcp::{HttpOptions, Prompt, PromptMessage, Resource, Server, tool, tool_with_context};
+use tokio_util::sync::CancellationToken;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Add {
@@ -33,11 +35,18 @@ async fn main() -> std::io::Result<()> {
         let text = format!("Explain {} to a child.", arguments["what"]);
         Ok::<_, Infallible>(vec![PromptMessage::user(text)])
     });
-    Server::new("calc", "1.0.0")
+    let server = Server::new("calc", "1.0.0")
         .instructions("Adds and counts.")
         .tools([add.read_only(), count.read_only(), hang])
         .resource(Resource::text("calc://pi", "pi", "3.14159").mime_type("text/plain"))
-        .prompt(explain.required("what", "What to explain"))
-        .serve_stdio()
-        .await
+        .prompt(explain.required("what", "What to explain"));
+    if std::env::args().nth(1).as_deref() != Some("http") {
+        return server.serve_stdio().await;
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    #[expect(clippy::print_stdout, reason = "clients must know the address")]
+    {
+        println!("http://{}/mcp", listener.local_addr()?);
+    }
+    server.serve_http(listener, HttpOptions::default(), CancellationToken::new()).await
 }

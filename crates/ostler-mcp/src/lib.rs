@@ -31,9 +31,12 @@ pub use client::{
 pub use client::{OAuthOptions, SignIn};
 pub use content::{Content, Media, ResourceContents, ResourceLink};
 pub use output::{IntoOutput, Output};
+#[cfg(feature = "serve-http")]
+pub use server::HttpOptions;
 pub use server::{
-    Async, Connection, Context, Fallible, Json, Plain, Prompt, PromptArguments, PromptMessage,
-    Resource, Server, Tool, ToolReply, ToolValue, Variables, raw_tool, tool, tool_with_context,
+    AskError, Async, ClientCapability, Connection, Context, Elicited, Fallible, Json, Level, Plain,
+    Prompt, PromptArguments, PromptMessage, Resource, Server, Tool, ToolReply, ToolValue,
+    Variables, raw_tool, tool, tool_with_context,
 };
 #[cfg(feature = "http")]
 pub use websocket::websocket;

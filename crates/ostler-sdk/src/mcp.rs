@@ -14,8 +14,8 @@
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 pub use ostler_mcp::{
-    Content, Context, Json, Output, Prompt, PromptMessage, Resource, Server, Tool, ToolReply,
-    ToolValue, raw_tool, tool, tool_with_context,
+    AskError, ClientCapability, Content, Context, Elicited, Json, Level, Output, Prompt,
+    PromptMessage, Resource, Server, Tool, ToolReply, ToolValue, raw_tool, tool, tool_with_context,
 };
 use serde_json::Value;
 

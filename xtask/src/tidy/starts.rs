@@ -12,7 +12,10 @@ const ALLOWED: &[(&str, &str)] = &[
     ("crates/ostler-engine/src/hooks/command.rs", "command hooks, inside"),
     ("crates/ostler-mcp/src/client/stdio.rs", "MCP servers, inside"),
     ("crates/ostler-core/src/schedules/check.rs", "checks of schedules, inside"),
-    ("crates/ostler/src/engine/key_helper.rs", "`apiKeyHelper`, outside for a reason"),
+    (
+        "crates/ostler/src/engine/helper_command.rs",
+        "`apiKeyHelper` and `headersHelper`, outside for a reason",
+    ),
     ("crates/ostler-tools/src/pdf/child.rs", "reads PDF documents without any rights"),
     ("crates/ostler-sdk/src/process/child.rs", "the engine"),
     ("crates/ostler-prompt/src/workspace/reaper.rs", "a fixed script that removes folders"),

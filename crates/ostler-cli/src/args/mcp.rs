@@ -42,6 +42,16 @@ pub(crate) enum McpCommand {
     Login { name: String },
     /// Sign out of a server: its tokens are deleted
     Logout { name: String },
+    /// Serve the built-in tools to other MCP clients, over standard input and output
+    ///
+    /// Calls are subject to the same rules, hooks and sandbox as those of a model. One that requires approval is asked
+    /// through the client if it can ask its user; otherwise it does not run.
+    Serve {
+        /// Serve over HTTP at this address instead, such as 127.0.0.1:8801. Clients need a token: the one in the variable
+        /// OSTLER_MCP_TOKEN, or one that is printed. An address that other machines can reach needs the variable
+        #[arg(long, value_name = "ADDRESS")]
+        http: Option<std::net::SocketAddr>,
+    },
     /// Forget which servers of this project's .mcp.json were approved and rejected
     ResetProjectChoices,
 }

@@ -25,6 +25,22 @@ fn used_by(command: &str) -> &'static [&'static str] {
             "managed_settings",
             "plugin_dir",
         ],
+        // The settings of a session, without what only a conversation needs.
+        "mcp serve" => &[
+            "cwd",
+            "permission_mode",
+            "settings",
+            "trust_project",
+            "tools",
+            "allowed_tools",
+            "disallowed_tools",
+            "add_dir",
+            "setting_sources",
+            "managed_settings",
+            "plugin_dir",
+            "dangerously_skip_permissions",
+            "allow_dangerously_skip_permissions",
+        ],
         "explain" => &[
             "cwd",
             "permission_mode",
@@ -52,7 +68,11 @@ fn used_by(command: &str) -> &'static [&'static str] {
 
 /// An error text if the command line has an option that its command does not use.
 pub(super) fn misplaced(matches: &ArgMatches) -> Option<String> {
-    let (name, _) = matches.subcommand()?;
+    let (name, of_command) = matches.subcommand()?;
+    let name = match of_command.subcommand_name() {
+        Some("serve") if name == "mcp" => "mcp serve",
+        _ => name,
+    };
     let command = Args::command();
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let unused = command.get_arguments().find(|arg| {
@@ -90,6 +110,9 @@ mod tests {
             "--max-tokens 5 explain Bash ls",
             "--resume x sessions",
             "--model x explain Bash ls",
+            "--allowed-tools=Bash mcp list",
+            "--max-turns 3 mcp serve",
+            "--mcp-config {} mcp serve",
         ] {
             let error = read(line).unwrap_err();
             assert!(
@@ -103,6 +126,7 @@ mod tests {
             "--allowed-tools Bash --disallowed-tools Read explain Bash ls",
             "--model offline-demo doctor --settings {}",
             "sessions --cwd /",
+            "--allowed-tools=Bash --permission-mode plan mcp serve",
             "-p --max-turns 3 doctor",
         ] {
             assert!(read(line).is_ok(), "{line}: {:?}", read(line).err());

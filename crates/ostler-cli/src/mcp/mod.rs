@@ -1,4 +1,4 @@
-//! `ostler mcp …`: adds, lists and removes MCP servers, and signs the user in to them.
+//! `ostler mcp …`: adds, lists and removes MCP servers, signs the user in to them, and is one itself.
 
 mod add;
 pub(crate) mod health;
@@ -6,6 +6,7 @@ mod list;
 mod login;
 pub(crate) mod menu;
 mod remove;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,7 @@ pub(crate) async fn run(args: &Args, mcp: &Mcp, screen: &mut Screen) -> anyhow::
         }
         McpCommand::Login { name } => login::run(&scene, name, screen).await,
         McpCommand::Logout { name } => login::out(&scene, name, screen).await,
+        McpCommand::Serve { http } => serve::run(&scene, *http, screen).await,
         McpCommand::ResetProjectChoices => remove::reset(&scene, screen),
     }
 }

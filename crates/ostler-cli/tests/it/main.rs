@@ -26,6 +26,7 @@ mod mcp_lists;
 mod mcp_odd;
 mod mcp_remote;
 mod mcp_rules;
+mod mcp_serve;
 mod mcp_vendor;
 mod model;
 mod offers;

@@ -9,15 +9,20 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::client::Client;
+use super::level::Level;
 use crate::rpc;
 
-/// A tool call: its metadata, its cancellation, and progress reports.
+/// A call of a tool or a prompt: its metadata, its cancellation, progress reports, log messages, and questions to the
+/// client.
 #[derive(Clone, Debug)]
 pub struct Context {
     pub(super) meta: Map<String, Value>,
     pub(super) cancellation: CancellationToken,
-    pub(super) notifications: mpsc::Sender<Value>,
+    /// The stream of this call.
+    pub(super) outgoing: mpsc::Sender<Value>,
     pub(super) extensions: Extensions,
+    pub(super) client: Arc<Client>,
 }
 
 /// Values that a server gives to its tools, one of each type.
@@ -78,7 +83,28 @@ impl Context {
             params.insert("message".to_owned(), message.into());
         }
         let notification = rpc::notification("notifications/progress", Some(params.into()));
-        self.notifications.try_send(notification).ok();
+        self.outgoing.try_send(notification).ok();
+    }
+
+    /// Sends a log message to the host, unless it is below the level that the host asked for, or the server does not
+    /// [declare](super::Server::logging) that it logs. Never waits: if the host cannot keep up, the message is dropped.
+    ///
+    /// ```
+    /// use ostler_mcp::{Context, Level, tool_with_context};
+    ///
+    /// let tool = tool_with_context("sync", "Copies the notes", |(): (), context: Context| {
+    ///     context.log(Level::Info, "sync", "copied 3 notes");
+    /// });
+    /// ```
+    pub fn log(&self, level: Level, logger: &str, data: impl Into<Value>) {
+        if self.client.log_level.is_none_or(|lowest| level < lowest) {
+            return;
+        }
+        let mut params = json!({"level": level.as_str(), "data": data.into()});
+        if !logger.is_empty() {
+            params["logger"] = logger.into();
+        }
+        self.outgoing.try_send(rpc::notification("notifications/message", Some(params))).ok();
     }
 
     fn meta_text(&self, keys: &[&str]) -> Option<&str> {

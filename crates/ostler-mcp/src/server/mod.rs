@@ -1,34 +1,50 @@
 //! In-process servers: tools, resources and prompts that are functions of this program.
 //!
 //! A [`Server`] is a value; a [`Connection`] is one client's session with it. `answers.rs` answers each method,
-//! `connection.rs` tracks running requests.
+//! `connection.rs` tracks running requests, `client.rs` has what a request says about its client. Questions to the client
+//! are in `ask.rs`.
 
 mod answers;
+mod ask;
+mod client;
+mod completion;
 mod connection;
 mod context;
+#[cfg(feature = "serve-http")]
+mod http;
+mod level;
 mod lines;
+mod listeners;
 mod prompt;
+mod questions;
+mod refusal;
 mod reply;
 mod resource;
+mod rounds;
 mod schema;
 mod template;
 mod tool;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
-#[cfg(feature = "client")]
+#[cfg(any(feature = "client", feature = "serve-http"))]
 pub(crate) use self::answers::VERSIONS;
+pub use self::ask::{AskError, ClientCapability, Elicited};
 pub use self::connection::Connection;
 pub use self::context::Context;
 use self::context::Extensions;
+#[cfg(feature = "serve-http")]
+pub use self::http::HttpOptions;
+pub use self::level::Level;
+use self::listeners::{Change, Listeners};
 pub use self::prompt::{Prompt, PromptArguments, PromptMessage};
 pub use self::reply::{Async, Fallible, Json, Plain, ToolReply, ToolValue};
 pub use self::resource::{Resource, Variables};
+use self::rounds::Signer;
 pub use self::tool::{Tool, raw_tool, tool, tool_with_context};
-use crate::rpc;
 
 /// An MCP server inside this program. Cheap to clone; clones are the same server.
 ///
@@ -64,8 +80,10 @@ pub struct Server {
 #[derive(Debug)]
 struct Inner {
     catalog: RwLock<Catalog>,
-    /// Where each connection's client is notified of changes.
-    listeners: Mutex<Vec<mpsc::Sender<Value>>>,
+    /// Who is notified of changes.
+    listeners: Listeners,
+    /// Made when the first client without a session is asked something.
+    signer: OnceLock<Signer>,
 }
 
 /// Everything that a server offers.
@@ -77,6 +95,10 @@ struct Catalog {
     resources: Vec<Resource>,
     prompts: Vec<Prompt>,
     extensions: Extensions,
+    /// Whether its tools send log messages.
+    logs: bool,
+    /// How long clients may keep lists and resources, and whether they may share them among users.
+    cache: (Duration, bool),
 }
 
 impl Server {
@@ -87,9 +109,11 @@ impl Server {
             ("version".to_owned(), version.into().into()),
         ]);
         let (instructions, tools, resources, prompts, extensions) = Default::default();
-        let catalog = Catalog { info, instructions, tools, resources, prompts, extensions };
-        let catalog = RwLock::new(catalog);
-        Self { inner: Arc::new(Inner { catalog, listeners: Mutex::default() }) }
+        let (logs, cache) = Default::default();
+        let catalog =
+            Catalog { info, instructions, tools, resources, prompts, extensions, logs, cache };
+        let (catalog, signer) = (RwLock::new(catalog), OnceLock::new());
+        Self { inner: Arc::new(Inner { catalog, listeners: Listeners::default(), signer }) }
     }
 
     /// Its name.
@@ -108,6 +132,21 @@ impl Server {
     #[must_use]
     pub fn instructions(self, instructions: impl Into<String>) -> Self {
         self.change(|catalog| catalog.instructions = Some(instructions.into()));
+        self
+    }
+
+    /// Declares that its tools send log messages ([`Context::log`]). Without this none are sent.
+    #[must_use]
+    pub fn logging(self) -> Self {
+        self.change(|catalog| catalog.logs = true);
+        self
+    }
+
+    /// How long clients may use lists and resources without asking again, and whether they may share them among their
+    /// users. Only clients of MCP 2026-07-28 are told. By default they may not use them again at all.
+    #[must_use]
+    pub fn cache(self, lifetime: Duration, is_shared: bool) -> Self {
+        self.change(|catalog| catalog.cache = (lifetime, is_shared));
         self
     }
 
@@ -165,7 +204,7 @@ impl Server {
             return;
         }
         self.change(|catalog| put(&mut catalog.tools, tool, |tool| tool.name().to_owned()));
-        self.announce("notifications/tools/list_changed");
+        self.listeners().announce(Change::Tools);
     }
 
     /// Removes a tool, and notifies the clients. Returns whether it existed. Running calls continue.
@@ -176,7 +215,7 @@ impl Server {
             catalog.tools.len() < before
         });
         if removed {
-            self.announce("notifications/tools/list_changed");
+            self.listeners().announce(Change::Tools);
         }
         removed
     }
@@ -186,23 +225,36 @@ impl Server {
         self.change(|catalog| {
             put(&mut catalog.resources, resource, |resource| resource.pattern().to_owned());
         });
-        self.announce("notifications/resources/list_changed");
+        self.listeners().announce(Change::Resources);
     }
 
     /// Adds a prompt to a server in use, and notifies its clients.
     pub fn add_prompt(&self, prompt: Prompt) {
         self.change(|catalog| put(&mut catalog.prompts, prompt, |prompt| prompt.name().to_owned()));
-        self.announce("notifications/prompts/list_changed");
+        self.listeners().announce(Change::Prompts);
+    }
+
+    /// Removes a prompt, and notifies the clients. Returns whether it existed.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        let removed = self.change(|catalog| {
+            let before = catalog.prompts.len();
+            catalog.prompts.retain(|prompt| prompt.name() != name);
+            catalog.prompts.len() < before
+        });
+        if removed {
+            self.listeners().announce(Change::Prompts);
+        }
+        removed
+    }
+
+    /// Notifies the clients that watch a resource that its contents have changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.listeners().announce(Change::Resource(uri));
     }
 
     /// A session for a client that carries the messages itself.
     pub fn connect(&self) -> Connection {
-        let (connection, listener) = Connection::new(self.clone());
-        self.listeners(|listeners| {
-            listeners.retain(|listener| !listener.is_closed());
-            listeners.push(listener);
-        });
-        connection
+        Connection::new(self.clone())
     }
 
     /// The handshake's answers to `initialize` and `tools/list`. An engine that receives them in advance
@@ -250,18 +302,12 @@ impl Server {
         change(&mut self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn listeners<T>(&self, change: impl FnOnce(&mut Vec<mpsc::Sender<Value>>) -> T) -> T {
-        change(&mut self.inner.listeners.lock().unwrap_or_else(PoisonError::into_inner))
+    fn listeners(&self) -> &Listeners {
+        &self.inner.listeners
     }
 
-    /// Notifies every client. A client whose queue is full misses it, but has the same notification to read already.
-    fn announce(&self, method: &str) {
-        self.listeners(|listeners| {
-            listeners.retain(|listener| !listener.is_closed());
-            for listener in listeners {
-                listener.try_send(rpc::notification(method, None)).ok();
-            }
-        });
+    fn signer(&self) -> &Signer {
+        self.inner.signer.get_or_init(Signer::new)
     }
 }
 

@@ -7,10 +7,13 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 
+use super::Context;
+use super::completion::Completions;
 use crate::content::Content;
 
-type Make =
-    dyn Fn(PromptArguments) -> BoxFuture<'static, Result<Vec<PromptMessage>, String>> + Send + Sync;
+type Make = dyn Fn(PromptArguments, Context) -> BoxFuture<'static, Result<Vec<PromptMessage>, String>>
+    + Send
+    + Sync;
 
 /// The values of a prompt's arguments.
 pub type PromptArguments = BTreeMap<String, String>;
@@ -30,6 +33,7 @@ pub struct Prompt {
     name: String,
     listing: Map<String, Value>,
     arguments: Vec<Argument>,
+    completions: Completions,
     make: Arc<Make>,
 }
 
@@ -69,12 +73,27 @@ impl Prompt {
         F: Fn(PromptArguments) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<PromptMessage>, E>> + Send + 'static,
     {
+        Self::with_context(name, description, move |arguments, _| make(arguments))
+    }
+
+    /// Like [`Prompt::new`], for a function that also receives the [`Context`] of the request.
+    pub fn with_context<E, F, Fut>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        make: F,
+    ) -> Self
+    where
+        E: Display,
+        F: Fn(PromptArguments, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Vec<PromptMessage>, E>> + Send + 'static,
+    {
         let listing = Map::from_iter([("description".to_owned(), description.into().into())]);
-        let make = move |arguments| -> BoxFuture<'static, _> {
-            let messages = make(arguments);
+        let make = move |arguments, context| -> BoxFuture<'static, _> {
+            let messages = make(arguments, context);
             Box::pin(async move { messages.await.map_err(|error| format!("{error:#}")) })
         };
-        Self { name: name.into(), listing, arguments: Vec::new(), make: Arc::new(make) }
+        let (name, arguments, completions) = (name.into(), Vec::new(), Completions::default());
+        Self { name, listing, arguments, completions, make: Arc::new(make) }
     }
 
     /// Sets the display name.
@@ -94,6 +113,32 @@ impl Prompt {
     #[must_use]
     pub fn optional(self, name: impl Into<String>, description: impl Into<String>) -> Self {
         self.argument(name.into(), description.into(), false)
+    }
+
+    /// Suggests values for an argument; the function receives what the user typed so far. At most 100 are sent.
+    ///
+    /// ```
+    /// use ostler_mcp::{Prompt, PromptMessage};
+    ///
+    /// let paint = Prompt::new("paint", "Paints it", |arguments| async move {
+    ///     Ok::<_, String>(vec![PromptMessage::user(format!("Paint it {}.", arguments["colour"]))])
+    /// });
+    /// let paint = paint.required("colour", "Which colour").complete("colour", |typed| {
+    ///     ["red", "green"].into_iter().filter(|it| it.starts_with(typed)).map(str::to_owned).collect()
+    /// });
+    /// ```
+    #[must_use]
+    pub fn complete(
+        mut self,
+        argument: impl Into<String>,
+        complete: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.completions.insert(argument.into(), complete);
+        self
+    }
+
+    pub(super) fn completions(&self) -> &Completions {
+        &self.completions
     }
 
     fn argument(mut self, name: String, description: String, required: bool) -> Self {
@@ -127,8 +172,12 @@ impl Prompt {
     }
 
     /// The answer to `prompts/get`.
-    pub(super) async fn make(&self, arguments: PromptArguments) -> Result<Value, String> {
-        let messages = (self.make)(arguments).await?;
+    pub(super) async fn make(
+        &self,
+        arguments: PromptArguments,
+        context: Context,
+    ) -> Result<Value, String> {
+        let messages = (self.make)(arguments, context).await?;
         let messages: Vec<_> = messages
             .into_iter()
             .map(|message| json!({"role": message.role, "content": message.content.to_value()}))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+use super::completion::Completions;
 use super::template;
 use crate::content::ResourceContents;
 
@@ -34,6 +35,7 @@ pub struct Resource {
     pattern: String,
     is_template: bool,
     listing: Map<String, Value>,
+    completions: Completions,
     read: Arc<Read>,
 }
 
@@ -87,7 +89,8 @@ impl Resource {
             let contents = read(uri, variables);
             Box::pin(async move { contents.await.map_err(|error| format!("{error:#}")) })
         };
-        Self { pattern, is_template, listing, read: Arc::new(read) }
+        let completions = Completions::default();
+        Self { pattern, is_template, listing, completions, read: Arc::new(read) }
     }
 
     /// Sets the display name.
@@ -106,6 +109,22 @@ impl Resource {
     #[must_use]
     pub fn mime_type(self, mime_type: impl Into<String>) -> Self {
         self.with("mimeType", mime_type.into())
+    }
+
+    /// Suggests values for a placeholder of a template; the function receives what the user typed so far. At most 100
+    /// are sent.
+    #[must_use]
+    pub fn complete(
+        mut self,
+        placeholder: impl Into<String>,
+        complete: impl Fn(&str) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.completions.insert(placeholder.into(), complete);
+        self
+    }
+
+    pub(super) fn completions(&self) -> &Completions {
+        &self.completions
     }
 
     fn with(mut self, key: &str, value: String) -> Self {

@@ -131,10 +131,26 @@ async fn the_official_server_is_used_over_the_older_transport() {
 #[tokio::test]
 #[ignore = "needs the peers from npm: cargo xtask test"]
 async fn the_official_client_uses_our_server() {
+    check_with_official_client(calc().as_os_str()).await;
+}
+
+#[tokio::test]
+#[ignore = "needs the peers from npm: cargo xtask test"]
+async fn the_official_client_uses_our_server_over_streamable_http() {
+    let mut server = Command::new(calc());
+    server.arg("http").stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut server = server.spawn().unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let address = within("the address", lines.next_line()).await.unwrap().unwrap();
+    check_with_official_client(address.as_ref()).await;
+}
+
+/// Lets the official client use a program, or a server at an address.
+async fn check_with_official_client(target: &std::ffi::OsStr) {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/mcp_client.mjs");
     let mut node = Command::new("node");
     node.arg(program)
-        .arg(calc())
+        .arg(target)
         .env("OSTLER_PEERS", peers())
         .stdin(Stdio::null())
         .kill_on_drop(true);

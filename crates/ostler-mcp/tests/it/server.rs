@@ -23,11 +23,12 @@ async fn the_handshake_describes_the_server_and_accepts_known_versions() {
         let params = json!({"protocolVersion": wanted, "capabilities": {}, "clientInfo": {}});
         let answer = result(&connection, "initialize", params).await;
         let changes = json!({"listChanged": true});
+        let watched = json!({"listChanged": true, "subscribe": true});
         assert_eq!(
             answer,
             json!({
                 "protocolVersion": given,
-                "capabilities": {"tools": changes, "resources": changes, "prompts": changes},
+                "capabilities": {"tools": changes, "resources": watched, "prompts": changes},
                 "serverInfo": {"name": "calc", "version": "1.2.3", "title": "A calculator"},
                 "instructions": "Adds, and that is it.",
             })

@@ -1,4 +1,4 @@
-// Drives an MCP program with the official TypeScript client and prints what it saw as one JSON object.
+// Drives an MCP program, or a server at an address, with the official TypeScript client and prints what it saw as one JSON object.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import path from 'node:path';
@@ -8,8 +8,14 @@ const load = async (name) => import(pathToFileURL(require.resolve(name)).href);
 const { Client } = await load('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = await load('@modelcontextprotocol/sdk/client/stdio.js');
 
+const { StreamableHTTPClientTransport } = await load('@modelcontextprotocol/sdk/client/streamableHttp.js');
+
 const client = new Client({ name: 'peer', version: '1.0.0' });
-await client.connect(new StdioClientTransport({ command: process.argv[2] }));
+const target = process.argv[2];
+const isAddress = target.startsWith('http://');
+await client.connect(
+  isAddress ? new StreamableHTTPClientTransport(new URL(target)) : new StdioClientTransport({ command: target }),
+);
 
 const { name, version } = client.getServerVersion();
 const { tools } = await client.listTools();

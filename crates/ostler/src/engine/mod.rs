@@ -25,6 +25,7 @@ pub mod sessions;
 #[cfg(feature = "mcp-http")]
 pub mod sign_in;
 mod start;
+mod tool_server;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub use ostler_engine::model::pricing::cost as list_price;
 pub use self::embedded::{Embedded, EmbeddedWithTrust};
 pub use self::error::StartError;
 pub use self::start::{RunningSession, start};
+pub use self::tool_server::{ToolServer, tool_server};
 
 /// Everything that an engine needs to start.
 #[derive(Clone)]

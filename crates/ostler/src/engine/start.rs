@@ -7,7 +7,9 @@ use std::time::Duration;
 use ostler_engine::context::memory::{self, Lookup, Memory, MemorySources};
 use ostler_engine::model::Sampling;
 use ostler_engine::permission::Policy;
-use ostler_engine::session::{self, Compaction, Connection, Delegation, Notice, SessionOptions};
+use ostler_engine::session::{
+    self, Compaction, Connection, Delegation, Notice, SessionOptions, ToolCaller,
+};
 use ostler_engine::settings::{Folders, Problem};
 use ostler_engine::tool::AnyTool;
 use ostler_proto::launch::{Answerer, Launch, SettingSource, ThinkingDisplay, ToolSet};
@@ -45,6 +47,13 @@ pub struct RunningSession {
 /// # Errors
 /// When settings, model, conversation or options are invalid. Nothing has been started then.
 pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
+    start_with_tools(context).map(|(running, _)| running)
+}
+
+/// Starts a session whose tools the caller can call itself.
+pub(super) fn start_with_tools(
+    context: &StartContext,
+) -> Result<(RunningSession, ToolCaller), StartError> {
     let Rules { mut policy, folders, settings } = rules::load(context)?;
     rules::refuse_root(context, policy.bypass_available)?;
     let (sandbox, no_sandbox) = sandbox::start(context, &settings, &mut policy)?;
@@ -81,7 +90,7 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
     // A hook can answer in the user's place.
     let has_hook = settings.hooks.iter().any(|(_, hooks)| hooks.get("Elicitation").is_some());
     let answers_questions = context.answers_elicitation || has_hook;
-    let connection = session::start(SessionOptions {
+    let (connection, caller) = session::start_with_tools(SessionOptions {
         launch: launch(context),
         tools: tools(context)?,
         withheld: withheld(&context.launch),
@@ -125,7 +134,8 @@ pub fn start(context: &StartContext) -> Result<RunningSession, StartError> {
         ..SessionOptions::new(model, policy)
     })
     .map_err(StartError::Refused)?;
-    Ok(RunningSession { connection, model: name, remark, warnings, cautions, folders })
+    let running = RunningSession { connection, model: name, remark, warnings, cautions, folders };
+    Ok((running, caller))
 }
 
 /// The launch, with defaults for a person or a program as the host. A person sees partial messages and answers permission
