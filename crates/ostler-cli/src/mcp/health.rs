@@ -49,13 +49,26 @@ pub(crate) async fn check(
 async fn settled(handle: &Handle) -> anyhow::Result<Vec<McpServerStatus>> {
     let begun = Instant::now();
     loop {
-        let servers = handle.mcp_server_status().await?.mcp_servers;
+        let servers = states(handle).await?;
         let is_pending = |server: &McpServerStatus| server.status == McpConnection::Pending;
         if !servers.iter().any(is_pending) || begun.elapsed() > LONGEST {
             return Ok(servers);
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// The state of every server now. One that was tried in vain has failed for the user, although the engine tries again.
+async fn states(handle: &Handle) -> Result<Vec<McpServerStatus>, ostler::Error> {
+    let mut servers = handle.mcp_server_status().await?.mcp_servers;
+    for server in &mut servers {
+        let last_error = server.extra.get("lastError").and_then(|error| error.as_str());
+        if let (McpConnection::Pending, Some(error)) = (&server.status, last_error) {
+            server.error = Some(format!("{error} (it is tried again)"));
+            server.status = McpConnection::Failed;
+        }
+    }
+    Ok(servers)
 }
 
 /// A mark and a sentence about a server's state, with what to do.
@@ -83,13 +96,13 @@ impl Complaints {
     /// New sentences after a message. Only the first of a turn has the state of the servers.
     pub(crate) async fn after(&mut self, message: &Message, handle: &Handle) -> Vec<String> {
         let Message::System(System::Init(init)) = message else { return Vec::new() };
-        let is_out = |state: &str| matches!(state, "failed" | "needs-auth");
+        let is_out = |state: &str| matches!(state, "failed" | "needs-auth" | "pending");
         if !init.mcp_servers.iter().any(|server| is_out(&server.status)) {
             return Vec::new();
         }
         // If the engine has ended, the user is told about that.
-        let Ok(status) = handle.mcp_server_status().await else { return Vec::new() };
-        let new = status.mcp_servers.iter().filter_map(complaint);
+        let Ok(servers) = states(handle).await else { return Vec::new() };
+        let new = servers.iter().filter_map(complaint);
         new.filter(|complaint| self.0.insert(complaint.clone())).collect()
     }
 }

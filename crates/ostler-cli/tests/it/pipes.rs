@@ -62,7 +62,8 @@ fn every_option_that_names_a_file_refuses_a_pipe_and_a_device() {
     ] {
         let ostler = Ostler::new();
         for place in places(&ostler) {
-            let ran = run(&ostler, &["-p", option, &place, "hello"]);
+            // `--mcp-config` accepts several files, so the prompt comes first.
+            let ran = run(&ostler, &["-p", "hello", option, &place]);
             // Writing to a device that accepts everything is not an error.
             let is_fine = option == "--debug-file" && place.ends_with("zero");
             assert_eq!(ran.code, Some(if is_fine { 0 } else { 1 }), "{option} {place}: {ran:?}");
