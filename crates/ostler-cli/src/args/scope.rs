@@ -112,7 +112,7 @@ mod tests {
             "--model x explain Bash ls",
             "--allowed-tools=Bash mcp list",
             "--max-turns 3 mcp serve",
-            "--mcp-config {} mcp serve",
+            "--mcp-config={} mcp serve",
         ] {
             let error = read(line).unwrap_err();
             assert!(
