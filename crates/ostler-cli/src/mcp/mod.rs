@@ -67,7 +67,7 @@ fn unknown(all: &Configured, name: &str) -> anyhow::Error {
     known.dedup();
     match known.is_empty() {
         true => anyhow::anyhow!(
-            "there is no MCP server {name}, and no other; add one: ostler mcp add --help"
+            "there is no MCP server {name}, and no other one is configured; add one: ostler mcp add --help"
         ),
         false => {
             anyhow::anyhow!("there is no MCP server {name}; there are: {}", known.join(", "))

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::tool::ToolError;
 
-/// How long the lists of a server that has changed them are awaited before a request or a call goes on without them.
+/// How long the lists of a server that has changed them are awaited before a request or a call continues without them.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The attempts to connect a server.
