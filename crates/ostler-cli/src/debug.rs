@@ -3,11 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
 use ostler_proto::frame::Frame;
+use parking_lot::Mutex;
 
 use crate::args::Args;
 
@@ -52,6 +53,6 @@ impl Debug {
         let line =
             format!("{:9.3} {direction} {}\n", log.begun.elapsed().as_secs_f64(), frame.summary());
         // A log that cannot be written must not stop the session.
-        let _ = log.to.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+        let _ = log.to.lock().write_all(line.as_bytes());
     }
 }

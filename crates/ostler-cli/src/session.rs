@@ -5,7 +5,6 @@
 //! gets questions and messages from one place, in the order in which the engine sent them.
 
 use std::future;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -17,6 +16,7 @@ use ostler::{
 };
 use ostler_engine::session::Connection;
 use ostler_proto::frame::ToEngine;
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection;
@@ -209,7 +209,7 @@ impl Started {
 
 impl Transport for Started {
     fn start(&self, _: Start) -> BoxFuture<'static, Result<Link, Error>> {
-        let link = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let link = self.0.lock().take();
         let twice = || Error::Options("this engine already has a client".to_owned());
         future::ready(link.ok_or_else(twice)).boxed()
     }

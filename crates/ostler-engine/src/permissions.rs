@@ -1,11 +1,12 @@
 //! What a conversation may do: rules, mode, and their changes during a session.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_process::Environment;
 use ostler_proto::launch::Answerer;
 use ostler_proto::permission::{PermissionMode, PermissionUpdate};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::disk::on_disk;
 use crate::permission::{Behavior, Narrowing, Policy, Rule, Source, UpdateError};
@@ -56,7 +57,7 @@ impl Permissions {
     /// The current policy, with the rules granted for the turn and with the subagent's narrowing.
     pub(crate) fn policy(&self) -> Policy {
         let mut policy = self.lock().clone();
-        for rule in self.granted.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for rule in self.granted.lock().iter() {
             policy.add_rule(Behavior::Allow, rule.clone(), Source::Session);
         }
         policy.narrowed(&self.narrowing)
@@ -68,7 +69,7 @@ impl Permissions {
 
     /// The policy of the session, to change it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Policy> {
-        self.policy.lock().unwrap_or_else(PoisonError::into_inner)
+        self.policy.lock()
     }
 
     /// Sets the environment of commands, which decisions about them depend on.
@@ -78,12 +79,12 @@ impl Permissions {
 
     /// Lets calls run without approval until the turn is over.
     pub(crate) fn grant(&self, rule: Rule) {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner).push(rule);
+        self.granted.lock().push(rule);
     }
 
     /// Removes the rules of the turn that is over.
     pub(crate) fn forget_grants(&self) {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.granted.lock().clear();
     }
 
     /// A copy with one granted rule in place of those of the turn.
@@ -144,7 +145,7 @@ impl Permissions {
     /// Enters plan mode, or returns to the mode before it. Returns whether the mode changed.
     pub(crate) fn set_planning(&self, is_on: bool) -> bool {
         let mut policy = self.lock();
-        let mut before = self.before_planning.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut before = self.before_planning.lock();
         // The host's answer may have set a mode already.
         if (policy.mode == PermissionMode::Plan) == is_on {
             return false;

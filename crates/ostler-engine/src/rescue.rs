@@ -4,7 +4,9 @@
 //! panics, the model would answer the next prompt without the conversation.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::model::ChatMessage;
 use crate::turn::Turn;
@@ -16,11 +18,11 @@ pub(crate) struct Rescue(Arc<Mutex<Vec<ChatMessage>>>);
 impl Rescue {
     /// The conversation that the turn left behind. Empty when the turn ended in the usual way.
     pub(crate) fn take(&self) -> Vec<ChatMessage> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.0.lock())
     }
 
     fn put(&self, conversation: Vec<ChatMessage>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = conversation;
+        *self.0.lock() = conversation;
     }
 }
 

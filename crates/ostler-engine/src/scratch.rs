@@ -5,10 +5,11 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Once};
 
 use ostler_files::RealPath;
 use ostler_process::leftover::{self, Claim};
+use parking_lot::Mutex;
 
 /// The most bytes that a session stores. A loop that prints must not fill the disk.
 const MOST_BYTES: u64 = 1024 * 1024 * 1024;
@@ -63,7 +64,7 @@ impl Scratch {
     /// # Errors
     /// When it cannot be made.
     pub fn folder(&self) -> io::Result<&Path> {
-        let mut claim = self.0.claim.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut claim = self.0.claim.lock();
         if claim.is_none() {
             // Fails when something is there already, which then is not ours.
             DirBuilder::new().mode(0o700).create(&self.0.path)?;
@@ -113,7 +114,7 @@ impl Scratch {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        if self.claim.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if self.claim.get_mut().is_some() {
             // Not on another thread: the process may end right after it. Files that cannot be removed stay in the
             // temporary folder.
             let _ = fs::remove_dir_all(&self.path);

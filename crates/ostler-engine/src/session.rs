@@ -26,8 +26,8 @@ mod tool_caller;
 mod waiting;
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ostler_proto::api::{Content, Role};
@@ -39,6 +39,7 @@ use ostler_proto::message::system::SessionState;
 use ostler_proto::message::{CommandState, User};
 use ostler_proto::peer::{CallError, Peer};
 use ostler_proto::{RequestId, SessionId, Uuid};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::file_stamp::FileStamp;
 use crate::permission::Source;
@@ -120,10 +122,10 @@ impl SettingsWatcher {
     }
 
     fn lock_unheard(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
-        self.unheard.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unheard.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Option<FileStamp>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }

@@ -1,9 +1,10 @@
 //! Subagents that have finished: they can be resumed where they stopped.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_proto::AgentId;
+use parking_lot::Mutex;
 
 use crate::model::ChatMessage;
 use crate::store::SharedTranscript;
@@ -26,7 +27,7 @@ pub(crate) struct FinishedSubagent {
 
 impl FinishedSubagents {
     pub(crate) fn remember(&self, finished: FinishedSubagent) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.push_back(finished);
         while all.len() > MOST_REMEMBERED {
             all.pop_front();
@@ -35,7 +36,7 @@ impl FinishedSubagents {
 
     /// Removes and returns one, so that it is resumed only once.
     pub(crate) fn take(&self, id: &str) -> Option<FinishedSubagent> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         let at = all.iter().position(|finished| finished.id.as_str() == id)?;
         all.remove(at)
     }

@@ -3,11 +3,12 @@
 //! The API's count for the last response is exact; only messages after it are estimated. An estimate that is too low
 //! costs a refused request, after which the conversation is compacted anyway.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ostler_proto::api::{ContentBlock, Role, Usage};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::drive::{MAX_OUTPUT_TOKENS, TurnContext};
@@ -82,7 +83,7 @@ impl ContextUsage {
     pub(crate) fn measure(&self, usage: &Usage) {
         let tokens = usage.total_input().saturating_add(usage.output_tokens.unwrap_or(0));
         self.tokens.store(tokens, Ordering::Relaxed);
-        *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.at.lock() = Some(Instant::now());
     }
 
     /// What was counted last; 0 before the first response.
@@ -92,7 +93,7 @@ impl ContextUsage {
 
     /// Whether the last count is at most this old.
     pub(crate) fn is_fresh(&self, age: Duration) -> bool {
-        let at = *self.at.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = *self.at.lock();
         at.is_some_and(|at| at.elapsed() < age)
     }
 

@@ -1,9 +1,10 @@
 //! The list of a conversation's hooks. Settings, plugins and the host may change it while the session runs.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_proto::hook::HookEvent;
+use parking_lot::Mutex;
 
 use super::registry::{Hook, Kind};
 use super::{HookScope, Hooks, Shared, event};
@@ -20,12 +21,12 @@ impl HookList {
 
     /// The hooks as they are now.
     pub(super) fn now(&self) -> Arc<Vec<Hook>> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.lock())
     }
 
     /// Removes some hooks and adds others.
     fn replace(&self, stays: impl Fn(&Hook) -> bool, new: Vec<Hook>) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.0.lock();
         let kept = list.iter().filter(|hook| stays(hook)).cloned();
         *list = Arc::new(kept.chain(new).collect());
     }

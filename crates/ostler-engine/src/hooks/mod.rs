@@ -30,12 +30,13 @@ pub(crate) mod watch;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
 use ostler_process::Environment;
 use ostler_proto::ToolUseId;
 use ostler_proto::hook::{ExitReason, HookEvent, SetupTrigger};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -149,7 +150,7 @@ impl Hooks {
 
     /// Notes which prompt is being answered.
     pub(crate) fn begin_prompt(&self, id: Option<String>) {
-        *self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) = id;
+        *self.shared.prompt.lock() = id;
     }
 
     /// Takes the text of background hooks for the model.
@@ -224,7 +225,7 @@ impl Hooks {
 
     /// Where hooks run, and the `cwd` in their input: the directory of the session's shell.
     fn place(&self) -> PathBuf {
-        let place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let place = self.shared.place.lock().clone();
         // A single look at the folder that the session works in.
         place.filter(|place| place.is_dir()).unwrap_or_else(|| self.shared.cwd.to_path_buf())
     }
@@ -275,7 +276,7 @@ impl Hooks {
             "cwd": self.place().display().to_string(),
             "hook_event_name": event.event,
         });
-        if let Some(prompt) = &*self.shared.prompt.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(prompt) = &*self.shared.prompt.lock() {
             input["prompt_id"] = json!(prompt);
         }
         if event::has_mode(&event.event) {

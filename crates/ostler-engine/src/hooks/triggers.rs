@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_proto::hook::HookEvent;
@@ -66,7 +66,7 @@ impl Hooks {
 
     /// The session's shell has changed its directory. Hooks of the main conversation are notified.
     pub(crate) async fn moved(&self, from: &Path, to: &Path) {
-        *self.shared.place.lock().unwrap_or_else(PoisonError::into_inner) = Some(to.to_owned());
+        *self.shared.place.lock() = Some(to.to_owned());
         let (watch, files) = (Arc::clone(&self.shared.watch), self.watched());
         on_disk(move || watch.note(&files)).await;
         if self.scope.outbox.subagent.is_none() {

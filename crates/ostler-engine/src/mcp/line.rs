@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use ostler_proto::Extra;
 use ostler_proto::control::{AskHost, Elicitation, ElicitationReply, McpMessage};
@@ -58,7 +58,7 @@ impl HostLine {
     pub fn listen(&self) -> mpsc::Receiver<Value> {
         let (inbox, messages) = mpsc::channel(MESSAGES_AHEAD);
         if let Some(servers) = self.servers.upgrade() {
-            let mut inboxes = servers.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut inboxes = servers.inboxes.lock();
             inboxes.insert(self.server.clone(), inbox);
         }
         messages

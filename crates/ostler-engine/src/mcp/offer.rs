@@ -4,7 +4,9 @@
 //! offered keeps its place, new tools come after it, and news go into the conversation instead of the system prompt.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::servers::State;
 use super::tool::McpTool;
@@ -72,7 +74,7 @@ impl Candidate {
 
 impl Announced {
     fn lock(&self) -> MutexGuard<'_, Announcements> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Offers tools from the next request on.

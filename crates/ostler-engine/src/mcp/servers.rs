@@ -1,9 +1,10 @@
 //! The servers of a session: their list and their state.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_proto::mcp::McpServerConfig;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -370,7 +371,7 @@ impl Servers {
     /// # Errors
     /// When there is no such server.
     pub(crate) async fn deliver(&self, name: &str, message: Value) -> Result<(), String> {
-        let inboxes = self.0.inboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let inboxes = self.0.inboxes.lock().clone();
         let inbox = inboxes.get(name).ok_or_else(|| format!("Server not found: {name}"))?;
         // A client that is gone needs no messages; one that does not keep up misses notifications, not answers.
         let _ = inbox.try_send(message);
@@ -394,7 +395,7 @@ impl Servers {
 
 impl Inner {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     pub(super) fn note_change(&self) {

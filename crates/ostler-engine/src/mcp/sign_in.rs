@@ -3,10 +3,11 @@
 //! The address with the user's code goes from the browser to the connector. It is not kept, and no frame contains a token.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use ostler_proto::mcp::McpServerConfig;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
@@ -46,15 +47,15 @@ impl Drop for Pending {
 
 impl SignIns {
     fn insert(&self, name: String, pending: Pending) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, pending);
+        self.0.lock().insert(name, pending);
     }
 
     fn remove(&self, name: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.0.lock().remove(name);
     }
 
     fn finish(&self, name: &str) -> Option<Arc<Finish>> {
-        let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending = self.0.lock();
         pending.get(name).map(|pending| Arc::clone(&pending.finish))
     }
 }

@@ -8,7 +8,7 @@ mod status;
 mod subagent;
 mod user;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ostler_proto::build;
 use ostler_proto::control::{Ask, AskHost};
@@ -16,6 +16,7 @@ use ostler_proto::frame::ToHost;
 use ostler_proto::message::System;
 use ostler_proto::message::system::SessionWritesLost;
 use ostler_proto::{AgentId, SessionId, ToolUseId};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 pub(crate) use self::subagent::SubagentIdentity;

@@ -1,7 +1,5 @@
 //! `system` frames: what happens next to the conversation.
 
-use std::sync::PoisonError;
-
 use ostler_proto::api::ToolUseBlock;
 use ostler_proto::build;
 use ostler_proto::frame::ToHost;
@@ -105,13 +103,12 @@ impl Outbox {
 
     /// Adds notices for the user, which are sent after the next `init`.
     pub(crate) fn notify(&self, notices: impl Iterator<Item = Notice>) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
+        self.notices.lock().extend(notices);
     }
 
     /// Sends the notices about the start, once.
     pub(super) async fn send_notices(&self) {
-        let notices =
-            std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner));
+        let notices = std::mem::take(&mut *self.notices.lock());
         for Notice { content, level } in notices {
             Box::pin(self.inform(content, level, Some("startup"))).await;
         }

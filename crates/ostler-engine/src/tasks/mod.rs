@@ -11,7 +11,7 @@ mod promotion;
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -19,6 +19,7 @@ use ostler_proto::build;
 use ostler_proto::hook::BackgroundTask;
 use ostler_proto::message::system::TaskOutcome;
 use ostler_proto::{TaskId, ToolUseId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -421,7 +422,7 @@ async fn run(
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// The tasks that run.

@@ -1,6 +1,6 @@
 //! Messages from the server: answers, notifications, and its own requests.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -45,8 +45,7 @@ impl Dispatcher {
         let event = match method.as_str() {
             "notifications/progress" => return self.shared.progressed(&params),
             "notifications/tools/list_changed" => {
-                let mut known =
-                    self.shared.known_tools.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.shared.known_tools.lock();
                 *known = None;
                 Event::ToolsChanged
             }

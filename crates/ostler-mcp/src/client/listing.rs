@@ -1,7 +1,5 @@
 //! Lists of a server's tools, resources and prompts, with all their pages.
 
-use std::sync::PoisonError;
-
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -24,8 +22,7 @@ impl Client {
             return Ok(Vec::new());
         }
         let session = self.session()?;
-        let known =
-            session.shared().known_tools.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = session.shared().known_tools.lock().clone();
         match known {
             Some(mut known) => self.items("list of tools", "tools", &mut known),
             None => self.list("list of tools", "tools/list", "tools").await,

@@ -29,9 +29,10 @@ mod sse;
 mod stdio;
 mod types;
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
 
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 pub use self::endpoint::{Channel, Custom, Endpoint, Program, Remote};
@@ -329,11 +330,11 @@ impl Client {
     }
 
     fn state(&self) -> State {
-        self.inner.state.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.state.read().clone()
     }
 
     fn replace(&self, state: State) -> State {
-        let mut there = self.inner.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut there = self.inner.state.write();
         std::mem::replace(&mut there, state)
     }
 }

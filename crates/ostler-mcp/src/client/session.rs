@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
@@ -178,7 +179,7 @@ impl Session {
     pub(super) async fn close(&self) {
         self.shared.close(Ended::new("it was closed"));
         self.reader.stop();
-        let carrier = self.carrier.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let carrier = self.carrier.lock().take();
         if let Some(carrier) = carrier {
             carrier.finish().await;
         }
@@ -246,7 +247,7 @@ impl Drop for Abandoned<'_> {
 
 impl Shared {
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.lock()
     }
 
     /// Whether the server has no sessions (MCP 2026-07-28).

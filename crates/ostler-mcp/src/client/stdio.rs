@@ -6,13 +6,14 @@ use std::io;
 use std::path::Path;
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::FusedFuture;
 use ostler_process::{Confine, Group, OnDrop, PipedCommand};
 use ostler_proto::codec::LineDecoder;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -191,14 +192,14 @@ pub(super) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
 impl StderrTail {
     fn add(&self, bytes: &[u8]) {
-        let mut stderr_tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stderr_tail = self.0.lock();
         stderr_tail.extend(bytes);
         let surplus = stderr_tail.len().saturating_sub(STDERR_LIMIT);
         stderr_tail.drain(..surplus);
     }
 
     pub(super) fn text(&self) -> String {
-        let stderr_tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stderr_tail = self.0.lock();
         let bytes: Vec<_> = stderr_tail.iter().copied().collect();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }

@@ -1,8 +1,9 @@
 //! What a request knows about the client that sent it.
 
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::ask::ClientCapability;
@@ -43,13 +44,13 @@ impl Client {
     }
 
     pub(super) fn note_missing(&self, capability: ClientCapability) {
-        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.missing.lock();
         missing.get_or_insert(capability);
     }
 
     /// The refusal of a request that failed for want of a capability. Only newer clients know the code.
     pub(super) fn missing(&self) -> Option<Refusal> {
-        let missing = *self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = *self.missing.lock();
         let capability = missing.filter(|_| self.is_stateless())?;
         Some(Refusal::missing_capability(capability.name()))
     }

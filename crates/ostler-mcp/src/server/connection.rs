@@ -1,9 +1,10 @@
 //! One client's session with a server: messages in, answers and notifications out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::future::{BoxFuture, join_all};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -243,7 +244,7 @@ impl Connection {
     /// Begins or ends to watch a resource.
     fn watch(&self, params: &Value, begins: bool) -> Result<Value, Refusal> {
         let uri = answers::text(params, "uri")?;
-        let mut watched = self.shared.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.shared.watched.lock();
         if !begins {
             watched.remove(&uri);
             return Ok(json!({}));
@@ -311,12 +312,14 @@ fn meta(params: &mut Value) -> Map<String, Value> {
 }
 
 impl Shared {
-    fn running(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<(u64, CancellationToken)>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(
+        &self,
+    ) -> parking_lot::MutexGuard<'_, HashMap<String, Vec<(u64, CancellationToken)>>> {
+        self.running.lock()
     }
 
-    fn client(&self) -> std::sync::MutexGuard<'_, SessionClient> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    fn client(&self) -> parking_lot::MutexGuard<'_, SessionClient> {
+        self.client.lock()
     }
 }
 

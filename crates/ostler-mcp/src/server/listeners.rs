@@ -1,8 +1,9 @@
 //! Who is notified of changes: sessions, and the open streams of clients without one.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
@@ -115,7 +116,7 @@ struct List {
 impl Listeners {
     /// Adds a listener; it is removed when its receiver is dropped, or by its number.
     pub(super) fn add(&self, outgoing: mpsc::Sender<Value>, wants: Wants) -> u64 {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.0.lock();
         list.listeners.retain(|(_, outgoing, _)| !outgoing.is_closed());
         list.added += 1;
         let number = list.added;
@@ -124,21 +125,20 @@ impl Listeners {
     }
 
     pub(super) fn remove(&self, number: u64) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.0.lock();
         list.listeners.retain(|(it, ..)| *it != number);
     }
 
     /// Notifies everyone who wants to know. A client whose queue is full misses it; of a changed list it has the same
     /// notification to read already.
     pub(super) fn announce(&self, change: Change<'_>) {
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = self.0.lock();
         list.listeners.retain(|(_, outgoing, _)| !outgoing.is_closed());
         for (_, outgoing, wants) in &list.listeners {
             let mut params = Map::new();
             match wants {
                 Wants::Session(watched) => {
-                    let watches =
-                        |uri| watched.lock().unwrap_or_else(PoisonError::into_inner).contains(uri);
+                    let watches = |uri| watched.lock().contains(uri);
                     if matches!(change, Change::Resource(uri) if !watches(uri)) {
                         continue;
                     }

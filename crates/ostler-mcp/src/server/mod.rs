@@ -25,9 +25,10 @@ mod schema;
 mod template;
 mod tool;
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
 #[cfg(any(feature = "client", feature = "serve-http"))]
@@ -295,11 +296,11 @@ impl Server {
     }
 
     fn catalog<T>(&self, look: impl FnOnce(&Catalog) -> T) -> T {
-        look(&self.inner.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        look(&self.inner.catalog.read())
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Catalog) -> T) -> T {
-        change(&mut self.inner.catalog.write().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.inner.catalog.write())
     }
 
     fn listeners(&self) -> &Listeners {

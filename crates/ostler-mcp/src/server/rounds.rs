@@ -5,13 +5,13 @@
 //! earlier rounds travel in `requestState`, which is signed and holds for exactly the same request.
 
 use std::pin::pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use futures::task::AtomicWaker;
 use hmac::{Hmac, Mac as _};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -165,7 +165,7 @@ impl Rounds {
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock()
     }
 }
 

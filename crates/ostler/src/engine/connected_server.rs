@@ -1,7 +1,7 @@
 //! A connected MCP server as the engine uses it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -13,6 +13,7 @@ use ostler_proto::api::ContentBlock;
 use ostler_proto::build;
 use ostler_proto::control::ResourceContents;
 use ostler_proto::tool::McpResource;
+use parking_lot::RwLock;
 use serde_json::{Value, json};
 
 use super::server_content;
@@ -94,7 +95,7 @@ impl Server for ConnectedServer {
             annotations: tool.annotations.as_ref().map(|hints| json!(hints)),
             meta: tool.meta.clone(),
         };
-        self.tools.read().unwrap_or_else(PoisonError::into_inner).iter().map(of).collect()
+        self.tools.read().iter().map(of).collect()
     }
 
     fn lost(&self) -> Option<String> {
@@ -175,10 +176,10 @@ impl Server for ConnectedServer {
         async move {
             // If the server fails to list its tools, it keeps those it had.
             if let Ok(now) = client.list_tools().await {
-                *tools.write().unwrap_or_else(PoisonError::into_inner) = now;
+                *tools.write() = now;
             }
             let now = prompts(&client).await;
-            *known.write().unwrap_or_else(PoisonError::into_inner) = now;
+            *known.write() = now;
         }
         .boxed()
     }
@@ -189,7 +190,7 @@ impl Server for ConnectedServer {
             description: prompt.description.clone().or(prompt.title.clone()).unwrap_or_default(),
             arguments: prompt.arguments.iter().map(|it| (it.name.clone(), it.required)).collect(),
         };
-        self.prompts.read().unwrap_or_else(PoisonError::into_inner).iter().map(of).collect()
+        self.prompts.read().iter().map(of).collect()
     }
 
     fn prompt(

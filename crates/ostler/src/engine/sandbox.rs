@@ -12,7 +12,7 @@ mod settings;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use ostler_engine::permission::{DeniedPaths, Policy, RuleDomains, SandboxPolicy};
 use ostler_engine::sandbox::{HostAsker, ProgramBoundary, SessionSandbox};
@@ -22,6 +22,7 @@ use ostler_process::Confine;
 use ostler_proto::permission::PermissionMode;
 use ostler_proto::sandbox::SandboxSettings;
 use ostler_sandbox::{Boundary, Sandbox, Setup};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use self::hosts::{HostProxies, HostSettings};
@@ -256,7 +257,7 @@ impl PrivateFolders {
 impl OwnSandbox {
     fn current(&self, policy: &Policy) -> Result<Arc<Sandbox>, String> {
         let parts = PolicyParts::of(policy, &self.request.hosts);
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         match &*last {
             Some((of, sandbox)) if *of == parts => Ok(Arc::clone(sandbox)),
             _ => {

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use ostler_mcp::Event;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -52,7 +52,7 @@ impl ServerEvents {
         if let Some(logger) = params["logger"].as_str() {
             message["logger"] = json!(cut(logger));
         }
-        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock();
         if log.len() >= MOST_MESSAGES {
             log.pop_front();
         }
@@ -62,26 +62,26 @@ impl ServerEvents {
     /// Notes a changed resource, if it is one that was read.
     fn note_changed(&self, params: &Value) {
         let uri = params["uri"].as_str().unwrap_or_default();
-        let known = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.subscriptions.lock();
         if known.contains(uri) {
-            let mut changed = self.changed_resources.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut changed = self.changed_resources.lock();
             changed.insert(uri.to_owned());
         }
     }
 
     /// Whether a resource is to be watched and was not before.
     pub(super) fn note_subscription(&self, uri: &str) -> bool {
-        let mut known = self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.subscriptions.lock();
         known.len() < MOST_RESOURCES && known.insert(uri.to_owned())
     }
 
     pub(super) fn take_changed_resources(&self) -> Vec<String> {
-        let mut changed = self.changed_resources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut changed = self.changed_resources.lock();
         std::mem::take(&mut *changed).into_iter().collect()
     }
 
     pub(super) fn log(&self) -> Vec<Value> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.log.lock().iter().cloned().collect()
     }
 
     pub(super) fn is_stale(&self) -> bool {

@@ -4,7 +4,7 @@
 //! client (elicitation). Without that, or without a clear yes, it does not run.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
@@ -15,6 +15,7 @@ use ostler_proto::control::{AskHost, CanUseTool, ControlResponse};
 use ostler_proto::frame::{ToEngine, ToHost};
 use ostler_proto::launch::{Answerer, ToolSet};
 use ostler_proto::permission::PermissionUpdate;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
@@ -139,8 +140,8 @@ struct Question {
 struct Calls(Arc<Mutex<HashMap<String, mpsc::Sender<Question>>>>);
 
 impl Calls {
-    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<String, mpsc::Sender<Question>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> parking_lot::MutexGuard<'_, HashMap<String, mpsc::Sender<Question>>> {
+        self.0.lock()
     }
 }
 

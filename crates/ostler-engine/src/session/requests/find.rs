@@ -1,13 +1,14 @@
 //! Files that a host may offer while the user types (`file_suggestions`).
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ostler_proto::RequestId;
 use ostler_proto::build;
 use ostler_proto::control::{FileSuggestions, FileSuggestionsReply};
 use ostler_proto::frame::ToHost;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -85,7 +86,7 @@ impl Session {
 
 impl FileListCache {
     fn of(&self, folder: &Path) -> Arc<FileList> {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         if let Some(walked) = &*last
             && walked.at.elapsed() < REMEMBERED
         {
@@ -97,7 +98,7 @@ impl FileListCache {
     }
 
     fn forget(&self) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         last.take_if(|walked| walked.at.elapsed() >= REMEMBERED);
     }
 }

@@ -9,8 +9,9 @@ mod http;
 mod store;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use reqwest::Url;
 use rmcp::transport::auth::{
     AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata,
@@ -142,7 +143,7 @@ impl Account {
 
     /// Notes why the server refused a request.
     pub(super) fn challenged(&self, challenge: String) {
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        *self.challenge.lock() = Some(challenge);
     }
 
     /// The token for the next request, renewed if it is about to expire; `None` if the user has not signed in.
@@ -168,7 +169,7 @@ impl Account {
     /// Begins to sign in; returns the address that the user opens in a browser. It leads back to `redirect_uri`.
     pub(super) async fn begin(&self, redirect_uri: &str) -> Result<String, String> {
         let mut state = self.loaded().await?;
-        let challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let challenge = self.challenge.lock().clone();
         let stored = state.stored().await;
         let more = self.more_scopes(challenge.as_deref(), stored.as_ref())?;
         let resolution = state.manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
@@ -203,7 +204,7 @@ impl Account {
         let exchange = state.manager.exchange_code_for_token_with_issuer(code, csrf, issuer);
         // `rmcp` logs the code.
         exchange.with_subscriber(NoSubscriber::new()).await.map_err(text)?;
-        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.challenge.lock() = None;
         self.save(&state).await
     }
 

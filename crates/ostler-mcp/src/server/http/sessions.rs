@@ -1,9 +1,10 @@
 //! The sessions of clients before MCP 2026-07-28.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::super::{Connection, Server};
@@ -55,7 +56,7 @@ impl Sessions {
 
     /// Begins a session; `None` if there are too many, and all are in use.
     pub(super) fn begin(&self, server: &Server) -> Option<(String, Session)> {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         if table.len() >= self.most {
             let unused = table.iter().filter(|(_, entry)| !entry.session.is_used());
             let oldest =
@@ -71,7 +72,7 @@ impl Sessions {
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Session> {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.lock();
         let entry = table.get_mut(id)?;
         entry.last_used = Instant::now();
         Some(entry.session.clone())
@@ -79,7 +80,7 @@ impl Sessions {
 
     /// Ends a session and everything that runs in it. Returns whether it existed.
     pub(super) fn end(&self, id: &str) -> bool {
-        let removed = self.table.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let removed = self.table.lock().remove(id);
         removed.inspect(|entry| entry.session.connection.cancel_all()).is_some()
     }
 }

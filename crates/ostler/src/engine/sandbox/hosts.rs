@@ -5,7 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::{fmt, fs, io};
 
 use ostler_egress::rules::{HostRules, PatternError};
@@ -13,6 +13,7 @@ use ostler_egress::{EventReader, HostAnswer, HostOutcome, HostRequest, Proxy, Us
 use ostler_engine::permission::RuleDomains;
 use ostler_engine::sandbox::{HostAnswer as Answer, HostAsker, HostQuestion, HostQuestions};
 use ostler_proto::sandbox::SandboxNetwork;
+use parking_lot::{Mutex, MutexGuard};
 
 /// How many refused hosts a result names.
 const MOST_REFUSED: usize = 5;
@@ -188,7 +189,7 @@ impl HostProxies {
     }
 
     fn running(&self) -> MutexGuard<'_, Vec<Weak<HostProxy>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }
 
@@ -236,7 +237,7 @@ impl HostProxy {
 
     /// The hosts that were refused since this was last called, with reasons.
     pub(super) fn refused(&self) -> Vec<RefusedHost> {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = self.events.lock();
         let (events, _) = events.take();
         let refused = events.into_iter().filter(|event| event.outcome == HostOutcome::Denied);
         let mut hosts: Vec<_> = refused

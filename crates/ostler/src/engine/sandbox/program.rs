@@ -1,11 +1,12 @@
 //! The boundary of one program: that of the session, with a proxy of its own.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ostler_engine::sandbox::{HostAsker, ProgramBoundary};
 use ostler_process::{Confine, ConfinedProgram, Guard, InsideProgram};
 use ostler_sandbox::{Network, Sandbox};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::escalation;
 use super::hosts::{HostProxies, HostProxy};
@@ -62,7 +63,7 @@ impl SandboxedProgram {
     }
 
     fn last(&self) -> MutexGuard<'_, Option<StartedProgram>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock()
     }
 }
 

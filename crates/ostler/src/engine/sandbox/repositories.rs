@@ -9,9 +9,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ostler_sandbox::{Attestation, Kind, Protected, Sandbox};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::git_paths;
 
@@ -115,7 +115,7 @@ impl Repositories {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
