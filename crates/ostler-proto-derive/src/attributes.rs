@@ -6,6 +6,7 @@ use syn::{Attribute, LitStr, Type};
 pub(crate) struct TypeRules {
     pub(crate) tag: Option<String>,
     pub(crate) tag_optional: bool,
+    pub(crate) tree: bool,
     /// The parameters of the constructor: names of fields.
     pub(crate) new: Option<Vec<syn::Ident>>,
     case: Case,
@@ -13,13 +14,16 @@ pub(crate) struct TypeRules {
 
 impl TypeRules {
     pub(crate) fn parse(attributes: &[Attribute]) -> syn::Result<Self> {
-        let mut rules = Self { tag: None, tag_optional: false, new: None, case: Case::Snake };
+        let mut rules =
+            Self { tag: None, tag_optional: false, tree: false, new: None, case: Case::Snake };
         for attribute in wire(attributes) {
             attribute.parse_nested_meta(|meta| {
                 if meta.path.is_ident("tag") {
                     rules.tag = Some(meta.value()?.parse::<LitStr>()?.value());
                 } else if meta.path.is_ident("tag_optional") {
                     rules.tag_optional = true;
+                } else if meta.path.is_ident("tree") {
+                    rules.tree = true;
                 } else if meta.path.is_ident("rename_all") {
                     rules.case = Case::parse(&meta.value()?.parse::<LitStr>()?)?;
                 } else if meta.path.is_ident("new") {
@@ -29,7 +33,9 @@ impl TypeRules {
                         Ok(())
                     })?;
                 } else {
-                    return Err(meta.error("expected `tag`, `tag_optional`, `rename_all` or `new`"));
+                    return Err(
+                        meta.error("expected `tag`, `tag_optional`, `tree`, `rename_all` or `new`")
+                    );
                 }
                 Ok(())
             })?;

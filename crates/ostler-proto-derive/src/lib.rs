@@ -13,6 +13,7 @@
 //! | `rename_all = "camelCase"` | type | how Rust names become wire names; also `snake_case`, `PascalCase`, `kebab-case` |
 //! | `tag = "type"` | enum | an object enum; the field that names the variant |
 //! | `tag_optional` | enum | an object without the tag is kept too, instead of being an error |
+//! | `tree` | type | read by way of a JSON tree: slower, but the code that reads the type exists once and not once per source |
 //! | `new(field, …)` | struct | a constructor with these fields; the others are empty |
 //! | `name = "…"` | field, variant | the wire name, where the rule does not give it |
 //! | `nullable` | `Option` field | `None` is written as `null` instead of being left out |

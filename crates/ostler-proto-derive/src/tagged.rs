@@ -30,6 +30,13 @@ pub(crate) fn expand(
     let other = other
         .ok_or_else(|| Error::new_spanned(ident, "Wire needs a variant marked #[wire(other)]"))?;
     let enum_name = ident.to_string();
+    let entries = match rules.tree {
+        true => quote! {
+            crate::wire::Tree::read(rest)
+                .and_then(|entries| Self::read_entries(tag, entries).map_err(::serde::de::Error::custom))
+        },
+        false => quote! { Self::read_entries(tag, rest) },
+    };
     let require_tag = (!rules.tag_optional).then(|| quote! { tag.require(#tag)?; });
 
     Ok(quote! {
@@ -41,6 +48,21 @@ pub(crate) fn expand(
                     Self::#other(unknown) => unknown.get(#tag).and_then(|value| value.as_str()),
                 }
             }
+
+            fn read_entries<'de, A: ::serde::de::MapAccess<'de>>(
+                tag: crate::wire::Tag<'de>,
+                rest: A,
+            ) -> ::std::result::Result<Self, A::Error> {
+                match tag.as_str() {
+                    #(Some(#names) => <#payloads as crate::wire::WireObject>::read(rest)
+                        .map(Self::#variants)
+                        .map_err(|error| crate::wire::in_variant(#names, error)),)*
+                    _ => {
+                        let name = <Self as crate::wire::WireObject>::NAME;
+                        crate::wire::UnknownObject::read(name, #tag, tag, rest).map(Self::#other)
+                    }
+                }
+            }
         }
         impl crate::wire::WireObject for #ident {
             const NAME: &'static str = #enum_name;
@@ -48,12 +70,7 @@ pub(crate) fn expand(
             fn read<'de, A: ::serde::de::MapAccess<'de>>(map: A) -> ::std::result::Result<Self, A::Error> {
                 let (tag, rest) = crate::wire::split_tag(map, #tag)?;
                 #require_tag
-                match tag.as_str() {
-                    #(Some(#names) => <#payloads as crate::wire::WireObject>::read(rest)
-                        .map(Self::#variants)
-                        .map_err(|error| crate::wire::in_variant(#names, error)),)*
-                    _ => crate::wire::UnknownObject::read(Self::NAME, #tag, tag, rest).map(Self::#other),
-                }
+                #entries
             }
 
             fn write<M: ::serde::ser::SerializeMap>(&self, map: &mut M) -> ::std::result::Result<(), M::Error> {

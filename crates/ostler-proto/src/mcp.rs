@@ -90,7 +90,7 @@ wire::serde_through_object!(McpServerConfig);
 
 /// `stdio`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct StdioServer {
     /// `stdio` or absent; both spellings are in use.
     pub r#type: Option<String>,
@@ -110,7 +110,7 @@ pub struct StdioServer {
 
 /// `sse`, `http` and `ws`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct RemoteServer {
     /// The address.
     pub url: String,
@@ -128,6 +128,7 @@ pub struct RemoteServer {
 
 /// `sdk`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SdkServer {
     /// Its name, the `server_name` of `mcp_message`.
     pub name: String,
@@ -141,6 +142,7 @@ pub struct SdkServer {
 
 /// `claudeai-proxy`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ProxyServer {
     /// The address.
     pub url: String,
@@ -154,6 +156,7 @@ pub struct ProxyServer {
 
 /// The policy for one tool of a server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ToolPolicy {
     /// The tool.
     pub name: String,
@@ -167,6 +170,7 @@ pub struct ToolPolicy {
 
 /// Which server a tool comes from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct McpServerProvenance {
     /// The server.
@@ -179,7 +183,7 @@ pub struct McpServerProvenance {
 
 /// The state of a server.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(name, status))]
+#[wire(tree, rename_all = "camelCase", new(name, status))]
 #[non_exhaustive]
 pub struct McpServerStatus {
     /// Its name.
@@ -228,6 +232,7 @@ pub enum McpConnection {
 
 /// A server's own description.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct McpServerInfo {
     /// Its name.
@@ -240,6 +245,7 @@ pub struct McpServerInfo {
 
 /// A tool of a server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct McpToolStatus {
     /// Its name.

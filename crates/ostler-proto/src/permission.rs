@@ -77,7 +77,7 @@ pub struct PermissionRule {
 
 /// A change of permissions, suggested by the engine or requested by the host.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(tag = "type", rename_all = "camelCase")]
+#[wire(tag = "type", tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum PermissionUpdate {
     /// Add rules.

@@ -9,7 +9,7 @@ use crate::Extra;
 
 /// The `sandbox` section of settings.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SandboxSettings {
     /// Whether commands run in a sandbox.
     pub enabled: Option<bool>,
@@ -57,7 +57,7 @@ impl SandboxSettings {
 
 /// Network access.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SandboxNetwork {
     /// Domains that may be reached.
     pub allowed_domains: Option<Vec<String>>,
@@ -87,7 +87,7 @@ pub struct SandboxNetwork {
 
 /// Certificates for TLS interception.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SandboxTls {
     /// The authority's certificate.
     pub ca_cert_path: Option<String>,
@@ -99,7 +99,7 @@ pub struct SandboxTls {
 
 /// File system access.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SandboxFilesystem {
     /// Further writable paths.
     pub allow_write: Option<Vec<String>>,
@@ -119,7 +119,7 @@ pub struct SandboxFilesystem {
 
 /// Secrets hidden from commands.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SandboxCredentials {
     /// In files.
     pub files: Option<Vec<CredentialFile>>,
@@ -137,7 +137,7 @@ pub struct SandboxCredentials {
 
 /// A file with a secret.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct CredentialFile {
     /// The file.
     pub path: String,
@@ -161,7 +161,7 @@ pub struct CredentialFile {
 
 /// An environment variable with a secret.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct CredentialVariable {
     /// The variable.
     pub name: String,
@@ -183,7 +183,7 @@ pub struct CredentialVariable {
 
 /// Variables that make up an AWS key.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct AwsPair {
     /// The key's id.
     pub access_key_id_var: String,
@@ -197,6 +197,7 @@ pub struct AwsPair {
 
 /// The search program to use inside.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SandboxRipgrep {
     /// The program.
     pub command: String,

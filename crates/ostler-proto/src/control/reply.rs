@@ -14,6 +14,7 @@ use crate::{Extra, Num, SessionId, UnknownObject, Uuid};
 
 /// Answer to `initialize`. `{}` is enough for hosts.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct InitializeReply {
     /// Slash commands.
@@ -62,6 +63,7 @@ pub struct InitializeReply {
 
 /// Answer to `interrupt`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct InterruptReply {
     /// Prompts that still wait.
@@ -74,6 +76,7 @@ pub struct InterruptReply {
 
 /// Answer to `set_permission_mode`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SetPermissionModeReply {
     /// The mode now.
@@ -84,6 +87,7 @@ pub struct SetPermissionModeReply {
 
 /// Answer to `set_model`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SetModelReply {
     /// The model now.
@@ -94,7 +98,7 @@ pub struct SetModelReply {
 
 /// Answer to `mcp_status`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpStatusReply {
     /// All servers.
@@ -105,6 +109,7 @@ pub struct McpStatusReply {
 
 /// Answer to `mcp_set_servers`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct McpSetServersReply {
     /// New ones.
@@ -119,6 +124,7 @@ pub struct McpSetServersReply {
 
 /// Answer to `mcp_message`; a bare acknowledgement towards a host.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct McpMessageReply {
     /// The server's JSON-RPC answer.
     pub mcp_response: Option<Value>,
@@ -128,7 +134,7 @@ pub struct McpMessageReply {
 
 /// Answer to `rewind_files`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RewindFilesReply {
     /// Whether it is possible, or was done.
@@ -149,6 +155,7 @@ pub struct RewindFilesReply {
 
 /// Answer to `claim_session`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ClaimSessionReply {
     /// `ok`.
@@ -169,7 +176,7 @@ pub struct ClaimSessionReply {
 
 /// Answer to `get_context_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ContextUsageReply {
     /// What fills the window.
@@ -221,7 +228,7 @@ pub struct ContextUsageReply {
 
 /// A part of the context window.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ContextCategory {
     /// For programs.
@@ -242,6 +249,7 @@ pub struct ContextCategory {
 
 /// Answer to `get_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct UsageReply {
     /// This session.
@@ -263,6 +271,7 @@ pub struct UsageReply {
 
 /// What a session used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SessionUsage {
     /// Dollars.
@@ -283,6 +292,7 @@ pub struct SessionUsage {
 
 /// Answer to `reload_skills`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReloadSkillsReply {
     /// All skills.
@@ -293,6 +303,7 @@ pub struct ReloadSkillsReply {
 
 /// Answer to `reload_plugins`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReloadPluginsReply {
     /// All slash commands.
@@ -316,6 +327,7 @@ pub struct ReloadPluginsReply {
 
 /// Answer to `reload_output_styles`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReloadOutputStylesReply {
     /// All output styles.
@@ -326,7 +338,7 @@ pub struct ReloadOutputStylesReply {
 
 /// Answer to `read_file`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadFileReply {
     /// What is in it.
@@ -348,6 +360,7 @@ pub struct ReadFileReply {
 
 /// Answer to `set_mcp_permission_mode_override`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SetMcpPermissionModeOverrideReply {
     /// A warning.
@@ -358,6 +371,7 @@ pub struct SetMcpPermissionModeOverrideReply {
 
 /// Answer to `cancel_async_message`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CancelAsyncMessageReply {
     /// Whether the prompt was still queued.
@@ -368,6 +382,7 @@ pub struct CancelAsyncMessageReply {
 
 /// Answer to `get_settings`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct GetSettingsReply {
     /// The effective settings.
@@ -382,6 +397,7 @@ pub struct GetSettingsReply {
 
 /// Answer to `get_session_cost`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct GetSessionCostReply {
     /// As text.
@@ -392,6 +408,7 @@ pub struct GetSessionCostReply {
 
 /// Answer to `list_models`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ListModelsReply {
     /// All models.
@@ -402,7 +419,7 @@ pub struct ListModelsReply {
 
 /// Answer to `get_binary_version`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetBinaryVersionReply {
     /// The version.
@@ -415,6 +432,7 @@ pub struct GetBinaryVersionReply {
 
 /// Answer to `list_permission_rules`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ListPermissionRulesReply {
     /// The active rules.
@@ -425,7 +443,7 @@ pub struct ListPermissionRulesReply {
 
 /// The active permission rules.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PermissionRulesState {
     /// The rules.
@@ -446,7 +464,7 @@ pub struct PermissionRulesState {
 
 /// A permission rule and its source.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(behavior, rule))]
+#[wire(tree, rename_all = "camelCase", new(behavior, rule))]
 #[non_exhaustive]
 pub struct PermissionRuleEntry {
     /// What it does.
@@ -467,6 +485,7 @@ pub struct PermissionRuleEntry {
 
 /// A directory that may be used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WorkspaceDirectory {
     /// The directory.
@@ -479,7 +498,7 @@ pub struct WorkspaceDirectory {
 
 /// Answer to `get_hooks_listing`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HooksListingReply {
     /// Events that have hooks.
@@ -502,7 +521,7 @@ pub struct HooksListingReply {
 
 /// A hook event with its description.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct HookEventInfo {
     /// Its name.
@@ -517,7 +536,7 @@ pub struct HookEventInfo {
 
 /// Answer to `mcp_authenticate`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpAuthenticateReply {
     /// The address that the user opens in a browser.
@@ -538,6 +557,7 @@ pub struct McpAuthenticateReply {
 
 /// Answer to `file_suggestions`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct FileSuggestionsReply {
     /// Matching files.
@@ -550,6 +570,7 @@ pub struct FileSuggestionsReply {
 
 /// Answer to `get_task_output`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct GetTaskOutputReply {
     /// The end of the output.
@@ -564,6 +585,7 @@ pub struct GetTaskOutputReply {
 
 /// Answer to `mcp_read_resource`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct McpReadResourceReply {
     /// What is in it.
@@ -574,7 +596,7 @@ pub struct McpReadResourceReply {
 
 /// Contents of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceContents {
     /// Its address.
@@ -594,6 +616,7 @@ pub struct ResourceContents {
 
 /// Answer to `elicitation`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ElicitationReply {
     /// `accept`, `decline` or `cancel`.
     pub action: String,
@@ -619,6 +642,7 @@ pub enum UserDialogReply {
 
 /// `completed`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct DialogCompleted {
     /// The result of the dialog.
     pub result: Value,

@@ -17,7 +17,7 @@ use crate::{Extra, Num, SessionId, TaskId, ToolUseId, UnknownObject, Uuid};
 
 /// A request to the engine. All but `initialize` may be asked at any time, also while a turn runs.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(tag = "subtype")]
+#[wire(tag = "subtype", tree)]
 #[non_exhaustive]
 pub enum AskEngine {
     /// Introduce the host: hooks, in-process servers, agents, prompts.
@@ -113,7 +113,7 @@ pub enum AskEngine {
 
 /// `initialize`: the first thing a host sends. Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct Initialize {
     /// Callback hooks by event name.
     pub hooks: Option<BTreeMap<String, Vec<HookMatcher>>>,
@@ -211,6 +211,7 @@ impl<'de> Visitor<'de> for SystemPromptVisitor {
 
 /// Settings of an in-process server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SdkMcpServerConfig {
     /// How long one call may take, in milliseconds.
     pub timeout: Option<Num>,
@@ -222,7 +223,7 @@ pub struct SdkMcpServerConfig {
 
 /// The answers of an in-process server to a handshake.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SdkMcpServerManifest {
     /// Its answer to `initialize`.
     pub initialize_result: Value,
@@ -234,6 +235,7 @@ pub struct SdkMcpServerManifest {
 
 /// `interrupt`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct Interrupt {
     /// Whether to drop queued prompts too.
     pub cancel_queued: Option<bool>,
@@ -243,6 +245,7 @@ pub struct Interrupt {
 
 /// `set_permission_mode`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SetPermissionMode {
     /// The mode.
     pub mode: PermissionMode,
@@ -252,6 +255,7 @@ pub struct SetPermissionMode {
 
 /// `set_model`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SetModel {
     /// The model; absent, `null` or `default` for the default one.
     pub model: Option<String>,
@@ -261,6 +265,7 @@ pub struct SetModel {
 
 /// `set_max_thinking_tokens`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SetMaxThinkingTokens {
     /// The budget; `null` for none.
     #[wire(nullable)]
@@ -273,6 +278,7 @@ pub struct SetMaxThinkingTokens {
 
 /// `mcp_status`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct McpStatus {
     /// Whether to check the servers again instead of answering from memory.
     #[wire(name = "liveReply")]
@@ -283,7 +289,7 @@ pub struct McpStatus {
 
 /// `mcp_reconnect`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct McpReconnect {
     /// The server.
     pub server_name: String,
@@ -293,7 +299,7 @@ pub struct McpReconnect {
 
 /// `mcp_toggle`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct McpToggle {
     /// The server.
     pub server_name: String,
@@ -305,7 +311,7 @@ pub struct McpToggle {
 
 /// `mcp_authenticate`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct McpAuthenticate {
     /// The server.
     pub server_name: String,
@@ -315,7 +321,7 @@ pub struct McpAuthenticate {
 
 /// `mcp_oauth_callback_url`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct McpOauthCallbackUrl {
     /// The server.
     pub server_name: String,
@@ -327,7 +333,7 @@ pub struct McpOauthCallbackUrl {
 
 /// `mcp_clear_auth`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct McpClearAuth {
     /// The server.
     pub server_name: String,
@@ -337,6 +343,7 @@ pub struct McpClearAuth {
 
 /// `mcp_set_servers`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct McpSetServers {
     /// The complete new list of servers.
     pub servers: BTreeMap<String, McpServerConfig>,
@@ -346,6 +353,7 @@ pub struct McpSetServers {
 
 /// `rewind_files`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct RewindFiles {
     /// The prompt before which files are put back.
     pub user_message_id: Uuid,
@@ -357,6 +365,7 @@ pub struct RewindFiles {
 
 /// `stop_task`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct StopTask {
     /// The task.
     pub task_id: TaskId,
@@ -366,6 +375,7 @@ pub struct StopTask {
 
 /// `apply_flag_settings`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ApplyFlagSettings {
     /// The settings.
     pub settings: Value,
@@ -375,6 +385,7 @@ pub struct ApplyFlagSettings {
 
 /// `claim_session`: binds a process started with `--await-claim`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ClaimSession {
     /// The working directory.
     pub cwd: String,
@@ -402,6 +413,7 @@ pub struct ClaimSession {
 
 /// `get_context_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetContextUsage {
     /// `summary` or `full`.
     pub detail: Option<String>,
@@ -411,6 +423,7 @@ pub struct GetContextUsage {
 
 /// `get_usage`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetUsage {
     /// Whether to leave out the expensive part.
     pub skip_behaviors: Option<bool>,
@@ -420,6 +433,7 @@ pub struct GetUsage {
 
 /// `reload_skills`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ReloadSkills {
     /// Unknown fields.
     pub extra: Extra,
@@ -427,6 +441,7 @@ pub struct ReloadSkills {
 
 /// `reload_plugins`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ReloadPlugins {
     /// Hold back if it would invalidate the prompt cache.
     pub hold_on_cache_impact: Option<bool>,
@@ -440,6 +455,7 @@ pub struct ReloadPlugins {
 
 /// `reload_output_styles`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ReloadOutputStyles {
     /// Unknown fields.
     pub extra: Extra,
@@ -447,6 +463,7 @@ pub struct ReloadOutputStyles {
 
 /// `read_file`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ReadFile {
     /// The file.
     pub path: String,
@@ -460,6 +477,7 @@ pub struct ReadFile {
 
 /// `seed_read_state`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SeedReadState {
     /// The file.
     pub path: String,
@@ -471,6 +489,7 @@ pub struct SeedReadState {
 
 /// `background_tasks`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct BackgroundTasks {
     /// One call; all running ones when absent.
     pub tool_use_id: Option<ToolUseId>,
@@ -480,7 +499,7 @@ pub struct BackgroundTasks {
 
 /// `set_mcp_permission_mode_override`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SetMcpPermissionModeOverride {
     /// The server.
     pub server_name: String,
@@ -493,6 +512,7 @@ pub struct SetMcpPermissionModeOverride {
 
 /// `update_settings`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct UpdateSettings {
     /// `localSettings` or `userSettings`.
     pub source: String,
@@ -504,6 +524,7 @@ pub struct UpdateSettings {
 
 /// `cancel_async_message`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct CancelAsyncMessage {
     /// The prompt.
     pub message_uuid: Uuid,
@@ -513,6 +534,7 @@ pub struct CancelAsyncMessage {
 
 /// `get_settings`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetSettings {
     /// Unknown fields.
     pub extra: Extra,
@@ -520,6 +542,7 @@ pub struct GetSettings {
 
 /// `get_session_cost`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetSessionCost {
     /// Unknown fields.
     pub extra: Extra,
@@ -527,6 +550,7 @@ pub struct GetSessionCost {
 
 /// `list_models`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ListModels {
     /// Unknown fields.
     pub extra: Extra,
@@ -534,6 +558,7 @@ pub struct ListModels {
 
 /// `get_binary_version`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetBinaryVersion {
     /// Unknown fields.
     pub extra: Extra,
@@ -541,6 +566,7 @@ pub struct GetBinaryVersion {
 
 /// `list_permission_rules`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct ListPermissionRules {
     /// Unknown fields.
     pub extra: Extra,
@@ -548,6 +574,7 @@ pub struct ListPermissionRules {
 
 /// `get_hooks_listing`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetHooksListing {
     /// Unknown fields.
     pub extra: Extra,
@@ -555,6 +582,7 @@ pub struct GetHooksListing {
 
 /// `rename_session`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct RenameSession {
     /// The title.
     pub title: String,
@@ -568,6 +596,7 @@ pub struct RenameSession {
 
 /// `register_repo_root`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct RegisterRepoRoot {
     /// The folder.
     pub directory: String,
@@ -583,6 +612,7 @@ pub struct RegisterRepoRoot {
 
 /// `set_has_subscribers`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SetHasSubscribers {
     /// Whether a client is connected; `null` if unknown.
     #[wire(nullable)]
@@ -593,6 +623,7 @@ pub struct SetHasSubscribers {
 
 /// `set_color`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct SetColor {
     /// The colour.
     pub color: String,
@@ -602,6 +633,7 @@ pub struct SetColor {
 
 /// `end_session`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct EndSession {
     /// Unknown fields.
     pub extra: Extra,
@@ -609,6 +641,7 @@ pub struct EndSession {
 
 /// `file_suggestions`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct FileSuggestions {
     /// The typed text.
     pub query: String,
@@ -618,6 +651,7 @@ pub struct FileSuggestions {
 
 /// `get_task_output`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct GetTaskOutput {
     /// The task.
     pub task_id: TaskId,
@@ -627,7 +661,7 @@ pub struct GetTaskOutput {
 
 /// `mcp_read_resource`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct McpReadResource {
     /// The server.
     pub server_name: String,
@@ -639,6 +673,7 @@ pub struct McpReadResource {
 
 /// `mcp_call`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct McpCall {
     /// The tool, `mcp__<server>__<tool>`.
     pub tool: String,

@@ -64,6 +64,7 @@ with_base! {
 
 /// Work that runs in the background.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct BackgroundTask {
     /// The task.
@@ -90,6 +91,7 @@ pub struct BackgroundTask {
 
 /// A prompt that this session will get at set times.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SessionCron {
     /// The entry.

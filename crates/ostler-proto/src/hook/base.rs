@@ -50,6 +50,7 @@ impl<'a> HookBase<'a> {
 
 /// The model's effort level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Effort {
     /// `low`, `medium`, `high` and so on.
@@ -111,6 +112,7 @@ macro_rules! with_base {
     };
     (@ [$($meta:tt)*] $name:ident [$($agent:tt)*] [$($fields:tt)*]) => {
         #[derive(Clone, Debug, PartialEq, ostler_proto_derive::Wire)]
+        #[wire(tree)]
         $($meta)*
         pub struct $name {
             /// The session.

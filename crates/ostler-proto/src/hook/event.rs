@@ -121,7 +121,7 @@ impl HookEvent {
 
 /// Callbacks registered for one event, as `initialize` carries them.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct HookMatcher {
     /// Which tools (or, for other events, which kinds) it is for. Absent, `null` or `*` means all.
     pub matcher: Option<String>,

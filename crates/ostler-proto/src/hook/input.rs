@@ -8,7 +8,7 @@ use crate::UnknownObject;
 
 /// The input of a hook; the variant is the event.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(tag = "hook_event_name", rename_all = "PascalCase")]
+#[wire(tag = "hook_event_name", tree, rename_all = "PascalCase")]
 #[non_exhaustive]
 pub enum HookInput {
     /// A tool is about to run.

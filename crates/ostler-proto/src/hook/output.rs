@@ -13,7 +13,7 @@ use crate::{Extra, Num};
 ///
 /// With `async` set the agent does not wait, and ignores the other fields.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct HookOutput {
     /// `false` ends the turn once the step at hand is done.
     pub r#continue: Option<bool>,

@@ -9,7 +9,7 @@ use crate::{Extra, UnknownObject};
 
 /// The part of a hook's answer that depends on the event; the variant must be the event asked about.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(tag = "hookEventName", rename_all = "PascalCase")]
+#[wire(tag = "hookEventName", tree, rename_all = "PascalCase")]
 #[non_exhaustive]
 pub enum HookSpecificOutput {
     /// The decision on a tool call, and its input.
@@ -95,7 +95,7 @@ impl HookSpecificOutput {
 
 /// The decision on a tool call, and its input.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PreToolUseOutput {
     /// The decision; none leaves it to the permission rules.
     pub permission_decision: Option<PermissionDecision>,
@@ -128,7 +128,7 @@ pub enum PermissionDecision {
 
 /// Changes of a tool's result.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PostToolUseOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -145,7 +145,7 @@ pub struct PostToolUseOutput {
 
 /// Context for a failed tool call.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PostToolUseFailureOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -155,7 +155,7 @@ pub struct PostToolUseFailureOutput {
 
 /// Context for a batch of tool results.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PostToolBatchOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -165,7 +165,7 @@ pub struct PostToolBatchOutput {
 
 /// Context for a notification.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct NotificationOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -175,7 +175,7 @@ pub struct NotificationOutput {
 
 /// Context for a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct UserPromptSubmitOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -189,7 +189,7 @@ pub struct UserPromptSubmitOutput {
 
 /// Context for an expanded command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct UserPromptExpansionOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -201,7 +201,7 @@ pub struct UserPromptExpansionOutput {
 
 /// What a session starts with.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SessionStartOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -219,7 +219,7 @@ pub struct SessionStartOutput {
 
 /// Context for a setup.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SetupOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -229,7 +229,7 @@ pub struct SetupOutput {
 
 /// Context at the end of a turn. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct StopOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -239,7 +239,7 @@ pub struct StopOutput {
 
 /// Context for a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SubagentStartOutput {
     /// Text for its model.
     pub additional_context: Option<String>,
@@ -249,7 +249,7 @@ pub struct SubagentStartOutput {
 
 /// Context at the end of a subagent. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct SubagentStopOutput {
     /// Text for the model.
     pub additional_context: Option<String>,
@@ -259,7 +259,7 @@ pub struct SubagentStopOutput {
 
 /// The decision on a change of model.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PreModelSwitchOutput {
     /// The decision.
     pub permission_decision: Option<PermissionDecision>,
@@ -271,7 +271,7 @@ pub struct PreModelSwitchOutput {
 
 /// Context for the new model.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PostModelSwitchOutput {
     /// Text for it.
     pub additional_context: Option<String>,
@@ -281,7 +281,7 @@ pub struct PostModelSwitchOutput {
 
 /// The answer to a permission request.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PermissionRequestOutput {
     /// The decision.
     pub decision: PermissionRequestDecision,
@@ -318,7 +318,7 @@ impl PermissionRequestDecision {
 
 /// The tool may run.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PermissionRequestAllow {
     /// The whole input to run it with instead.
     pub updated_input: Option<Value>,
@@ -330,7 +330,7 @@ pub struct PermissionRequestAllow {
 
 /// The tool may not run.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PermissionRequestDeny {
     /// Why; the model reads it.
     pub message: Option<String>,
@@ -342,7 +342,7 @@ pub struct PermissionRequestDeny {
 
 /// Whether the model may retry.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PermissionDeniedOutput {
     /// Whether it may.
     pub retry: Option<bool>,
@@ -352,7 +352,7 @@ pub struct PermissionDeniedOutput {
 
 /// An answer to an MCP server instead of the user's.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct ElicitationOutput {
     /// The action on the question.
     pub action: Option<ElicitationAction>,
@@ -364,7 +364,7 @@ pub struct ElicitationOutput {
 
 /// A replacement for the user's answer to an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct ElicitationResultOutput {
     /// The action on the question.
     pub action: Option<ElicitationAction>,
@@ -376,7 +376,7 @@ pub struct ElicitationResultOutput {
 
 /// What to watch after a change of directory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct CwdChangedOutput {
     /// The files.
     pub watch_paths: Option<Vec<String>>,
@@ -386,7 +386,7 @@ pub struct CwdChangedOutput {
 
 /// What to watch after a file changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct FileChangedOutput {
     /// The files.
     pub watch_paths: Option<Vec<String>>,
@@ -396,7 +396,7 @@ pub struct FileChangedOutput {
 
 /// Where the worktree is.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct WorktreeCreateOutput {
     /// Its directory.
     pub worktree_path: String,
@@ -406,7 +406,7 @@ pub struct WorktreeCreateOutput {
 
 /// What to show instead of a piece of the reply.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct MessageDisplayOutput {
     /// The text.
     pub display_content: Option<String>,

@@ -78,6 +78,7 @@ with_base! {
 
 /// One call of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ToolCallRecord {
     /// The tool.

@@ -8,6 +8,7 @@ use crate::{AgentId, Extra, Num, TaskId, UnknownObject};
 
 /// Work for a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AgentInput {
     /// What it is about, in a few words.
@@ -71,7 +72,7 @@ pub enum AgentOutput {
 
 /// A subagent is done.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentCompleted {
     /// The subagent.
@@ -108,7 +109,7 @@ pub struct AgentCompleted {
 
 /// A subagent's counts per kind of tool.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentToolStats {
     /// Files read.
@@ -133,7 +134,7 @@ pub struct AgentToolStats {
 
 /// A subagent works in the background.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentLaunched {
     /// Always `true` where present.
@@ -160,7 +161,7 @@ pub struct AgentLaunched {
 
 /// A subagent works on another machine.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentRemote {
     /// The task.
@@ -179,7 +180,7 @@ pub struct AgentRemote {
 
 /// The conversation continues inside a subagent.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AgentEntered {
     /// What it is about.

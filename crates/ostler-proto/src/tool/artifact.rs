@@ -7,6 +7,7 @@ use crate::Extra;
 
 /// What to do with published pages.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ArtifactInput {
     /// What to do; publishing if absent.
@@ -105,6 +106,7 @@ pub enum ArtifactScope {
 
 /// A request to the design service.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ClaudeDesignInput {
     /// What to do.
@@ -117,7 +119,7 @@ pub struct ClaudeDesignInput {
 
 /// The design service's answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ClaudeDesignOutput {
     /// What was done.

@@ -8,6 +8,7 @@ use crate::{Extra, Num};
 
 /// Questions to the user and, once the host has allowed the call, the answers.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AskUserQuestionInput {
     /// The questions.
@@ -54,7 +55,7 @@ impl AskUserQuestionInput {
 
 /// One question.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Question {
     /// The question; it also names the answer.
@@ -71,6 +72,7 @@ pub struct Question {
 
 /// An answer to choose from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct QuestionOption {
     /// The answer.
@@ -85,6 +87,7 @@ pub struct QuestionOption {
 
 /// A note on an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AnswerNote {
     /// What the chosen answer looks like.
@@ -114,6 +117,7 @@ pub enum Unanswered {
 
 /// Where questions come from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct QuestionMetadata {
     /// Their origin.
@@ -124,7 +128,7 @@ pub struct QuestionMetadata {
 
 /// The user's answers.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AskUserQuestionOutput {
     /// The questions.

@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WriteInput {
     /// The file.
@@ -18,7 +19,7 @@ pub struct WriteInput {
 
 /// A file was written.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(type, file_path))]
+#[wire(tree, rename_all = "camelCase", new(type, file_path))]
 #[non_exhaustive]
 pub struct WriteOutput {
     /// Whether it is new.
@@ -57,6 +58,7 @@ pub enum WriteKind {
 
 /// A piece of text to be replaced.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct EditInput {
     /// The file.
@@ -73,7 +75,7 @@ pub struct EditInput {
 
 /// A file was changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EditOutput {
     /// The file.
@@ -101,7 +103,7 @@ pub struct EditOutput {
 
 /// One changed place of a file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PatchHunk {
     /// The first line before the change.
@@ -120,7 +122,7 @@ pub struct PatchHunk {
 
 /// A change as git sees it.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(filename, status))]
+#[wire(tree, rename_all = "camelCase", new(filename, status))]
 #[non_exhaustive]
 pub struct GitDiff {
     /// The file.

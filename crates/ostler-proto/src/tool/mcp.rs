@@ -7,6 +7,7 @@ use crate::Extra;
 
 /// Asks which resources there are.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ListMcpResourcesInput {
     /// Only those of this server.
@@ -17,7 +18,7 @@ pub struct ListMcpResourcesInput {
 
 /// A resource of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpResource {
     /// Its address.
@@ -36,6 +37,7 @@ pub struct McpResource {
 
 /// A resource to read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadMcpResourceInput {
     /// The server.
@@ -48,6 +50,7 @@ pub struct ReadMcpResourceInput {
 
 /// A resource was read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadMcpResourceOutput {
     /// Its parts.
@@ -60,7 +63,7 @@ pub struct ReadMcpResourceOutput {
 
 /// A part of a resource.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct McpResourceContent {
     /// Its address.
@@ -77,6 +80,7 @@ pub struct McpResourceContent {
 
 /// A directory of resources to list. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadMcpResourceDirInput {
     /// The server.
@@ -89,6 +93,7 @@ pub struct ReadMcpResourceDirInput {
 
 /// A directory of resources.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadMcpResourceDirOutput {
     /// What is in it.
@@ -101,6 +106,7 @@ pub struct ReadMcpResourceDirOutput {
 
 /// Asks servers for their tools again. Newer peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct RefreshMcpToolsInput {
     /// Only this server.
@@ -111,7 +117,7 @@ pub struct RefreshMcpToolsInput {
 
 /// What a server answered when asked for its tools again.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(server, status))]
+#[wire(tree, rename_all = "camelCase", new(server, status))]
 #[non_exhaustive]
 pub struct McpRefresh {
     /// The server.
@@ -147,6 +153,7 @@ pub enum McpRefreshStatus {
 
 /// A resource to subscribe to. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SubscribeMcpResourceInput {
     /// The server.
@@ -161,7 +168,7 @@ pub struct SubscribeMcpResourceInput {
 
 /// A resource to unsubscribe from. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UnsubscribeMcpResourceInput {
     /// The server.
@@ -176,7 +183,7 @@ pub struct UnsubscribeMcpResourceInput {
 
 /// A tool or resource to poll. Older peers only.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(type, server))]
+#[wire(tree, rename_all = "camelCase", new(type, server))]
 #[non_exhaustive]
 pub struct SubscribePollingInput {
     /// Which of the two.
@@ -212,7 +219,7 @@ pub enum PollingKind {
 
 /// A poll to end. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UnsubscribePollingInput {
     /// The subscription.
@@ -227,7 +234,7 @@ pub struct UnsubscribePollingInput {
 
 /// A subscription was made.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SubscribeOutput {
     /// Whether it was.
@@ -240,6 +247,7 @@ pub struct SubscribeOutput {
 
 /// A subscription was ended.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct UnsubscribeOutput {
     /// Whether it was.

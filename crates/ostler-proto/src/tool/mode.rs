@@ -9,6 +9,7 @@ use crate::{Extra, Num};
 
 /// Asks to plan before acting.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct EnterPlanModeInput {
     /// Unknown fields.
@@ -17,6 +18,7 @@ pub struct EnterPlanModeInput {
 
 /// Planning begins.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct EnterPlanModeOutput {
     /// The same as text.
@@ -27,7 +29,7 @@ pub struct EnterPlanModeOutput {
 
 /// A plan is ready.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExitPlanModeInput {
     /// The plan. Newer peers keep it in a file instead.
@@ -40,6 +42,7 @@ pub struct ExitPlanModeInput {
 
 /// Something a plan needs permission for.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AllowedPrompt {
     /// The tool, as yet only `Bash`.
@@ -52,7 +55,7 @@ pub struct AllowedPrompt {
 
 /// The plan was accepted.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ExitPlanModeOutput {
     /// The plan.
@@ -76,6 +79,7 @@ pub struct ExitPlanModeOutput {
 
 /// Asks for a git worktree to work in.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct EnterWorktreeInput {
     /// The name of a new one.
@@ -88,7 +92,7 @@ pub struct EnterWorktreeInput {
 
 /// Work continues in a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EnterWorktreeOutput {
     /// Its path.
@@ -103,7 +107,7 @@ pub struct EnterWorktreeOutput {
 
 /// Asks to leave the worktree.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(action))]
+#[wire(tree, new(action))]
 #[non_exhaustive]
 pub struct ExitWorktreeInput {
     /// What to do with it.
@@ -129,7 +133,7 @@ pub enum WorktreeAction {
 
 /// Work continues in the original directory.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(action))]
+#[wire(tree, rename_all = "camelCase", new(action))]
 #[non_exhaustive]
 pub struct ExitWorktreeOutput {
     /// What happened to the worktree.
@@ -154,6 +158,7 @@ pub struct ExitWorktreeOutput {
 
 /// A skill to use.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SkillInput {
     /// Its name.
@@ -166,6 +171,7 @@ pub struct SkillInput {
 
 /// A setting to look up or change. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ConfigInput {
     /// The setting.
@@ -216,7 +222,7 @@ impl<'de> Deserialize<'de> for ConfigValue {
 
 /// A setting was looked up or changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ConfigOutput {
     /// Whether it succeeded.

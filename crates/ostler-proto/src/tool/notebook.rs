@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// A change to one cell of a notebook.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct NotebookEditInput {
     /// The notebook.
@@ -53,7 +54,7 @@ pub enum NotebookEditMode {
 
 /// A notebook was changed.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(cell_type, edit_mode))]
+#[wire(tree, new(cell_type, edit_mode))]
 #[non_exhaustive]
 pub struct NotebookEditOutput {
     /// The content of the cell now.

@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// A message for the user's other devices.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PushNotificationInput {
     /// The text.
@@ -18,7 +19,7 @@ pub struct PushNotificationInput {
 
 /// The outcome of the message.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PushNotificationOutput {
     /// As text.
@@ -52,6 +53,7 @@ pub enum PushDisabledReason {
 
 /// Asks for notifications received meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadNotificationsInput {
     /// Unknown fields.
@@ -60,6 +62,7 @@ pub struct ReadNotificationsInput {
 
 /// Notifications received meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadNotificationsOutput {
     /// The messages.
@@ -74,6 +77,7 @@ pub struct ReadNotificationsOutput {
 
 /// A message that has come in.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct QueuedNotification {
     /// Its id.
@@ -92,7 +96,7 @@ pub struct QueuedNotification {
 
 /// A report to the makers of the agent.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(type, title))]
+#[wire(tree, new(type, title))]
 #[non_exhaustive]
 pub struct SendFeedbackInput {
     /// What it is.
@@ -194,6 +198,7 @@ pub enum TaskCategory {
 
 /// The outcome of the report.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SendFeedbackOutput {
     /// Whether it was sent.
@@ -206,6 +211,7 @@ pub struct SendFeedbackOutput {
 
 /// Asks the user for their role.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ShowOnboardingRolePickerInput {
     /// Unknown fields.
@@ -214,6 +220,7 @@ pub struct ShowOnboardingRolePickerInput {
 
 /// The user's role.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ShowOnboardingRolePickerOutput {
     /// The role.
@@ -226,6 +233,7 @@ pub struct ShowOnboardingRolePickerOutput {
 
 /// Offers to connect a browser.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct OfferChromeSetupInput {
     /// Why.
@@ -236,7 +244,7 @@ pub struct OfferChromeSetupInput {
 
 /// The outcome of the offer.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(outcome))]
+#[wire(tree, new(outcome))]
 #[non_exhaustive]
 pub struct OfferChromeSetupOutput {
     /// What the user did.

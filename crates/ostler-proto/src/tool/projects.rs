@@ -7,7 +7,7 @@ use crate::{Extra, UnknownObject};
 
 /// What to do with the project.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(method))]
+#[wire(tree, new(method))]
 #[non_exhaustive]
 pub struct ProjectsInput {
     /// What to do.
@@ -77,6 +77,7 @@ pub enum ProjectsOutput {
 
 /// A project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectInfo {
     /// A notice.
@@ -103,6 +104,7 @@ pub struct ProjectInfo {
 
 /// A document of a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectDoc {
     /// Its path.
@@ -116,6 +118,7 @@ pub struct ProjectDoc {
 
 /// A file of a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectFile {
     /// Its path.
@@ -131,6 +134,7 @@ pub struct ProjectFile {
 
 /// Where documents come from.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectSyncSource {
     /// The kind of source.
@@ -144,6 +148,7 @@ pub struct ProjectSyncSource {
 
 /// How much a project holds.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectKnowledge {
     /// At present.
@@ -156,6 +161,7 @@ pub struct ProjectKnowledge {
 
 /// A document.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectRead {
     /// A notice.
@@ -177,6 +183,7 @@ pub struct ProjectRead {
 
 /// What was found in a project.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectSearch {
     /// A notice.
@@ -193,6 +200,7 @@ pub struct ProjectSearch {
 
 /// A place in a document.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectHit {
     /// The document's name.
@@ -211,6 +219,7 @@ pub struct ProjectHit {
 
 /// A document was written.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectWrite {
     /// A notice.
@@ -231,6 +240,7 @@ pub struct ProjectWrite {
 
 /// A document was deleted.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectDelete {
     /// A notice.
@@ -245,6 +255,7 @@ pub struct ProjectDelete {
 
 /// The files of a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectMemoryList {
     /// A notice.
@@ -259,6 +270,7 @@ pub struct ProjectMemoryList {
 
 /// A file of a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectMemoryFile {
     /// Its path.
@@ -276,6 +288,7 @@ pub struct ProjectMemoryFile {
 
 /// A file read from a project's memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProjectMemoryRead {
     /// A notice.

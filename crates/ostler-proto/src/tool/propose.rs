@@ -6,6 +6,7 @@ use crate::Extra;
 
 /// What a review has found.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReportFindingsInput {
     /// How thorough it was.
@@ -18,6 +19,7 @@ pub struct ReportFindingsInput {
 
 /// What a review has found, as recorded.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReportFindingsOutput {
     /// How many findings.
@@ -51,6 +53,7 @@ pub enum FindingLevel {
 
 /// One finding.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Finding {
     /// The file.
@@ -105,6 +108,7 @@ pub enum FindingOutcome {
 
 /// Skills that could be worth keeping.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProposeSkillsInput {
     /// One to three of them.
@@ -115,7 +119,7 @@ pub struct ProposeSkillsInput {
 
 /// A skill that could be worth keeping.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(name, kind))]
+#[wire(tree, new(name, kind))]
 #[non_exhaustive]
 pub struct SkillProposal {
     /// Its name.
@@ -152,6 +156,7 @@ pub enum SkillProposalKind {
 
 /// A change to a skill's text.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SkillEdit {
     /// The current text.
@@ -164,7 +169,7 @@ pub struct SkillEdit {
 
 /// The skills were shown to the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProposeSkillsOutput {
     /// How many.
@@ -175,6 +180,7 @@ pub struct ProposeSkillsOutput {
 
 /// A goal to work towards.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ProposeGoalInput {
     /// What will be true once it is reached.
@@ -187,7 +193,7 @@ pub struct ProposeGoalInput {
 
 /// A goal was set or proposed to the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProposeGoalOutput {
     /// What will be true once it is reached.

@@ -7,6 +7,7 @@ use crate::{Extra, UnknownObject};
 
 /// Which file to read, and which part.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadInput {
     /// The file.
@@ -47,7 +48,7 @@ pub enum ReadOutput {
 
 /// Lines of text.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadText {
     /// The file.
@@ -60,7 +61,7 @@ pub struct ReadText {
 
 /// A part of a text file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TextFile {
     /// The file.
@@ -81,6 +82,7 @@ pub struct TextFile {
 
 /// A published artifact that was read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ReadArtifact {
     /// Its name.
@@ -95,7 +97,7 @@ pub struct ReadArtifact {
 
 /// A picture.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(file))]
+#[wire(tree, rename_all = "camelCase", new(file))]
 #[non_exhaustive]
 pub struct ReadImage {
     /// The file.
@@ -106,7 +108,7 @@ pub struct ReadImage {
 
 /// A picture's content.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(type, base64))]
+#[wire(tree, rename_all = "camelCase", new(type, base64))]
 #[non_exhaustive]
 pub struct ImageFile {
     /// The content, encoded.
@@ -144,7 +146,7 @@ pub enum ImageType {
 
 /// A picture's measures in pixels, in the file and as shown to the model.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ImageDimensions {
     /// Its width in the file.
@@ -161,7 +163,7 @@ pub struct ImageDimensions {
 
 /// A notebook.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadNotebook {
     /// The file.
@@ -172,7 +174,7 @@ pub struct ReadNotebook {
 
 /// A notebook's content.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct NotebookFile {
     /// The file.
@@ -185,7 +187,7 @@ pub struct NotebookFile {
 
 /// A document as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadPdf {
     /// The file.
@@ -196,7 +198,7 @@ pub struct ReadPdf {
 
 /// A document's content.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PdfFile {
     /// The file.
@@ -211,7 +213,7 @@ pub struct PdfFile {
 
 /// A document, page by page.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadParts {
     /// The file.
@@ -226,7 +228,7 @@ pub struct ReadParts {
 
 /// Where a document's pages were put.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct PartsFile {
     /// The document.
@@ -243,7 +245,7 @@ pub struct PartsFile {
 
 /// A page as a picture.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(media_type, base64))]
+#[wire(tree, rename_all = "camelCase", new(media_type, base64))]
 #[non_exhaustive]
 pub struct PageImage {
     /// The content, encoded.
@@ -258,7 +260,7 @@ pub struct PageImage {
 
 /// Nothing new since the file was last read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadUnchanged {
     /// The file.
@@ -269,7 +271,7 @@ pub struct ReadUnchanged {
 
 /// A file that is as it was.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UnchangedFile {
     /// The file.

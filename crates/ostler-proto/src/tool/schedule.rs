@@ -7,6 +7,7 @@ use crate::{Extra, Num};
 
 /// A prompt to get at set times.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CronCreateInput {
     /// When, as a cron expression.
@@ -23,7 +24,7 @@ pub struct CronCreateInput {
 
 /// A prompt was scheduled.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CronCreateOutput {
     /// The entry.
@@ -42,6 +43,7 @@ pub struct CronCreateOutput {
 
 /// An entry to remove.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CronDeleteInput {
     /// The entry.
@@ -52,7 +54,7 @@ pub struct CronDeleteInput {
 
 /// An entry was removed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CronDeleteOutput {
     /// The entry.
@@ -65,6 +67,7 @@ pub struct CronDeleteOutput {
 
 /// Asks for all entries.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CronListInput {
     /// Unknown fields.
@@ -73,6 +76,7 @@ pub struct CronListInput {
 
 /// All entries.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CronListOutput {
     /// The entries.
@@ -83,7 +87,7 @@ pub struct CronListOutput {
 
 /// A scheduled prompt.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CronJob {
     /// Its id.
@@ -106,7 +110,7 @@ pub struct CronJob {
 
 /// Asks to be woken, or no longer to be.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ScheduleWakeupInput {
     /// After how long.
@@ -125,7 +129,7 @@ pub struct ScheduleWakeupInput {
 
 /// The model will be woken, or not.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ScheduleWakeupOutput {
     /// When, in milliseconds since 1970.
@@ -144,7 +148,7 @@ pub struct ScheduleWakeupOutput {
 
 /// A request about agents that run elsewhere.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(action))]
+#[wire(tree, new(action))]
 #[non_exhaustive]
 pub struct RemoteTriggerInput {
     /// What to do.
@@ -188,6 +192,7 @@ pub enum RemoteTriggerAction {
 
 /// The answer about agents that run elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct RemoteTriggerOutput {
     /// The HTTP status.

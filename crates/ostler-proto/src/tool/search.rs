@@ -6,6 +6,7 @@ use crate::{Extra, Num};
 
 /// Files to find by name.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct GlobInput {
     /// The pattern.
@@ -18,7 +19,7 @@ pub struct GlobInput {
 
 /// Files found by name.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GlobOutput {
     /// How long it took.
@@ -41,6 +42,7 @@ pub struct GlobOutput {
 
 /// Text to find in files.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct GrepInput {
     /// A regular expression.
@@ -101,7 +103,7 @@ pub enum GrepMode {
 
 /// Text found in files.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GrepOutput {
     /// What is reported.

@@ -7,6 +7,7 @@ use crate::{Extra, Num, TaskId};
 
 /// A command for the shell.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct BashInput {
     /// The command line.
@@ -26,7 +27,7 @@ pub struct BashInput {
 
 /// The outcome of a command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct BashOutput {
     /// What it wrote to its output.
@@ -75,7 +76,7 @@ pub struct BashOutput {
 
 /// What a command did with git.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GitOperation {
     /// A commit it made.
@@ -92,7 +93,7 @@ pub struct GitOperation {
 
 /// A commit.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(sha, kind))]
+#[wire(tree, rename_all = "camelCase", new(sha, kind))]
 #[non_exhaustive]
 pub struct GitCommit {
     /// Its hash.
@@ -123,7 +124,7 @@ pub enum GitCommitKind {
 
 /// A push.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GitPush {
     /// The branch.
@@ -134,7 +135,7 @@ pub struct GitPush {
 
 /// A merge or a rebase.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(ref, action))]
+#[wire(tree, rename_all = "camelCase", new(ref, action))]
 #[non_exhaustive]
 pub struct GitBranch {
     /// With or onto what.
@@ -160,7 +161,7 @@ pub enum GitBranchAction {
 
 /// What was done to a pull request.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(number, action))]
+#[wire(tree, rename_all = "camelCase", new(number, action))]
 #[non_exhaustive]
 pub struct GitPullRequest {
     /// Its number.
@@ -205,6 +206,7 @@ pub enum PullRequestAction {
 
 /// Asks for what a background task has written. Older peers only.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskOutputInput {
     /// The task.
@@ -219,6 +221,7 @@ pub struct TaskOutputInput {
 
 /// Ends a background task.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskStopInput {
     /// The task.
@@ -231,6 +234,7 @@ pub struct TaskStopInput {
 
 /// A background task was ended.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskStopOutput {
     /// The same as text.

@@ -7,6 +7,7 @@ use crate::Extra;
 
 /// The whole to-do list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TodoWriteInput {
     /// The list.
@@ -17,7 +18,7 @@ pub struct TodoWriteInput {
 
 /// One entry of the to-do list.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(content, status))]
+#[wire(tree, rename_all = "camelCase", new(content, status))]
 #[non_exhaustive]
 pub struct Todo {
     /// What to do.
@@ -50,7 +51,7 @@ pub enum TaskStatus {
 
 /// The list was changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TodoWriteOutput {
     /// The list before.
@@ -63,7 +64,7 @@ pub struct TodoWriteOutput {
 
 /// A new entry for the task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskCreateInput {
     /// Its title.
@@ -80,6 +81,7 @@ pub struct TaskCreateInput {
 
 /// An entry was added.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskCreateOutput {
     /// The entry.
@@ -90,6 +92,7 @@ pub struct TaskCreateOutput {
 
 /// An entry that was just added.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CreatedTask {
     /// Its id.
@@ -104,7 +107,7 @@ pub struct CreatedTask {
 
 /// An entry to look up.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskGetInput {
     /// The entry.
@@ -115,6 +118,7 @@ pub struct TaskGetInput {
 
 /// An entry, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskGetOutput {
     /// The entry.
@@ -126,7 +130,7 @@ pub struct TaskGetOutput {
 
 /// An entry of the task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskDetails {
     /// Its id.
@@ -147,7 +151,7 @@ pub struct TaskDetails {
 
 /// A change to an entry; absent fields stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskUpdateInput {
     /// The entry.
@@ -174,7 +178,7 @@ pub struct TaskUpdateInput {
 
 /// An entry was changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskUpdateOutput {
     /// Whether it succeeded.
@@ -193,6 +197,7 @@ pub struct TaskUpdateOutput {
 
 /// A change of status.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct StatusChange {
     /// Before.
@@ -205,6 +210,7 @@ pub struct StatusChange {
 
 /// Asks for the whole task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskListInput {
     /// Unknown fields.
@@ -213,6 +219,7 @@ pub struct TaskListInput {
 
 /// The whole task list.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskListOutput {
     /// The entries.
@@ -223,7 +230,7 @@ pub struct TaskListOutput {
 
 /// An entry of the task list, in short.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskSummary {
     /// Its id.

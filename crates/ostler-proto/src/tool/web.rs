@@ -12,6 +12,7 @@ use crate::{Extra, Num};
 
 /// A page, and what to find out from it.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WebFetchInput {
     /// Its address.
@@ -26,7 +27,7 @@ pub struct WebFetchInput {
 
 /// A page was fetched.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WebFetchOutput {
     /// Its size.
@@ -49,6 +50,7 @@ pub struct WebFetchOutput {
 
 /// Something to look for on the web.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WebSearchInput {
     /// The query.
@@ -63,7 +65,7 @@ pub struct WebSearchInput {
 
 /// The results of a web search.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WebSearchOutput {
     /// The query.
@@ -123,6 +125,7 @@ impl<'de> Visitor<'de> for WebSearchResultVisitor {
 
 /// What one search found.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WebSearchHits {
     /// The search.
@@ -135,6 +138,7 @@ pub struct WebSearchHits {
 
 /// A page that was found.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WebSearchHit {
     /// Its title.

@@ -7,7 +7,7 @@ use crate::{Extra, TaskId};
 
 /// A script that directs agents.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WorkflowInput {
     /// The script.
@@ -30,7 +30,7 @@ pub struct WorkflowInput {
 
 /// A script was started.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(task_id, status))]
+#[wire(tree, rename_all = "camelCase", new(task_id, status))]
 #[non_exhaustive]
 pub struct WorkflowOutput {
     /// Where.
@@ -74,6 +74,7 @@ pub enum WorkflowStatus {
 
 /// Something to watch.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct MonitorInput {
     /// What and why.
@@ -90,6 +91,7 @@ pub struct MonitorInput {
 
 /// A WebSocket to listen to.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct MonitorSocket {
     /// Its address.
@@ -102,7 +104,7 @@ pub struct MonitorSocket {
 
 /// Something is being watched.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MonitorOutput {
     /// The task.

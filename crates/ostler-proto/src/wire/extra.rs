@@ -44,10 +44,14 @@ impl Extra {
         name: Cow<'de, str>,
         map: &mut A,
     ) -> Result<(), A::Error> {
-        drift::note_field(object, &name);
         let value = map.next_value()?;
-        self.kept().fields.insert(name.into_owned(), value);
+        self.keep_value(object, name.into_owned(), value);
         Ok(())
+    }
+
+    pub(crate) fn keep_value(&mut self, object: &'static str, name: String, value: Value) {
+        drift::note_field(object, &name);
+        self.kept().fields.insert(name, value);
     }
 
     /// Notes whether a field was written in the unusual way. If a field comes twice, the last one counts.

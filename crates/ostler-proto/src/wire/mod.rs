@@ -8,6 +8,7 @@
 mod extra;
 mod key;
 mod tag;
+mod tree;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -18,7 +19,8 @@ use serde::ser::SerializeMap;
 pub use self::extra::Extra;
 pub(crate) use self::key::next_key;
 pub use self::tag::UnknownObject;
-pub(crate) use self::tag::split_tag;
+pub(crate) use self::tag::{Tag, split_tag};
+pub(crate) use self::tree::Tree;
 
 /// A type that is a JSON object on the wire. Implemented by `#[derive(Wire)]`.
 pub trait WireObject: Sized {

@@ -6,6 +6,7 @@ use crate::{Extra, SessionId, Uuid};
 
 /// `hook_started`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct HookStarted {
     /// This run of the hook.
@@ -24,6 +25,7 @@ pub struct HookStarted {
 
 /// `hook_progress`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct HookProgress {
     /// This run of the hook.
@@ -48,7 +50,7 @@ pub struct HookProgress {
 
 /// `hook_response`.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(hook_id, outcome))]
+#[wire(tree, new(hook_id, outcome))]
 #[non_exhaustive]
 pub struct HookResponse {
     /// This run of the hook.

@@ -8,6 +8,7 @@ use crate::{Extra, Num, SessionId, Uuid};
 
 /// `init`: the start of every turn, after `UserPromptSubmit` hooks and after the MCP servers connected.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Init {
     /// The working directory.
@@ -84,6 +85,7 @@ pub struct Init {
 
 /// An MCP server in `init`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct InitMcpServer {
     /// Its name.
@@ -98,6 +100,7 @@ pub struct InitMcpServer {
 
 /// A plugin in use.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PluginInfo {
     /// Its name.
@@ -114,6 +117,7 @@ pub struct PluginInfo {
 
 /// A plugin that could not be used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PluginError {
     /// Its name.
@@ -132,6 +136,7 @@ pub struct PluginError {
 
 /// `status`: the permission mode changed, or compaction or a request is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Status {
     /// `compacting`, `requesting`, or `null` at the end.
@@ -156,6 +161,7 @@ pub struct Status {
 
 /// `compact_boundary`: everything before is now only a summary.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CompactBoundary {
     /// What compaction did.
@@ -172,6 +178,7 @@ pub struct CompactBoundary {
 
 /// What a compaction did.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CompactMetadata {
     /// `manual` or `auto`.
@@ -194,6 +201,7 @@ pub struct CompactMetadata {
 
 /// A range of messages that compaction kept.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PreservedSegment {
     /// The first.
@@ -208,6 +216,7 @@ pub struct PreservedSegment {
 
 /// Messages that compaction kept.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PreservedMessages {
     /// Their new parent.
@@ -223,7 +232,7 @@ pub struct PreservedMessages {
 /// `session_state_changed`: sent on request (`CLAUDE_CODE_SDK_READS_SESSION_STATE=1`), and what newer SDKs wait for
 /// before they close stdin.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(state))]
+#[wire(tree, new(state))]
 #[non_exhaustive]
 pub struct SessionStateChanged {
     /// The state now.
@@ -255,6 +264,7 @@ pub enum SessionState {
 
 /// `session_title_changed`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SessionTitleChanged {
     /// The title.

@@ -9,7 +9,7 @@ use crate::{AgentId, Extra, Num, RequestId, SessionId, ToolUseId, Uuid};
 
 /// `api_retry`: a request to the API failed and will be retried.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(error))]
+#[wire(tree, new(error))]
 #[non_exhaustive]
 pub struct ApiRetry {
     /// Which attempt failed, from 1.
@@ -35,6 +35,7 @@ pub struct ApiRetry {
 
 /// The API did not answer at all.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct NoResponse {
     /// How long the engine waited.
@@ -47,6 +48,7 @@ pub struct NoResponse {
 
 /// `permission_denied`: a tool call was denied without asking the host.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PermissionDenied {
     /// The tool.
@@ -71,6 +73,7 @@ pub struct PermissionDenied {
 
 /// `informational`: a message for the user.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Informational {
     /// The message.
@@ -95,6 +98,7 @@ pub struct Informational {
 
 /// `notification`: a transient message for the user interface.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Notification {
     /// Replaces an earlier one with the same key.
@@ -117,6 +121,7 @@ pub struct Notification {
 
 /// `model_fallback`: another model took over after repeated overload.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ModelFallback {
     /// Why.
@@ -137,6 +142,7 @@ pub struct ModelFallback {
 
 /// `model_refusal_fallback`: another model took over after a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ModelRefusalFallback {
     /// Always `refusal`.
@@ -172,6 +178,7 @@ pub struct ModelRefusalFallback {
 
 /// `model_refusal_no_fallback`: the model refused and no other takes over.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ModelRefusalNoFallback {
     /// The model.
@@ -197,6 +204,7 @@ pub struct ModelRefusalNoFallback {
 
 /// `thinking_tokens`: an estimate of thinking whose text is withheld.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ThinkingTokens {
     /// So far.
@@ -215,6 +223,7 @@ pub struct ThinkingTokens {
 
 /// `commands_changed`: the slash commands changed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CommandsChanged {
     /// All of them.
@@ -229,6 +238,7 @@ pub struct CommandsChanged {
 
 /// `control_request_progress`: progress of a slow control request.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ControlRequestProgress {
     /// The request.
@@ -253,6 +263,7 @@ pub struct ControlRequestProgress {
 
 /// `files_persisted`: files were stored at the API.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct FilesPersisted {
     /// Stored.
@@ -271,6 +282,7 @@ pub struct FilesPersisted {
 
 /// A file that was stored.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PersistedFile {
     /// Its name here.
@@ -283,6 +295,7 @@ pub struct PersistedFile {
 
 /// A file that was not stored.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct FailedFile {
     /// Its name.
@@ -295,6 +308,7 @@ pub struct FailedFile {
 
 /// `local_command_output`: output of a local slash command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct LocalCommandOutput {
     /// The output.
@@ -309,6 +323,7 @@ pub struct LocalCommandOutput {
 
 /// `plugin_install`: a plugin is being installed.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PluginInstall {
     /// `started`, `installed`, `failed` or `completed`.
@@ -327,6 +342,7 @@ pub struct PluginInstall {
 
 /// `memory_recall`: memories were recalled.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct MemoryRecall {
     /// `select` or `synthesize`.
@@ -343,6 +359,7 @@ pub struct MemoryRecall {
 
 /// A memory.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Memory {
     /// Its path.
@@ -357,6 +374,7 @@ pub struct Memory {
 
 /// `elicitation_complete`: a question of an MCP server was answered elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ElicitationComplete {
     /// The server.
@@ -373,6 +391,7 @@ pub struct ElicitationComplete {
 
 /// `session_writes_lost`: the disk is full.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SessionWritesLost {
     /// `ENOSPC` or `EDQUOT`.
@@ -391,6 +410,7 @@ pub struct SessionWritesLost {
 
 /// `worker_shutting_down`: a remote worker is about to end.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct WorkerShuttingDown {
     /// Why.
@@ -405,6 +425,7 @@ pub struct WorkerShuttingDown {
 
 /// `ui_invalidate`: a view should be drawn again.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct UiInvalidate {
     /// What changed.
@@ -419,6 +440,7 @@ pub struct UiInvalidate {
 
 /// `mirror_error`: an SDK could not store its copy of the transcript.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct MirrorError {
     /// Why.
@@ -435,7 +457,7 @@ pub struct MirrorError {
 
 /// Names a session file in an SDK's store.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct MirrorKey {
     /// The project's folder.

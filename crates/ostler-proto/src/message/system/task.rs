@@ -6,6 +6,7 @@ use crate::{Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 
 /// `task_started`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskStarted {
     /// The task.
@@ -44,6 +45,7 @@ pub struct TaskStarted {
 
 /// `task_progress`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskProgress {
     /// The task.
@@ -72,6 +74,7 @@ pub struct TaskProgress {
 
 /// What a task used.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskUsage {
     /// Tokens.
@@ -86,6 +89,7 @@ pub struct TaskUsage {
 
 /// `task_updated`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskUpdated {
     /// The task.
@@ -104,6 +108,7 @@ pub struct TaskUpdated {
 
 /// What changed about a task.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TaskPatch {
     /// Its status.
@@ -145,7 +150,7 @@ pub enum TaskStatus {
 
 /// `task_notification`: a background task ended. A separate turn follows, without a `user` frame.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(task_id, status))]
+#[wire(tree, new(task_id, status))]
 #[non_exhaustive]
 pub struct TaskNotification {
     /// The task.
@@ -195,7 +200,7 @@ pub enum TaskOutcome {
 
 /// A resource of an MCP server.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceLink {
     /// Its address.
@@ -218,6 +223,7 @@ pub struct ResourceLink {
 
 /// `background_tasks_changed`: the full set, replacing the one before.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct BackgroundTasksChanged {
     /// All tasks that run now.
@@ -232,6 +238,7 @@ pub struct BackgroundTasksChanged {
 
 /// A running background task.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct BackgroundTask {
     /// The task.
