@@ -6,7 +6,7 @@ use crate::Extra;
 
 /// A slash command.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SlashCommand {
     /// Its name, without the slash.
@@ -25,7 +25,7 @@ pub struct SlashCommand {
 
 /// A model on offer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// The value to select it with.
@@ -54,7 +54,7 @@ pub struct ModelInfo {
 
 /// The account.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct AccountInfo {
     /// The user.
@@ -75,6 +75,7 @@ pub struct AccountInfo {
 
 /// A subagent on offer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AgentInfo {
     /// Its name.
@@ -89,7 +90,7 @@ pub struct AgentInfo {
 
 /// A plugin to use.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
-#[wire(rename_all = "camelCase")]
+#[wire(tree, rename_all = "camelCase")]
 pub struct PluginConfig {
     /// Always `local`.
     pub r#type: String,
@@ -103,6 +104,7 @@ pub struct PluginConfig {
 
 /// An error in a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SettingsParseError {
     /// The file.

@@ -10,7 +10,7 @@ use crate::{AgentId, Extra, ToolUseId, UnknownObject};
 
 /// A request to the host. May arrive at any time, also after a `result`, while background work continues.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(tag = "subtype")]
+#[wire(tag = "subtype", tree)]
 #[non_exhaustive]
 pub enum AskHost {
     /// Ask whether a tool may run. Without a handler answer with an error; the engine then denies.
@@ -30,6 +30,7 @@ pub enum AskHost {
 
 /// `can_use_tool`. Questions to the user (`AskUserQuestion`) and finished plans (`ExitPlanMode`) come this way too.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct CanUseTool {
     /// The tool.
@@ -115,6 +116,7 @@ pub enum DecisionReasonType {
 
 /// The rule that requires the question.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct MatchedAskRule {
     /// Its source.
@@ -129,7 +131,7 @@ pub struct MatchedAskRule {
 
 /// `hook_callback`. All matching callbacks are asked at once; one answer each.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(callback_id, input))]
+#[wire(tree, new(callback_id, input))]
 #[non_exhaustive]
 pub struct HookCallback {
     /// The callback, as named in `initialize`.
@@ -144,6 +146,7 @@ pub struct HookCallback {
 
 /// `mcp_message`, in both directions: one JSON-RPC message. Notifications are answered too, with anything.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct McpMessage {
     /// The in-process server.
     pub server_name: String,
@@ -155,6 +158,7 @@ pub struct McpMessage {
 
 /// `elicitation`: an MCP server asks the user something.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Elicitation {
     /// The server.
@@ -183,6 +187,7 @@ pub struct Elicitation {
 
 /// `request_user_dialog`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct RequestUserDialog {
     /// Which dialog; one of `supportedDialogKinds`.

@@ -11,6 +11,7 @@ use crate::{AgentId, Extra, Num, SessionId, TaskId, ToolUseId, Uuid};
 ///
 /// May come before the `content_block_stop` of the call it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ToolProgress {
     /// A synthetic id; use [`crate::quirks::progress_call`] to find the call.
@@ -40,6 +41,7 @@ pub struct ToolProgress {
 
 /// A subagent waits to retry the API.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct SubagentRetry {
     /// The subagent.
@@ -61,6 +63,7 @@ pub struct SubagentRetry {
 
 /// `auth_status`: a login is in progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AuthStatus {
     /// Whether it is still in progress.
@@ -80,6 +83,7 @@ pub struct AuthStatus {
 
 /// `tool_use_summary`: several tool calls in one sentence.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ToolUseSummary {
     /// The sentence.
@@ -96,7 +100,7 @@ pub struct ToolUseSummary {
 
 /// `rate_limit_event`: the state of a subscription's limit changed.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(rate_limit_info))]
+#[wire(tree, new(rate_limit_info))]
 #[non_exhaustive]
 pub struct RateLimitEvent {
     /// The limit.
@@ -111,7 +115,7 @@ pub struct RateLimitEvent {
 
 /// State of a subscription's limit.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(rename_all = "camelCase", new(status))]
+#[wire(tree, rename_all = "camelCase", new(status))]
 #[non_exhaustive]
 pub struct RateLimitInfo {
     /// Whether requests still pass.
@@ -165,6 +169,7 @@ pub enum RateLimitStatus {
 
 /// `prompt_suggestion`: what the user might ask next; comes after a `result`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PromptSuggestion {
     /// The prompt.
@@ -179,6 +184,7 @@ pub struct PromptSuggestion {
 
 /// `conversation_reset`: the conversation was cleared; later frames carry the new session id.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ConversationReset {
     /// The new session.
@@ -199,7 +205,7 @@ pub struct ConversationReset {
 
 /// `command_lifecycle`: the state of a prompt that was sent with a `uuid`.
 #[derive(Clone, Debug, PartialEq, Wire)]
-#[wire(new(command_uuid, state))]
+#[wire(tree, new(command_uuid, state))]
 #[non_exhaustive]
 pub struct CommandLifecycle {
     /// The prompt.
@@ -233,6 +239,7 @@ pub enum CommandState {
 
 /// `transcript_mirror`: lines just written to a session file, for a host that keeps its own copy.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TranscriptMirror {
     /// The file.
@@ -246,6 +253,7 @@ pub struct TranscriptMirror {
 
 /// `active_goal`: the goal a remote session works towards.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct ActiveGoal {
     /// The goal, or `null` if it was removed.
@@ -261,6 +269,7 @@ pub struct ActiveGoal {
 
 /// A goal with its progress.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct Goal {
     /// The condition for reaching it, as text.
@@ -279,6 +288,7 @@ pub struct Goal {
 
 /// `autocompact_state`: how near automatic compaction is; remote sessions only, with fields that are not published.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct AutocompactState {
     /// The conversation.
@@ -291,6 +301,7 @@ pub struct AutocompactState {
 
 /// `streamlined_text`: text in the reduced output mode of the old level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct StreamlinedText {
     /// The text.
@@ -305,6 +316,7 @@ pub struct StreamlinedText {
 
 /// `streamlined_tool_use_summary`: tool calls in the reduced output mode of the old level.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct StreamlinedToolUseSummary {
     /// The calls in one sentence.
@@ -319,6 +331,7 @@ pub struct StreamlinedToolUseSummary {
 
 /// `keep_alive`: allowed at any time in both directions, without an answer.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct KeepAlive {
     /// The progress of the start-up, on request.
     pub startup_mark: Option<Value>,
@@ -328,6 +341,7 @@ pub struct KeepAlive {
 
 /// `update_environment_variables`: a remote host sends new credentials to the engine.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 pub struct UpdateEnvironmentVariables {
     /// The variables to set.
     pub variables: BTreeMap<String, String>,

@@ -14,6 +14,7 @@ use crate::{Extra, Num, SessionId, ToolUseId, Uuid};
 /// `success` with `is_error` set means that the API failed and the text says how; the other subtypes carry
 /// `errors` and no text. A process exits with 1 when its last result had `is_error`.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct TurnResult {
     /// How it ended.
@@ -183,6 +184,7 @@ pub enum TerminalReason {
 
 /// A tool call that was denied.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct PermissionDenial {
     /// The tool.
@@ -197,6 +199,7 @@ pub struct PermissionDenial {
 
 /// A tool call that a hook deferred.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct DeferredToolUse {
     /// The call.
@@ -211,6 +214,7 @@ pub struct DeferredToolUse {
 
 /// A configuration file that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Wire)]
+#[wire(tree)]
 #[non_exhaustive]
 pub struct InvalidConfigFile {
     /// The file.
