@@ -84,10 +84,13 @@ fn read_stream(known: &[Field]) -> TokenStream {
 /// Takes one field after the other out of a tree: small code, compiled once.
 fn read_tree(ident: &Ident, known: &[Field]) -> TokenStream {
     let takes = known.iter().map(Field::take);
+    let finishes = known.iter().map(Field::finish_tree);
     quote! {
         fn read<'de, A: ::serde::de::MapAccess<'de>>(map: A) -> ::std::result::Result<Self, A::Error> {
             fn from_tree(tree: &mut crate::wire::Tree) -> ::std::result::Result<#ident, ::serde_json::Error> {
-                Ok(#ident { #(#takes)* extra: tree.rest(<#ident as crate::wire::WireObject>::NAME) })
+                #(#takes)*
+                let extra = tree.rest(<#ident as crate::wire::WireObject>::NAME);
+                Ok(#ident { #(#finishes)* extra })
             }
             let mut tree = crate::wire::Tree::read(map)?;
             from_tree(&mut tree).map_err(::serde::de::Error::custom)
@@ -177,11 +180,20 @@ impl Field {
     }
 
     fn take(&self) -> TokenStream {
-        let Self { ident, name, .. } = self;
+        let Self { slot, name, .. } = self;
         match (self.optional, self.nullable) {
-            (true, true) => quote! { #ident: tree.nullable(#name)?, },
-            (true, false) => quote! { #ident: tree.optional(#name)?, },
-            (false, _) => quote! { #ident: tree.required(#name)?, },
+            (true, true) => quote! { let #slot = tree.nullable(#name)?; },
+            (true, false) => quote! { let #slot = tree.optional(#name)?; },
+            (false, _) => quote! { let #slot = tree.required(#name)?; },
+        }
+    }
+
+    /// A field of another type is reported before one that is missing, as when entries are read as they come.
+    fn finish_tree(&self) -> TokenStream {
+        let Self { ident, slot, name, .. } = self;
+        match self.optional {
+            true => quote! { #ident: #slot, },
+            false => quote! { #ident: crate::wire::present(#slot, #name)?, },
         }
     }
 

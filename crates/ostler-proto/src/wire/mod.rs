@@ -20,7 +20,7 @@ pub use self::extra::Extra;
 pub(crate) use self::key::next_key;
 pub use self::tag::UnknownObject;
 pub(crate) use self::tag::{Tag, split_tag};
-pub(crate) use self::tree::Tree;
+pub(crate) use self::tree::{Tree, present};
 
 /// A type that is a JSON object on the wire. Implemented by `#[derive(Wire)]`.
 pub trait WireObject: Sized {

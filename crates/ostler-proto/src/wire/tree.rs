@@ -28,12 +28,12 @@ impl Tree {
         Ok(Self { entries: entries.into_iter(), pending: None, extra: Extra::default() })
     }
 
-    /// A field that must be there.
-    pub(crate) fn required<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
-        match self.take(name) {
-            Some(value) => typed(name, value),
-            None => Err(Error::missing_field(name)),
-        }
+    /// A field that must be there; [`present`] refuses `None` when all fields have been looked at.
+    pub(crate) fn required<T: DeserializeOwned>(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<T>, Error> {
+        self.take(name).map(|value| typed(name, value)).transpose()
     }
 
     /// A field that is normally absent if it has no value, so only `null` is recorded.
@@ -94,6 +94,10 @@ impl Tree {
         }
         last
     }
+}
+
+pub(crate) fn present<T>(value: Option<T>, name: &'static str) -> Result<T, Error> {
+    value.ok_or_else(|| Error::missing_field(name))
 }
 
 fn typed<T: DeserializeOwned>(name: &'static str, value: Value) -> Result<T, Error> {
