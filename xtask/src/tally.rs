@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &str)] = &[
         "as_user::all_of_this_holds_for_a_user_without_rights",
         "tries all attacks on the sandbox a second time, as another user",
     ),
+    ("containers::no_attack_works_in_a_container", "starts a container for each attack"),
     ("escapes::no_attack_on_files_works", "35 attacks, each in two sandboxes"),
     (
         "sandbox::a_member_with_every_approval_cannot_read_what_belongs_to_the_owner",

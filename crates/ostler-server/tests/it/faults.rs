@@ -182,6 +182,11 @@ impl Case {
                 self.client.pending().await;
                 self.client.until(&self.run, "waiting").await;
             }
+            Stage::Cancelling => {
+                within(self.desk.api.gate("at").reached()).await;
+                // A write that fails before the cancel ends the run as interrupted, so the last one has to be stored.
+                self.log_has("\"init\"").await;
+            }
             _ => within(self.desk.api.gate("at").reached()).await,
         }
     }
