@@ -340,10 +340,7 @@ export default {
     await visitor.rest();
     assert.ok(has(server, "b.txt"));
     // From one card to the next with the key alone.
-    for (const name of ["c", "d"]) {
-      const session = await server.call("POST", "/api/sessions", { title: name });
-      await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: `write "z" to ${name}.txt` });
-    }
+    await askInTwoSessions(server);
     await keyboard.press("i");
     await visitor.card().nth(1).waitFor();
     await keyboard.press("j");
@@ -356,4 +353,49 @@ export default {
     await keyboard.press("Escape");
     await visitor.page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "hidden" });
   },
+
+  async "the next card has the focus as soon as an answered one is gone, even before the reply"({ server, visit }) {
+    const visitor = await visit();
+    const { page } = visitor;
+    await askInTwoSessions(server);
+    let reply;
+    const held = new Promise((send) => (reply = send));
+    await page.route("**/api/approvals/*/decision", async (route) => {
+      const response = await route.fetch();
+      await held;
+      await route.fulfill({ response });
+    });
+    await visitor.go("#/inbox");
+    await visitor.card().nth(1).waitFor();
+    await page.keyboard.press("j");
+    await page.keyboard.press("y");
+    await visitor.card().nth(1).waitFor({ state: "detached" });
+    await page.keyboard.press("y");
+    await page.getByRole("heading", { name: "No pending approvals" }).waitFor();
+    reply();
+  },
+
+  async "a key that is held down answers one card only"({ server, visit }) {
+    const visitor = await visit();
+    const { keyboard } = visitor.page;
+    await askInTwoSessions(server);
+    await visitor.go("#/inbox");
+    await visitor.card().nth(1).waitFor();
+    await keyboard.press("j");
+    await keyboard.down("y");
+    await visitor.card().nth(1).waitFor({ state: "detached" });
+    // The browser repeats the key; nothing else is on its way to the server afterwards.
+    await keyboard.down("y");
+    await keyboard.up("y");
+    assert.equal(await visitor.card().getAttribute("aria-busy"), "false");
+    await visitor.card().waitFor();
+  },
 };
+
+/** Two sessions that wait for an approval each. */
+async function askInTwoSessions(server) {
+  for (const name of ["c", "d"]) {
+    const session = await server.call("POST", "/api/sessions", { title: name });
+    await server.call("POST", `/api/sessions/${session.id}/runs`, { prompt: `write "z" to ${name}.txt` });
+  }
+}

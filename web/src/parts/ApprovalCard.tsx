@@ -44,7 +44,8 @@ function PermissionCard({ approval, isInline }: { approval: Approval; isInline: 
   const press = (event: KeyboardEvent) => {
     // Keys are for the card itself, not for its fields; while a denial is being written, no key allows.
     const isBusy = note !== undefined || whole !== undefined;
-    if (event.target !== card.current || isBusy || event.ctrlKey || event.metaKey || event.altKey) return;
+    // A key that is held down answers one card, not the ones after it.
+    if (event.repeat || event.target !== card.current || isBusy || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { y: () => allow("once"), s: () => allow("session"), a: () => allow("always"), n: () => write("") }[event.key];
     if (!act || (offers.length === 0 && event.key === "s") || (!mayAlways && event.key === "a")) return;
     event.preventDefault();

@@ -13,7 +13,7 @@ export function PlanCard({ approval, isInline }: { approval: Approval; isInline:
   const card = useRef<HTMLElement>(null);
   const go = () => decide({ approved: true, scope: "once" });
   const press = (event: KeyboardEvent) => {
-    if (event.target !== card.current || note !== undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.repeat || event.target !== card.current || note !== undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     const act = { y: go, n: () => write("") }[event.key];
     if (!act) return;
     event.preventDefault();

@@ -1,10 +1,8 @@
-import { useState } from "preact/hooks";
 import { api } from "../api";
-import { complain } from "../state/app";
 import type { Approval, Question } from "../types";
 import { CardHead } from "./ApprovalCard";
+import { useAnswer } from "./decide";
 import { useDraft } from "./drafts";
-import { answering } from "./focus";
 
 interface Chosen {
   labels: string[];
@@ -23,22 +21,13 @@ export function QuestionCard({ approval, isInline }: { approval: Approval; isInl
   const questions = Array.isArray(approval.input.questions) ? (approval.input.questions as Question[]) : [];
   const [tab, open] = useDraft(approval.id, "tab", 0);
   const [chosen, choose] = useDraft<Record<string, Chosen>>(approval.id, "chosen", {});
-  const [isSent, sent] = useState(false);
+  const { isSent, answer } = useAnswer(approval.id);
   const of = (question: Question) => chosen[question.question] ?? NOTHING;
   const missing = questions.findIndex((question) => answered(of(question)).length === 0);
   const current = questions[tab];
 
-  const send = async (body: Parameters<typeof api.answer>[1]) => {
-    sent(true);
-    const done = answering(approval.id);
-    try {
-      await api.answer(approval.id, { ...body, digest: approval.digest });
-      done();
-    } catch (error) {
-      sent(false);
-      complain(error);
-    }
-  };
+  const send = (body: Parameters<typeof api.answer>[1]) =>
+    answer(() => api.answer(approval.id, { ...body, digest: approval.digest }));
   const submit = (event: Event) => {
     event.preventDefault();
     if (missing >= 0) return open(missing);
