@@ -22,7 +22,7 @@ pub(crate) fn command(args: &[OsString]) -> Result<ExitCode> {
 }
 
 /// Where the vendor's packages are, as environment variables.
-pub(crate) type Peers = [(&'static str, PathBuf); 5];
+pub(crate) type Peers = [(&'static str, PathBuf); 7];
 
 /// Installs what is missing.
 pub(crate) fn peers() -> Result<Peers> {
@@ -30,6 +30,8 @@ pub(crate) fn peers() -> Result<Peers> {
         ("OSTLER_PEERS", peers::install(peers::FOR_TESTS)?),
         ("OSTLER_NATIVE_PEERS", peers::install(peers::NATIVE)?),
         ("OSTLER_AGUI_PEERS", peers::install(peers::AGUI)?),
+        ("OSTLER_MCP_PEERS", peers::install(peers::MCP_SERVERS)?),
+        ("OSTLER_MCP_PYTHON", python::install(python::MCP)?),
         ("OSTLER_PYTHON", python::install(python::SDK)?),
         ("OSTLER_SERVER_PYTHON", python::install(python::SERVER)?),
     ])

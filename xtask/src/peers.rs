@@ -43,6 +43,15 @@ pub(crate) const AGUI: &[Pin] = &[
 /// The official conformance suite of MCP.
 pub(crate) const MCP: &[Pin] = &[("@modelcontextprotocol/conformance", "0.2.0-alpha.12")];
 
+/// MCP servers that people use, and an authorization server.
+pub(crate) const MCP_SERVERS: &[Pin] = &[
+    ("@modelcontextprotocol/server-everything", "2026.8.31"),
+    ("@modelcontextprotocol/server-filesystem", "2026.8.31"),
+    ("@modelcontextprotocol/server-memory", "2026.8.31"),
+    ("@playwright/mcp", "0.0.83"),
+    ("oidc-provider", "9.13.3"),
+];
+
 /// Installs what is missing; returns the folder for `OSTLER_PEERS`.
 pub(crate) fn install(pins: &[Pin]) -> Result<PathBuf> {
     let folder = provide(pins)?;

@@ -18,6 +18,9 @@ pub(crate) const SDK: &[&str] = &["claude-agent-sdk==0.2.182"];
 /// Tests of the server from outside: a WebSocket client, and a tester for OpenAPI documents.
 pub(crate) const SERVER: &[&str] = &["websockets==17.4", "schemathesis==4.32.5"];
 
+/// An MCP server that tests use.
+pub(crate) const MCP: &[&str] = &["mcp-server-git==2026.10.19"];
+
 /// Marks an environment as complete.
 const COMPLETE: &str = "complete";
 

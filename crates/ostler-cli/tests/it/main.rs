@@ -24,6 +24,7 @@ mod mcp_commands;
 mod mcp_life;
 mod mcp_lists;
 mod mcp_odd;
+mod mcp_real;
 mod mcp_remote;
 mod mcp_rules;
 mod mcp_serve;
