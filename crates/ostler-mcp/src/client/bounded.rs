@@ -154,8 +154,18 @@ impl BoundedClient {
             request = request.header(SESSION, &**session);
         }
         let response = request.json(message).send().await?;
-        let awaits_answer = matches!(message, ClientJsonRpcMessage::Request(_));
-        self.read(response, awaits_answer, session.is_some()).await
+        let asked = match message {
+            ClientJsonRpcMessage::Request(request) => Some(&request.id),
+            _ => None,
+        };
+        let mut answer = self.read(response, asked.is_some(), session.is_some()).await;
+        // A server that refuses before it has read the request cannot name it, but it answers no other one here.
+        if let (Ok(StreamableHttpPostResponse::Json(message, _)), Some(id)) = (&mut answer, asked)
+            && let ServerJsonRpcMessage::Error(error) = message
+        {
+            error.id.get_or_insert_with(|| id.clone());
+        }
+        answer
     }
 
     /// Reads the response to a POST.
