@@ -2,11 +2,11 @@
 
 use parking_lot::Mutex;
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt, stream};
-use ostler_http::Certificates;
 use ostler_proto::api::{Message, StreamEvent};
 use ostler_proto::codec::SseDecoder;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -19,15 +19,14 @@ use super::config::{Header, Timeouts, read_base_url};
 use super::credential::Keyring;
 use super::retry::{self, FailedAttempt};
 use super::size::ResponseSize;
-use super::{ApiConfig, MAX_RESPONSE_BYTES, ModelError, ModelEvent, Request};
-
-/// The interval and the timeout of keep-alive probes on a connection with a request under way.
-const PROBE: Duration = Duration::from_secs(20);
+use super::{ApiConfig, MAX_RESPONSE_BYTES, ModelError, ModelEvent, Request, client};
 
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct Api {
-    client: reqwest::Client,
+    client: Arc<reqwest::Client>,
+    /// Of every request.
+    headers: HeaderMap,
     url: Url,
     pub(crate) config: ApiConfig,
     pub(crate) keyring: Keyring,
@@ -44,26 +43,11 @@ impl Api {
     pub(crate) fn new(config: ApiConfig) -> Result<Self, ModelError> {
         let mut url = read_base_url(&config.base_url)
             .map_err(|error| ModelError::Connection(error.to_string()))?;
-        // Plain HTTP on this machine needs no certificates.
-        let is_plain_here = is_loopback(&url) && url.scheme() == "http";
-        let certificates = if is_plain_here { Certificates::None } else { Certificates::System };
-        let mut client = ostler_http::client(certificates)
-            .map_err(|error| ModelError::Connection(error.to_string()))?
-            .default_headers(headers(&config)?)
-            // A redirect would send the key to another address.
-            .redirect(reqwest::redirect::Policy::none())
-            // Otherwise a dead connection (after the sleep of a laptop or a change of the network) would be used again
-            // for every attempt.
-            .http2_keep_alive_interval(PROBE)
-            .http2_keep_alive_timeout(PROBE);
-        if is_loopback(&url) {
-            client = client.no_proxy();
-        }
-        let client = client.build().map_err(|error| connection(error).error)?;
+        let (client, headers) = (client::for_address(&url)?, headers(&config)?);
         url.set_path(&format!("{}/v1/messages", url.path().trim_end_matches('/')));
         let keyring = Keyring::new(&config.credential, config.renewal.clone(), &config.headers)?;
         let given_up = Mutex::default();
-        Ok(Self { client, url, config, keyring, given_up })
+        Ok(Self { client, headers, url, config, keyring, given_up })
     }
 }
 
@@ -80,10 +64,15 @@ pub(crate) type Attempt = BoxStream<'static, Result<ModelEvent, FailedAttempt>>;
 impl Api {
     /// Sends the request once. `patience` multiplies the timeout for the first byte.
     pub(crate) fn send(&self, request: &Request, credential: HeaderMap, patience: u32) -> Attempt {
-        let mut sent = self.client.post(self.url.clone()).headers(credential).json(request);
-        if let Some(betas) = self.betas_for(&request.model) {
-            sent = sent.header("anthropic-beta", betas);
+        let mut headers = self.headers.clone();
+        headers.extend(credential);
+        // Checked when the client was made, for all betas but those that are named here.
+        if let Some(betas) = self.betas_for(&request.model)
+            && let Ok(betas) = HeaderValue::try_from(betas)
+        {
+            headers.insert("anthropic-beta", betas);
         }
+        let sent = self.client.post(self.url.clone()).headers(headers).json(request);
         let timeouts = self.config.timeouts;
         if request.stream {
             let deadline = Instant::now() + timeouts.first_byte.saturating_mul(patience);
@@ -336,7 +325,8 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
     for header in &config.headers {
         let (name, value) =
             header.parsed().ok_or_else(|| refused(&format!("the header {:?}", header.name)))?;
-        if name != "anthropic-beta" {
+        // Betas are joined below; the body is always JSON.
+        if name != "anthropic-beta" && name != header::CONTENT_TYPE {
             headers.insert(name, value);
         }
     }
@@ -358,7 +348,7 @@ fn silent(what: &str) -> FailedAttempt {
     ModelError::Connection(what.to_owned()).into()
 }
 
-fn connection(error: reqwest::Error) -> FailedAttempt {
+pub(crate) fn connection(error: reqwest::Error) -> FailedAttempt {
     // A request that could not be built will fail the next time too.
     let should_retry = error.is_builder().then_some(false);
     // reqwest's own text stops at "error sending request"; the real cause is at the end of the chain.

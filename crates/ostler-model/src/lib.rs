@@ -10,6 +10,7 @@ mod api_model;
 mod attempts;
 pub mod base_prompt;
 mod cache;
+mod client;
 mod config;
 mod credential;
 mod error;
