@@ -11,6 +11,7 @@ mod lanes;
 mod mcp;
 mod packages;
 mod peers;
+mod processor;
 mod programs;
 mod python;
 mod run;

@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::tally::Tally;
-use crate::{Misuse, cargo, conformance, peers, setup};
+use crate::{Misuse, cargo, conformance, peers, processor, setup};
 
 /// A part of the suite.
 struct Part {
@@ -56,7 +56,7 @@ pub(crate) fn count(tally: &mut Tally) -> Result<()> {
     let suite = peers::install(peers::MCP)?;
     for part in PARTS {
         let Part { revision, role, n_required, n_of_vendor } = *part;
-        let output = run(&suite, part)?;
+        let output = run(&suite, part, tally)?;
         let scenarios = Scenarios::read(&output);
         ensure!(
             scenarios.required.len() == n_required,
@@ -87,7 +87,7 @@ pub(crate) fn count(tally: &mut Tally) -> Result<()> {
     Ok(())
 }
 
-fn run(suite: &Path, part: &Part) -> Result<String> {
+fn run(suite: &Path, part: &Part, tally: &mut Tally) -> Result<String> {
     let mut node = Command::new("node");
     node.arg("--import").arg(cargo::root().join("conformance/mcp/older-node.mjs"));
     node.arg(suite.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"));
@@ -105,10 +105,10 @@ fn run(suite: &Path, part: &Part) -> Result<String> {
             None
         }
     };
-    let output = node.output().context("starting node")?;
+    let heading = "the official conformance suite of MCP";
+    let output = processor::output(heading, &mut node, tally).context("starting node")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(summary(&text).is_some(), "the suite ended with {}: {error}", output.status);
+    ensure!(summary(&text).is_some(), "the suite ended with {}:\n{text}", output.status);
     Ok(text)
 }
 

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::processor;
 use crate::tally::{MOST_FLAKY, Tally};
 
 /// The packages whose tests take longest, longest first. Another order only costs time.
@@ -79,7 +81,8 @@ impl Build {
 }
 
 /// Builds the tests with a cargo that writes JSON messages. Warnings do not stop it; the caller handles them.
-pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
+pub(crate) fn build(cargo: &mut Command, tally: &mut Tally) -> Result<Build> {
+    let start = Instant::now();
     let mut child = cargo.stdout(Stdio::piped()).spawn().context("starting cargo")?;
     let mut build = Build::default();
     for line in BufReader::new(child.stdout.take().context("the output is a pipe")?).split(b'\n') {
@@ -87,6 +90,7 @@ pub(crate) fn build(cargo: &mut Command) -> Result<Build> {
             eprintln!("{diagnostic}");
         }
     }
+    tally.took("building and linting the tests", start, processor::time_of_ended(&child));
     let status = child.wait().context("waiting for cargo")?;
     ensure!(status.success(), "building the tests ended with {status}");
     ensure!(!build.programs.is_empty(), "cargo named no test program");
@@ -120,7 +124,8 @@ pub(crate) fn run(
     let mut command = program.command(args);
     prepare(&mut command);
     let mut tally = Tally::default();
-    let output = command.stderr(Stdio::inherit()).output().context("starting it");
+    let output =
+        processor::output(program.package(), &mut command, &mut tally).context("starting it");
     if let Err(error) = output.and_then(|output| count(program.package(), &output, &mut tally)) {
         tally.fail(format!("{}: {error:#}", program.path.display()));
     }
@@ -170,7 +175,7 @@ impl OneTest {
 }
 
 /// Prints the output of a test program, and counts its tests.
-fn count(package: &str, output: &std::process::Output, tally: &mut Tally) -> Result<()> {
+fn count(package: &str, output: &Output, tally: &mut Tally) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "\n     {package}").and_then(|()| stdout.write_all(&output.stdout))?;
     let failed_before = tally.failed;

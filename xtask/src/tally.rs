@@ -1,7 +1,7 @@
 //! Counts passed and failed tests from the output of test programs, and steps that count as one; and how long they
 //! took.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A test may take this long; see [`ALLOWED`]. One that took longer among others runs once more, alone, and that time
 /// counts.
@@ -99,6 +99,15 @@ pub(crate) struct Tally {
     pub(crate) flaky: Vec<String>,
     /// The times of tests that report them.
     times: Vec<(Duration, String)>,
+    steps: Vec<Step>,
+}
+
+/// What a step of the tests took.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Step {
+    processor: Duration,
+    wall: Duration,
+    name: String,
 }
 
 impl Tally {
@@ -155,6 +164,36 @@ impl Tally {
         times.iter().take(LISTED).map(line).collect()
     }
 
+    /// A step has ended. Steps of the same name are added up.
+    pub(crate) fn took(&mut self, name: &str, start: Instant, processor: Option<Duration>) {
+        let (processor, wall) = (processor.unwrap_or_default(), start.elapsed());
+        self.add_step(Step { processor, wall, name: name.to_owned() });
+    }
+
+    fn add_step(&mut self, step: Step) {
+        match self.steps.iter_mut().find(|known| known.name == step.name) {
+            Some(known) => {
+                known.processor += step.processor;
+                known.wall += step.wall;
+            }
+            None => self.steps.push(step),
+        }
+    }
+
+    /// The steps that took most of the processors' time, and the sum of all, one line each.
+    pub(crate) fn steps(&self) -> Vec<String> {
+        let mut steps: Vec<_> = self.steps.iter().collect();
+        steps.sort_by(|one, other| other.cmp(one));
+        let seconds = |time: Duration| format!("{:.1}", time.as_secs_f64());
+        let line = |processor: Duration, wall: &str, name: &str| {
+            format!("{:>7} s of processor time, {wall:>6} s  {name}", seconds(processor))
+        };
+        let sum = steps.iter().map(|step| step.processor).sum();
+        let most = steps.iter().take(LISTED);
+        let lines = most.map(|step| line(step.processor, &seconds(step.wall), &step.name));
+        lines.chain([line(sum, "", "all steps")]).collect()
+    }
+
     /// Adds the counts of a concurrent step.
     pub(crate) fn add(&mut self, other: Self) {
         self.passed += other.passed;
@@ -162,6 +201,7 @@ impl Tally {
         self.failures.extend(other.failures);
         self.flaky.extend(other.flaky);
         self.times.extend(other.times);
+        other.steps.into_iter().for_each(|step| self.add_step(step));
     }
 
     /// A whole step that counts as one test.
@@ -206,6 +246,8 @@ fn count(summary: &str, word: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::{LIMIT, Tally};
 
     #[test]
@@ -267,6 +309,21 @@ mod tests {
         assert_eq!(listed, ["   20.5 s  b::slow", "    1.0 s  c::bad", "    0.0 s  a::quick"]);
         assert_eq!(tally.failed, 1);
         assert!(tally.failures[1].starts_with("b::slow took 20.5 s; "), "{:?}", tally.failures);
+    }
+
+    #[test]
+    fn steps_are_listed_by_their_processor_time_with_the_sum() {
+        let (mut tally, mut other) = (Tally::default(), Tally::default());
+        let start = Instant::now();
+        tally.took("quick", start, None);
+        tally.took("twice", start, Some(Duration::from_secs(2)));
+        other.took("twice", start, Some(Duration::from_millis(2500)));
+        tally.add(other);
+        let steps = tally.steps();
+        let names: Vec<_> = steps.iter().filter_map(|line| line.rsplit("  ").next()).collect();
+        assert_eq!(names, ["twice", "quick", "all steps"]);
+        assert!(steps[0].starts_with("    4.5 s of processor time, "), "{}", steps[0]);
+        assert!(steps[2].starts_with("    4.5 s of processor time, "), "{}", steps[2]);
     }
 
     #[test]

@@ -11,7 +11,9 @@ use crate::conformance::Peers;
 use crate::lanes::{self, Job};
 use crate::programs::{self, Repeats};
 use crate::tally::{self, MOST_FLAKY, Tally};
-use crate::{Misuse, attacks, cargo, conformance, fuzz, mcp, packages, rustdoc, setup, tidy, web};
+use crate::{
+    Misuse, attacks, cargo, conformance, fuzz, mcp, packages, processor, rustdoc, setup, tidy, web,
+};
 
 /// How long the fuzz targets run: enough for some hundred thousand inputs.
 const FUZZ_SECONDS: &str = "20";
@@ -30,9 +32,7 @@ pub(crate) fn test(args: &[OsString]) -> Result<ExitCode> {
     let mut tally = Tally::default();
     perform(&plan, &mut tally);
     let limit = (!plan.nightly).then_some(tally::LIMIT);
-    for line in tally.judge_times(limit) {
-        eprintln!("{line}");
-    }
+    tally.judge_times(limit).iter().chain(&tally.steps()).for_each(|line| eprintln!("{line}"));
     if tally.flaky.len() > MOST_FLAKY {
         tally.fail(format!("{} flaky tests, more than {MOST_FLAKY}", tally.flaky.len()));
     }
@@ -128,7 +128,7 @@ fn perform(plan: &Plan, tally: &mut Tally) {
             let peers = plan.peers.then(|| step("the vendor's programs", || install(plan)));
             (peers, has_page.then(page_tests))
         },
-        || step("building and linting the tests", build_tests),
+        || step("building and linting the tests", || build_tests(tally)),
     );
     page.into_iter().for_each(|page| tally.add(page));
     let peers = match peers.transpose() {
@@ -238,8 +238,9 @@ fn concurrently<A: Send, B>(one: impl FnOnce() -> A + Send, other: impl FnOnce()
 /// The page in a browser, on the program that the tests were built with.
 fn browser_tests() -> Tally {
     let mut tally = Tally::default();
-    let outcome = step("the web page in a browser", || {
-        count_tests(&mut web::browser_tests(None)?, &mut tally)?;
+    let heading = "the web page in a browser";
+    let outcome = step(heading, || {
+        count_tests(heading, &mut web::browser_tests(None)?, &mut tally)?;
         let failed = tally.failures.clone();
         for test in failed.iter().filter(|_| failed.len() <= MOST_FLAKY) {
             eprintln!("{test} failed and runs once more, alone");
@@ -257,7 +258,12 @@ fn browser_tests() -> Tally {
 fn fuzz(heading: &str, args: &[&str]) -> Tally {
     let mut tally = Tally::default();
     let args: Vec<_> = args.iter().map(OsString::from).collect();
-    let outcome = step(heading, || Ok(fuzz::briefly(&args)?.success()));
+    let outcome = step(heading, || {
+        let start = Instant::now();
+        let mut child = fuzz::briefly(&args)?.spawn().context("starting the fuzzer")?;
+        tally.took(heading, start, processor::time_of_ended(&child));
+        Ok(child.wait().context("waiting for the fuzzer")?.success())
+    });
     count_step(&mut tally, heading, outcome);
     tally
 }
@@ -282,13 +288,15 @@ fn install(plan: &Plan) -> Result<Peers> {
 /// The tests of the page without a browser.
 fn page_tests() -> Tally {
     let mut tally = Tally::default();
-    if let Err(error) = step("the web page", || count_tests(&mut web::unit_tests(), &mut tally)) {
+    let heading = "the web page";
+    let count = || count_tests(heading, &mut web::unit_tests(), &mut tally);
+    if let Err(error) = step(heading, count) {
         tally.fail(format!("web: {error:#}"));
     }
     tally
 }
 
-fn build_tests() -> Result<programs::Build> {
+fn build_tests(tally: &mut Tally) -> Result<programs::Build> {
     const BUILD: [&str; 5] =
         ["build", "--workspace", "--all-targets", "--locked", "--message-format=json"];
     setup::components()?;
@@ -298,7 +306,7 @@ fn build_tests() -> Result<programs::Build> {
         Ok(false) => {}
         Err(error) => eprintln!("compiling all packages: {error:#}"),
     }
-    let build = programs::build(&mut cargo::linting(&BUILD))?;
+    let build = programs::build(&mut cargo::linting(&BUILD), tally)?;
     if let Err(error) = packages::keep() {
         eprintln!("the compiled packages are not kept: {error:#}");
     }
@@ -315,7 +323,7 @@ fn documentation(plan: &Plan) -> Tally {
         if plan.is_whole() {
             rustdoc::stand_in_for(&mut cargo)?;
         }
-        count_tests(cargo.args(&plan.filter), tally)
+        count_tests(heading, cargo.args(&plan.filter), tally)
     };
     if let Err(error) = step(heading, || run(&mut tally)) {
         tally.fail(format!("{heading}: {error:#}"));
@@ -326,10 +334,11 @@ fn documentation(plan: &Plan) -> Tally {
 /// Every scenario with every SDK counts as one test.
 fn conform() -> Tally {
     let mut tally = Tally::default();
-    let outcome = step("conformance", || {
+    let heading = "conformance";
+    let outcome = step(heading, || {
         let mut runner = conformance::runner()?;
         runner.arg("--cli").arg(conformance::built("ostler")?).arg("--as-tests");
-        count_tests(&mut runner, &mut tally)
+        count_tests(heading, &mut runner, &mut tally)
     });
     if let Err(error) = outcome {
         tally.fail(format!("conformance: {error:#}"));
@@ -348,12 +357,13 @@ fn mcp_conformance() -> Tally {
 }
 
 /// Runs a test program, or cargo with many of them, and counts the results.
-fn count_tests(command: &mut Command, tally: &mut Tally) -> Result<()> {
+fn count_tests(heading: &str, command: &mut Command, tally: &mut Tally) -> Result<()> {
     let program = command.get_program().display().to_string();
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("starting {program}"))?;
     let output = child.stdout.take().context("the output is a pipe")?;
     let failed_before = tally.failed;
+    let start = Instant::now();
     for line in BufReader::new(output).split(b'\n') {
         let line = line.context("reading the tests' output")?;
         // Tests may print anything; lines that are not UTF-8 do not count.
@@ -361,6 +371,7 @@ fn count_tests(command: &mut Command, tally: &mut Tally) -> Result<()> {
         let mut stdout = std::io::stdout();
         stdout.write_all(&line).and_then(|()| stdout.write_all(b"\n")).context("printing")?;
     }
+    tally.took(heading, start, processor::time_of_ended(&child));
     let status = child.wait().with_context(|| format!("waiting for {program}"))?;
     // Nothing was built, or a test program ended before it printed its counts.
     ensure!(status.success() || tally.failed > failed_before, "ended with {status}");
