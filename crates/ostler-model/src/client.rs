@@ -13,13 +13,18 @@ use reqwest::{Client, Url};
 use tokio::runtime;
 
 use super::ModelError;
-use super::http::is_loopback;
 
 /// The interval and the timeout of keep-alive probes on a connection with a request under way.
 const PROBE: Duration = Duration::from_secs(20);
 
 /// The shared clients. A connection ends with the runtime that opened it, so each runtime has its own client.
 static SHARED: Mutex<Vec<(runtime::Id, Weak<Client>)>> = Mutex::new(Vec::new());
+
+/// Whether the API is on this machine, where no proxy could reach it.
+pub fn is_loopback(url: &Url) -> bool {
+    let is_named_so = url.host_str().is_some_and(|host| host.ends_with(".localhost"));
+    is_named_so || ostler_http::is_this_machine(url)
+}
 
 /// A client for the API at this address.
 pub(crate) fn for_address(url: &Url) -> Result<Arc<Client>, ModelError> {
@@ -56,8 +61,7 @@ fn new(certificates: Certificates, is_here: bool) -> Result<Arc<Client>, ModelEr
     if is_here {
         client = client.no_proxy();
     }
-    let client = client.build().map_err(|error| super::http::connection(error).error)?;
-    Ok(Arc::new(client))
+    client.build().map(Arc::new).map_err(|error| ModelError::no_connection(&error))
 }
 
 #[cfg(test)]
@@ -85,5 +89,21 @@ mod tests {
         assert!(Arc::ptr_eq(&kept, &first.block_on(ask())));
         assert!(!Arc::ptr_eq(&kept, &second.block_on(ask())));
         assert!(!Arc::ptr_eq(&kept, &client("http://127.0.0.1:1")), "outside of a runtime");
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/x", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://api.localhost", true),
+            ("http://localhost.example.com", false),
+            ("https://api.anthropic.com", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+        }
     }
 }

@@ -34,6 +34,17 @@ pub enum ModelError {
 }
 
 impl ModelError {
+    /// A connection that failed, with all causes: reqwest's own text stops at "error sending request".
+    pub(crate) fn no_connection(error: &reqwest::Error) -> Self {
+        let mut text = error.to_string();
+        let mut cause = std::error::Error::source(error);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Self::Connection(text)
+    }
+
     /// Whether the request itself is wrong, so that sending it again cannot help.
     pub fn is_fault_of_request(&self) -> bool {
         matches!(self, Self::Status { status: 400 | 413, .. })

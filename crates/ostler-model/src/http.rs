@@ -338,49 +338,20 @@ fn headers(config: &ApiConfig) -> Result<HeaderMap, ModelError> {
     Ok(headers)
 }
 
-/// Whether the API is on this machine, where no proxy could reach it.
-pub fn is_loopback(url: &Url) -> bool {
-    let is_named_so = url.host_str().is_some_and(|host| host.ends_with(".localhost"));
-    is_named_so || ostler_http::is_this_machine(url)
-}
-
 fn silent(what: &str) -> FailedAttempt {
     ModelError::Connection(what.to_owned()).into()
 }
 
-pub(crate) fn connection(error: reqwest::Error) -> FailedAttempt {
+fn connection(error: reqwest::Error) -> FailedAttempt {
     // A request that could not be built will fail the next time too.
     let should_retry = error.is_builder().then_some(false);
-    // reqwest's own text stops at "error sending request"; the real cause is at the end of the chain.
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(&error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    FailedAttempt { should_retry, ..ModelError::Connection(text).into() }
+    FailedAttempt { should_retry, ..ModelError::no_connection(&error).into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Credential;
-
-    #[test]
-    fn only_this_machine_is_loopback() {
-        for (url, expected) in [
-            ("http://127.0.0.1:8080/x", true),
-            ("http://127.9.9.9", true),
-            ("http://[::1]:1", true),
-            ("http://localhost", true),
-            ("http://api.localhost", true),
-            ("http://localhost.example.com", false),
-            ("https://api.anthropic.com", false),
-            ("http://10.0.0.1", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
-        }
-    }
 
     #[test]
     fn the_path_of_an_address_stays_and_slashes_at_its_end_do_not_matter() {
