@@ -10,6 +10,7 @@ mod engine;
 mod hooks;
 mod load;
 mod long;
+mod mcp;
 mod measure;
 mod memory;
 mod open;
@@ -40,6 +41,7 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("hooks", hooks::run),
     ("load", load::run),
     ("long", long::run),
+    ("mcp", mcp::run),
     ("memory", memory::run),
     ("open", open::run),
     ("resume", resume::run),

@@ -8,10 +8,20 @@ use anyhow::{Result, ensure};
 use crate::{cargo, peers, python, setup};
 
 /// The benchmarks that measure the program as it is shipped.
-const OF_THE_PROGRAM: &[&str] =
-    &["concurrent", "dropin", "engine", "load", "memory", "resume", "sandbox", "size", "turns"];
+const OF_THE_PROGRAM: &[&str] = &[
+    "concurrent",
+    "dropin",
+    "engine",
+    "load",
+    "mcp",
+    "memory",
+    "resume",
+    "sandbox",
+    "size",
+    "turns",
+];
 /// The benchmarks that also run the vendor's programs.
-const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "sdk", "turns"];
+const WITH_PEERS: &[&str] = &["dropin", "engine", "load", "mcp", "sdk", "turns"];
 /// The benchmarks that also run the vendor's Python package.
 const WITH_PYTHON: &[&str] = &["dropin", "sdk"];
 

@@ -46,13 +46,13 @@ pub(crate) struct Greeting {
     pub(crate) remark: Option<&'static str>,
 }
 
-/// Answers one prompt, or opens a conversation.
+/// Answers one prompt, or opens a conversation. The input is there if something was asked before.
 pub(crate) async fn run(
     args: &Args,
     connection: Connection,
     cwd: PathBuf,
     kept: Option<AlwaysRules>,
-    greeting: Greeting,
+    (greeting, input): (Greeting, Option<Input>),
     screen: &mut Screen,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::listen()?;
@@ -67,7 +67,7 @@ pub(crate) async fn run(
             }
         },
     };
-    let input = Input::from_stdin();
+    let input = input.unwrap_or_else(Input::from_stdin);
     if prompt.is_none() {
         screen.welcome(&greeting.model, &cwd.display().to_string(), greeting.remark)?;
     }

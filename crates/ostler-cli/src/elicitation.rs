@@ -16,8 +16,9 @@ use crate::reply::{answered, written};
 use crate::screen::{BOLD, CYAN, DIM, Screen, YELLOW};
 use crate::text::spelled;
 
+/// What the user chose with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+pub(crate) enum Choice {
     Accept,
     Decline,
     Cancel,
@@ -172,7 +173,7 @@ async fn choose(
 }
 
 /// Reads one key. Several keys at once are pasted text, which is not an answer.
-async fn by_key(
+pub(crate) async fn by_key(
     keys: &[(&'static str, &str)],
     input: &mut Input,
     screen: &mut Screen,

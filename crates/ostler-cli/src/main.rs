@@ -152,7 +152,18 @@ fn refused(reason: &str) -> ExitCode {
 
 /// Answers prompts from a person or a program.
 async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let (scene, running) = match start(args) {
+    let prepared = scene_of(args);
+    let is_conversation = !args.has_frames() && !args.is_for_programs();
+    let input = match &prepared {
+        Ok(scene) if is_conversation && !scene.launch.only_setup => {
+            match mcp::approval::ask(scene, screen).await? {
+                Ok(input) => input,
+                Err(signal) => return Ok(signal.code()),
+            }
+        }
+        _ => None,
+    };
+    let (scene, running) = match prepared.and_then(start) {
         Ok(started) => started,
         Err(error) => return not_started(args, error, screen).await,
     };
@@ -174,10 +185,10 @@ async fn work(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     }
     let greeting = Greeting { model, remark };
     let kept = AlwaysRules::of(&folders);
-    chat::run(args, connection, scene.cwd, kept, greeting, screen).await
+    chat::run(args, connection, scene.cwd, kept, (greeting, input), screen).await
 }
 
-fn start(args: &Args) -> anyhow::Result<(StartContext, RunningSession)> {
+fn scene_of(args: &Args) -> anyhow::Result<StartContext> {
     let mut scene = scene::of(args)?;
     let session = &mut scene.launch.session;
     if args.wire.await_claim && session.resume.is_none() && !session.go_on {
@@ -185,6 +196,10 @@ fn start(args: &Args) -> anyhow::Result<(StartContext, RunningSession)> {
         session.id.get_or_insert_with(|| uuid::Uuid::new_v4().to_string());
     }
     scene::refuse_root(&scene)?;
+    Ok(scene)
+}
+
+fn start(scene: StartContext) -> anyhow::Result<(StartContext, RunningSession)> {
     // Reads settings and maybe a whole transcript. Nothing else runs meanwhile.
     let running = tokio::task::block_in_place(|| host::start(&scene))?;
     Ok((scene, running))

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use ostler_proto::control::{Ask, AskHost, Elicitation, ElicitationReply, Success};
 use ostler_proto::peer::CallError;
 use ostler_proto::permission::PermissionUpdate;
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::hook_report::HookReport;
@@ -28,6 +29,8 @@ pub(crate) enum HostCall {
     Wake(String),
     /// Gets the answer to a question that an MCP server has for the user.
     Elicit { question: Box<Elicitation>, answer: oneshot::Sender<ElicitationReply> },
+    /// Asks the model for an MCP server, if that is permitted.
+    Sample { server: String, params: Value, answer: oneshot::Sender<Result<Value, String>> },
     /// Applies the permission updates that came with an answer.
     ChangePermissions { updates: Vec<PermissionUpdate>, done: oneshot::Sender<()> },
 }

@@ -391,6 +391,9 @@ impl Session {
                     }
                     HostCall::Wake(words) => self.queue.push(self.synthetic(words), false),
                     HostCall::Elicit { question, answer } => self.elicit(*question, answer),
+                    HostCall::Sample { server, params, answer } => {
+                        self.sample(server, params, answer);
+                    }
                     HostCall::ChangePermissions { updates, done } => {
                         let context = self.context.clone();
                         self.aside(async move {

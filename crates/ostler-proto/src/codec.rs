@@ -116,6 +116,11 @@ impl LineDecoder {
 
     /// The next line that is not blank, without its ending, or `None` when more bytes are needed.
     pub fn next_line(&mut self) -> Option<Result<&str, DecodeError>> {
+        self.next_bytes().map(|line| line.and_then(read_utf8))
+    }
+
+    /// The same for lines that may not be UTF-8.
+    pub fn next_bytes(&mut self) -> Option<Result<&[u8], DecodeError>> {
         loop {
             let Some(end) = self.line_end() else { return self.too_long().map(Err) };
             let line = self.start..end;
@@ -131,7 +136,7 @@ impl LineDecoder {
                 continue;
             }
             let bytes = &self.buffer[line];
-            return Some(read_utf8(bytes.strip_suffix(b"\r").unwrap_or(bytes)));
+            return Some(Ok(bytes.strip_suffix(b"\r").unwrap_or(bytes)));
         }
     }
 

@@ -1,6 +1,7 @@
 //! `ostler mcp …`: adds, lists and removes MCP servers, signs the user in to them, and is one itself.
 
 mod add;
+pub(crate) mod approval;
 pub(crate) mod health;
 mod list;
 mod login;

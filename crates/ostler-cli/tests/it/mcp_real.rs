@@ -65,7 +65,9 @@ struct Session {
 
 impl Session {
     async fn start(ostler: Ostler, servers: Value, calls: &[(&str, Value)]) -> (Ostler, Self) {
-        let mut script = Script::new();
+        // What a server asks the model.
+        let sampled = when().prompt_contains("Who are you?");
+        let mut script = Script::new().rule(sampled, reply().text("The model."));
         for (turn, (tool, arguments)) in calls.iter().enumerate() {
             let call = reply().tool_use(format!("mcp__{tool}"), arguments.clone());
             script = script.rule(when().turn(turn), call);
@@ -74,7 +76,8 @@ impl Session {
         let ostler =
             ostler.env("ANTHROPIC_API_KEY", "key").env("ANTHROPIC_BASE_URL", &api.base_url());
         let names: Vec<_> = servers.as_object().unwrap().keys().cloned().collect();
-        let allowed: Vec<_> = names.iter().map(|name| format!("mcp__{name}")).collect();
+        let mut allowed: Vec<_> = names.iter().map(|name| format!("mcp__{name}")).collect();
+        allowed.push("McpSampling".to_owned());
         let config = json!({"mcpServers": servers}).to_string();
         let allowed = format!("--allowedTools={}", allowed.join(","));
         let talk = Talk::with(&ostler, &["--mcp-config", &config, &allowed]);
@@ -121,13 +124,17 @@ impl Session {
 /// A server of the package, which listens on a free port, and the address.
 fn listening(transport: &str) -> (Child, u16) {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    (listening_at(transport, port), port)
+}
+
+fn listening_at(transport: &str, port: u16) -> Child {
     let mut server = Command::new("node");
     server.arg(npm("@modelcontextprotocol/server-everything/dist/index.js")).arg(transport);
     server.env("PORT", port.to_string()).stdin(Stdio::null());
     let server = server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let listens = || TcpStream::connect(("127.0.0.1", port)).is_ok();
     eventually(listens, || format!("a server on port {port}"));
-    (server, port)
+    server
 }
 
 /// The reference server has one tool for each feature of MCP.
@@ -139,6 +146,8 @@ async fn check_everything(server: Value) {
         ("all__get-roots-list", json!({})),
         ("all__get-annotated-message", json!({"messageType": "error", "includeImage": true})),
         ("all__get-resource-links", json!({"count": 2})),
+        ("all__trigger-sampling-request", json!({"prompt": "Who are you?", "maxTokens": 50})),
+        ("all__simulate-research-query", json!({"topic": "tea"})),
     ];
     let (ostler, mut session) = Session::start(Ostler::new(), json!({"all": server}), &calls).await;
     // One of them is offered only to clients that have roots.
@@ -156,6 +165,9 @@ async fn check_everything(server: Value) {
     let folder = fs::canonicalize(ostler.folder.path()).unwrap();
     assert!(text(3).contains(folder.to_str().unwrap()), "{}", text(3));
     assert!(text(5).contains("demo://resource"), "{}", text(5));
+    assert!(text(6).contains("The model."), "{}", text(6));
+    // It runs only as a task.
+    assert!(text(7).contains("tea"), "{}", text(7));
     assert_eq!(session.talk.end().code, Some(0));
 }
 
@@ -183,6 +195,27 @@ async fn the_reference_server_works_over_sse() {
     check_everything(json!({"type": "sse", "url": url})).await;
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs servers from npm: cargo xtask test"]
+async fn a_server_behind_a_url_is_used_again_after_its_restart() {
+    for (transport, kind, path) in [("streamableHttp", "http", "mcp"), ("sse", "sse", "sse")] {
+        let (mut server, port) = listening(transport);
+        let url = format!("http://127.0.0.1:{port}/{path}");
+        let servers = json!({"all": {"type": kind, "url": url}});
+        let ostler = Ostler::new().env("OSTLER_MCP_RETRY_MS", "20");
+        let calls = [("all__echo", json!({"message": "back again"}))];
+        let (_ostler, mut session) = Session::start(ostler, servers, &calls).await;
+        server.kill().unwrap();
+        server.wait().unwrap();
+        let mut server = listening_at(transport, port);
+        let results = session.results();
+        assert!(results[0]["content"].to_string().contains("back again"), "{kind}: {results:?}");
+        assert_eq!(session.talk.end().code, Some(0));
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

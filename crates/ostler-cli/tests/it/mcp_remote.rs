@@ -1,6 +1,7 @@
 //! Servers behind a URL: headers that a command prints, the other name of HTTP, and WebSockets.
 
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -10,7 +11,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, post};
 use ostler_testkit::{Script, reply, when};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::handshake::server::{Request, Response as Upgrade};
 
 use crate::mcp::{calling, place};
 use crate::talk::Talk;
@@ -151,4 +157,125 @@ async fn a_program_knows_the_folder_of_the_project() {
     let folder = ostler.folder.path().canonicalize().unwrap();
     assert_eq!(talk.result()["result"], format!("hello {}", folder.display()));
     talk.end();
+}
+
+/// Answers requests whose header is what the file says, and refuses all others.
+async fn changing(
+    State(place): State<(Arc<std::path::PathBuf>, Seen)>,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let expected = fs::read_to_string(&*place.0).unwrap();
+    if headers.get("x-key").is_none_or(|key| key != expected.as_str()) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    http(State(place.1), headers, body).await
+}
+
+// Mutants: the helper does not run again; it runs again and its headers are not sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_for_headers_runs_again_when_the_server_refuses_them() {
+    let call = || reply().tool_use("mcp__far__t", json!({}));
+    let script = Script::new()
+        .rule(when().prompt_contains("go").has_tool_result(false), call())
+        .rule(when(), reply().text("{{tool_result}}"));
+    let (_api, ostler) = place(script).await;
+    let key = Arc::new(ostler.path("key"));
+    fs::write(&*key, "first").unwrap();
+    let router =
+        Router::new().route("/mcp", post(changing)).with_state((Arc::clone(&key), Seen::default()));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let helper = r#"echo x >> runs; printf '{"X-Key": "%s"}' "$(cat key)""#;
+    let entry = json!({"type": "http", "url": url, "headersHelper": helper});
+    let config = json!({"mcpServers": {"far": entry}}).to_string();
+    let mut talk = Talk::with(&ostler, &["--mcp-config", &config, "--allowedTools=mcp__far"]);
+    talk.say("go", None);
+    assert_eq!(talk.result()["result"], "from afar");
+    let runs = || fs::read_to_string(ostler.path("runs")).unwrap().lines().count();
+    assert_eq!(runs(), 1);
+    // The key is exchanged while the session runs.
+    fs::write(&*key, "second").unwrap();
+    talk.say("go on", None);
+    assert_eq!(talk.result()["result"], "from afar");
+    assert_eq!(runs(), 2);
+    talk.say("go on again", None);
+    assert_eq!(talk.result()["result"], "from afar");
+    assert_eq!(runs(), 2, "the new headers are kept");
+    talk.end();
+}
+
+/// A file of the certificates for `localhost`, which no machine trusts.
+fn tls(name: &str) -> String {
+    format!("{}/tests/it/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A WebSocket with TLS at this address; returns its port.
+fn secure_socket(host: &str) -> u16 {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let certificate = CertificateDer::from_pem_file(tls("server.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(tls("server.key")).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth();
+    let config = Arc::new(config.with_single_cert(vec![certificate], key).unwrap());
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let config = Arc::clone(&config);
+            std::thread::spawn(move || serve_securely(stream.unwrap(), config));
+        }
+    });
+    port
+}
+
+/// Ends when the client does, which may be in the middle of the handshake.
+fn serve_securely(stream: TcpStream, config: Arc<ServerConfig>) -> Option<()> {
+    let stream = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
+    #[expect(clippy::result_large_err, reason = "the library wants it")]
+    let with_protocol = |_: &Request, mut answer: Upgrade| {
+        answer.headers_mut().insert("sec-websocket-protocol", "mcp".parse().unwrap());
+        Ok(answer)
+    };
+    let mut socket = tungstenite::accept_hdr(stream, with_protocol).ok()?;
+    loop {
+        let tungstenite::Message::Text(text) = socket.read().ok()? else { continue };
+        if let Some(answer) = answer(&serde_json::from_str(&text).unwrap()) {
+            socket.send(tungstenite::Message::text(answer.to_string())).ok()?;
+        }
+    }
+}
+
+// Mutant: the name of the server is not compared with the certificate (always `localhost`).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secure_websocket_is_used_only_with_a_certificate_for_its_name() {
+    let (port, other) = (secure_socket("127.0.0.1"), secure_socket("127.0.0.2"));
+    let trusted = Some(tls("authority.pem"));
+    for (host, authority, expected) in [
+        ("localhost", &trusted, Ok("from afar")),
+        ("127.0.0.1", &trusted, Ok("from afar")),
+        ("127.0.0.2", &trusted, Err("certificate")),
+        ("localhost", &None, Err("certificate")),
+    ] {
+        let (_api, mut ostler) = place(calling("mcp__far__t", json!({}))).await;
+        if let Some(authority) = authority {
+            ostler = ostler.env("SSL_CERT_FILE", authority);
+        }
+        let port = if host == "127.0.0.2" { other } else { port };
+        let entry = json!({"type": "ws", "url": format!("wss://{host}:{port}/")});
+        let config = json!({"mcpServers": {"far": entry}}).to_string();
+        let mut talk = Talk::with(&ostler, &["--mcp-config", &config, "--allowedTools=mcp__far"]);
+        talk.say("go", None);
+        let result = talk.result()["result"].as_str().unwrap().to_owned();
+        let status = talk.asked(json!({"subtype": "mcp_status"}))["mcpServers"][0].clone();
+        match expected {
+            Ok(expected) => assert_eq!(result, expected, "{host}: {status}"),
+            Err(part) => {
+                assert_ne!(result, "from afar", "{host}");
+                let error = status["error"].as_str().unwrap();
+                assert!(error.to_lowercase().contains(part), "{host}: {error}");
+            }
+        }
+        talk.end();
+    }
 }

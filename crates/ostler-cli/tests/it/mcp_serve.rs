@@ -147,12 +147,99 @@ fn the_client_asks_its_user_and_only_a_clear_yes_counts() {
     }
 }
 
-fn stateless(peer: &mut Peer, mut params: Value) -> Value {
+/// What every request of MCP 2026-07-28 says.
+fn of_client(mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
     });
-    peer.request("tools/call", params)
+    params
+}
+
+fn stateless(peer: &mut Peer, params: Value) -> Value {
+    peer.request("tools/call", of_client(params))
+}
+
+#[test]
+fn a_client_of_the_newest_revision_needs_no_session() {
+    let ostler = Ostler::new();
+    let read = json!({"name": "Read", "arguments": {"file_path": ostler.path("README.md")}});
+    let steps = [
+        ("server/discover", json!({}), "\"2026-07-28\""),
+        ("tools/list", json!({}), "\"Bash\""),
+        ("tools/call", read, "# A readme"),
+    ];
+    // The first message of the connection is not `initialize`.
+    let mut child = ostler.spawn(&["mcp", "serve"]);
+    let input = child.stdin.take();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let mut peer = Peer { child, input, output, next_id: 0 };
+    for (method, params, part) in &steps {
+        let answer = peer.request(method, of_client(params.clone()));
+        assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+        assert!(answer.to_string().contains(part), "{answer}");
+    }
+    let ping = peer.request("ping", of_client(json!({})));
+    assert_eq!(ping["error"]["code"], -32601, "there is no session to keep: {ping}");
+
+    let (mut child, mut lines, address, token) = over_http(&ostler);
+    for (n, (method, params, part)) in steps.iter().enumerate() {
+        let name = params["name"].as_str().map(|name| format!("mcp-name: {name}\r\n"));
+        let headers = format!(
+            "authorization: Bearer {token}\r\nmcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n{}\
+             content-type: application/json\r\naccept: application/json, text/event-stream\r\n",
+            name.unwrap_or_default()
+        );
+        let params = of_client(params.clone());
+        let body = json!({"jsonrpc": "2.0", "id": n, "method": method, "params": params});
+        let answer = exchange(&address, &address, &headers, &body);
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(part), "{answer}");
+        assert!(!answer.to_lowercase().contains("mcp-session-id"), "{answer}");
+    }
+    end(&mut child, &mut lines);
+}
+
+/// Runs a command in a server with these settings, in which nothing requires approval.
+fn in_server(ostler: &Ostler, settings: &Value, command: &str) -> (String, bool) {
+    let settings = settings.to_string();
+    let options = ["--permission-mode", "bypassPermissions", "--settings", &settings];
+    let mut peer = Peer::start(ostler, &options, json!({"elicitation": {}}));
+    peer.call("Bash", json!({"command": command}))
+}
+
+// Mutant: `ToolCx::confinement` that is always `None`.
+#[test]
+fn commands_of_clients_run_in_the_sandbox_and_reach_no_new_host() {
+    let (ostler, outside) = (Ostler::new(), tempfile::tempdir().unwrap());
+    fs::write(ostler.path("secret.txt"), "hidden-text").unwrap();
+    let file = outside.path().join("file");
+    let settings = json!({
+        "sandbox": {"enabled": true}, "permissions": {"deny": ["Read(./secret.txt)"]},
+    });
+    let command = format!("echo kept > inside.txt; echo x > {}; exit 3", file.display());
+    let (text, is_error) = in_server(&ostler, &settings, &command);
+    assert!(is_error && text.contains("Exit code 3"), "{text}");
+    assert_eq!(fs::read_to_string(ostler.path("inside.txt")).unwrap(), "kept\n", "{text}");
+    assert!(!file.exists());
+    let (text, _) =
+        in_server(&ostler, &settings, "python3 -c \"print(open('secret.txt').read())\"");
+    assert!(!text.contains("hidden-text"), "{text}");
+    // A new host is refused without a question, although this client could ask its user.
+    let mut open = settings.clone();
+    open["sandbox"]["network"] = json!({"allowedDomains": ["known.example"]});
+    let connect =
+        "python3 -c \"import urllib.request as r; print(r.urlopen('http://new.example/').read())\"";
+    let (text, is_error) = in_server(&ostler, &settings, connect);
+    assert!(is_error && text.contains("the sandbox has no network"), "{text}");
+    let (text, is_error) = in_server(&ostler, &open, connect);
+    assert!(is_error && text.contains("403") && text.contains("new.example"), "{text}");
+    // Without the sandbox the same command leaves its folder.
+    in_server(&ostler, &json!({}), &command);
+    assert!(file.exists(), "the test itself does not work");
+    // One that is asked for and cannot be made serves nothing.
+    let broken = json!({"sandbox": {"enabled": true, "bwrapPath": "/no/such/bwrap"}}).to_string();
+    let ran = ostler.run(&["--settings", &broken, "mcp", "serve"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("bubblewrap"), "{}", ran.stderr);
 }
 
 // Mutant: the key of the question without the arguments.
@@ -234,17 +321,22 @@ fn hooks_see_the_calls_and_can_refuse_them() {
     assert!(is_error && text.contains("not today"), "{text}");
 }
 
-/// Sends a request over HTTP, and returns the whole answer.
+/// Sends `initialize` over HTTP, and returns the whole answer.
 fn post(address: &str, token: Option<&str>, host: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {}});
-    let body =
-        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string();
+    let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
     let token = token.map(|it| format!("authorization: Bearer {it}\r\n")).unwrap_or_default();
+    exchange(address, host, &token, &body)
+}
+
+/// Sends a message over HTTP with these lines of headers, and returns the whole answer.
+fn exchange(address: &str, host: &str, headers: &str, body: &Value) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let body = body.to_string();
     let length = body.len();
     write!(
         stream,
-        "POST /mcp HTTP/1.1\r\nhost: {host}\r\n{token}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        "POST /mcp HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n{body}"
     )
     .unwrap();
     let mut answer = String::new();
@@ -252,28 +344,39 @@ fn post(address: &str, token: Option<&str>, host: &str) -> String {
     answer
 }
 
+type Lines = std::io::Lines<BufReader<ChildStdout>>;
+
+/// A server over HTTP: its process, the rest of its output, its address and its token.
+fn over_http(ostler: &Ostler) -> (Child, Lines, String, String) {
+    let mut child = ostler.spawn(&["mcp", "serve", "--http", "127.0.0.1:0"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    let listening = next();
+    let address = listening.strip_prefix("listening on http://").unwrap();
+    let address = address.strip_suffix("/mcp").unwrap().to_owned();
+    let token = next().strip_prefix("token: ").unwrap().to_owned();
+    (child, lines, address, token)
+}
+
+fn end(child: &mut Child, lines: &mut Lines) {
+    let id = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(lines.next().unwrap().unwrap(), "ended");
+    assert!(child.wait().unwrap().success());
+}
+
 // Mutant: `serve_http` without the token.
 #[test]
 fn over_http_every_request_needs_the_printed_token() {
     let ostler = Ostler::new();
-    let mut child = ostler.spawn(&["mcp", "serve", "--http", "127.0.0.1:0"]);
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let listening = lines.next().unwrap();
-    let address = listening.strip_prefix("listening on http://").unwrap();
-    let address = address.strip_suffix("/mcp").unwrap();
-    let token = lines.next().unwrap().strip_prefix("token: ").unwrap().to_owned();
+    let (mut child, mut lines, address, token) = over_http(&ostler);
+    let address = &*address;
     assert!(post(address, None, address).starts_with("HTTP/1.1 401"));
     assert!(post(address, Some("guess"), address).starts_with("HTTP/1.1 401"));
     assert!(post(address, Some(&token), "evil.example").starts_with("HTTP/1.1 403"));
     let answer = post(address, Some(&token), address);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"ostler\""), "{answer}");
-    rustix::process::kill_process(
-        rustix::process::Pid::from_child(&child),
-        rustix::process::Signal::TERM,
-    )
-    .unwrap();
-    assert_eq!(lines.next().as_deref(), Some("ended"));
-    assert!(child.wait().unwrap().success());
+    end(&mut child, &mut lines);
 }
 
 #[test]

@@ -2,11 +2,11 @@
 
 use ostler_proto::Extra;
 use ostler_proto::build;
-use ostler_proto::control::{CanUseTool, DECISION_STEPS};
+use ostler_proto::control::{CanUseTool, DECISION_STEPS, SERVER_TEXT};
 use serde_json::Value;
 
 use super::permit::CallContext;
-use crate::mcp::for_people;
+use crate::mcp::{for_people, server_text};
 use crate::permission::Effect;
 use crate::permission::{Decision, Step};
 
@@ -25,6 +25,9 @@ pub(super) fn request(
     let mut extra = Extra::default();
     let steps: Vec<Value> = decision.chain.iter().map(Step::to_json).collect();
     extra.insert(DECISION_STEPS, Value::Array(steps));
+    if let (Some(tool), Some(_)) = (tool, &mcp_server) {
+        extra.insert(SERVER_TEXT, Value::String(server_text(&tool.spec())));
+    }
     build!(CanUseTool {
         tool_name: call.name.clone(),
         display_name: Some(display_name),

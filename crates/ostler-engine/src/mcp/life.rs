@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::servers::State;
-use super::tool::fingerprint;
+use super::tool::{Fingerprint, fingerprint};
 use super::{
     Connected, HostLine, Inner, NotConnected, Retry, Server, ServerLocation, ServerState, Servers,
 };
@@ -70,7 +70,7 @@ impl Servers {
         &self,
         name: &str,
         tool: &str,
-        permitted: u64,
+        permitted: Fingerprint,
     ) -> Result<Arc<dyn Server>, ToolError> {
         let patience = self.0.retry().patience;
         let server = timeout(patience, self.up(name)).await.unwrap_or_else(|_| {

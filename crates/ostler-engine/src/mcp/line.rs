@@ -80,6 +80,24 @@ impl HostLine {
         }
     }
 
+    /// Asks the model for the server, if rules, hooks and the user permit it. `params` are those of
+    /// `sampling/createMessage`.
+    ///
+    /// # Errors
+    /// Why there is no answer, as text for the server.
+    pub async fn sample(&self, params: Value) -> Result<Value, String> {
+        let (answer, answered) = oneshot::channel();
+        let gone = || "the session has ended".to_owned();
+        match self
+            .calls
+            .send(HostCall::Sample { server: self.server.clone(), params, answer })
+            .await
+        {
+            true => answered.await.unwrap_or_else(|_| Err(gone())),
+            false => Err(gone()),
+        }
+    }
+
     /// The folders that the session works in: the working directory first.
     pub fn folders(&self) -> Vec<PathBuf> {
         self.permissions.policy().working_directories().map(Path::to_owned).collect()

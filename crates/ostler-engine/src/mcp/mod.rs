@@ -12,6 +12,7 @@ mod policy;
 mod prompts;
 mod resources;
 mod retry;
+mod sampling;
 mod schema;
 mod search;
 mod servers;
@@ -33,11 +34,13 @@ use serde_json::Value;
 pub use self::line::HostLine;
 pub(crate) use self::offer::{Announced, offer};
 pub use self::retry::Retry;
+pub use self::sampling::NAME as SAMPLING_TOOL;
+pub(crate) use self::sampling::sample;
 pub(crate) use self::search::SearchMode;
 pub(crate) use self::servers::Servers;
 use self::servers::{Entry, Inner, ServerState};
 pub use self::sign_in::StartedSignIn;
-pub(crate) use self::tool::{for_people, tools_of};
+pub(crate) use self::tool::{for_people, server_text, tools_of};
 use crate::tool::{RunFuture, ToolCx};
 
 /// Connects to MCP servers.

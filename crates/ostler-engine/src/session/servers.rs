@@ -10,10 +10,11 @@ use ostler_proto::control::{Initialize, McpOauthCallbackUrl, McpReadResourceRepl
 use ostler_proto::frame::ToHost;
 use ostler_proto::mcp::{McpServerConfig, SdkServer};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::Session;
 use super::control::{failure, success};
-use crate::mcp::Server;
+use crate::mcp::{Server, sample};
 
 impl Session {
     /// Adds the servers inside the host. Returns what happened to their manifests.
@@ -123,6 +124,23 @@ impl Session {
                 Err(error) => failure(request_id, error, None),
             };
             outbox.send(ToHost::ControlResponse(response)).await;
+        });
+    }
+
+    /// Asks the model for an MCP server, for as long as the server waits for the answer.
+    pub(super) fn sample(
+        &mut self,
+        server: String,
+        params: Value,
+        mut answer: oneshot::Sender<Result<Value, String>>,
+    ) {
+        let context = self.context.clone();
+        self.aside(async move {
+            let reply = tokio::select! {
+                reply = sample(&context, server, params) => reply,
+                () = answer.closed() => return,
+            };
+            let _ = answer.send(reply);
         });
     }
 

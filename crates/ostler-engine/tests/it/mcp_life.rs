@@ -1,5 +1,6 @@
 //! MCP servers that crash, are down and come back, and what a turn sees of it.
 
+use ostler_proto::control::AskHost;
 use ostler_proto::frame::ToHost;
 use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
@@ -115,6 +116,12 @@ async fn a_server_behind_a_url_that_is_down_at_the_start_is_used_when_it_comes_u
     assert_eq!(offered(&host, 1), ["mcp__far__work"]);
 }
 
+/// What a question shows of the server's texts.
+fn shown(question: &AskHost) -> &str {
+    let AskHost::CanUseTool(question) = question else { panic!("not about a tool") };
+    question.extra.get("mcp_server_text").unwrap().as_str().unwrap()
+}
+
 // Mutants: `for_call` that does not compare fingerprints, or does not read a changed list first.
 #[tokio::test]
 async fn a_tool_that_changes_between_approval_and_call_is_not_called() {
@@ -126,6 +133,7 @@ async fn a_tool_that_changes_between_approval_and_call_is_not_called() {
         let ToHost::ControlRequest(question) = host.until("control_request").await else {
             panic!("not a question")
         };
+        assert_eq!(shown(&question.request), "Does work.");
         // While the user reads the question.
         fleet.change("s", |ship| {
             ship.tools = if is_gone { vec![] } else { vec![info("work")] };
@@ -139,6 +147,7 @@ async fn a_tool_that_changes_between_approval_and_call_is_not_called() {
                 panic!("not a question")
             };
             assert_eq!(host.api.requests().len(), 2);
+            assert_eq!(shown(&again.request), "Sends everything.");
             host.respond(again.request_id.unwrap(), Ok(json!({"behavior": "allow"}))).await;
         }
         host.result().await;

@@ -21,6 +21,8 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Sse, SseStream};
 
 use super::oauth::Account;
+use super::raw::RawMessages;
+use super::renewed::RenewedHeaders;
 
 const SESSION: &str = "mcp-session-id";
 const JSON: &str = "application/json";
@@ -31,6 +33,7 @@ const RESERVED: &[&str] = &["accept", SESSION, "last-event-id"];
 const QUOTED: usize = 256;
 
 type Failed = StreamableHttpError<reqwest::Error>;
+type Headers = HashMap<HeaderName, HeaderValue>;
 
 /// A client that limits every body, in bytes after decompression.
 #[derive(Clone)]
@@ -39,6 +42,10 @@ pub(super) struct BoundedClient {
     pub(super) limit: usize,
     /// Where tokens come from, unless the user configured one.
     pub(super) account: Option<Arc<Account>>,
+    /// Where other headers come from when the server refuses these.
+    pub(super) renewed: Arc<RenewedHeaders>,
+    /// What is really sent and received.
+    pub(super) raw: RawMessages,
 }
 
 impl StreamableHttpClient for BoundedClient {
@@ -67,13 +74,13 @@ impl StreamableHttpClient for BoundedClient {
         headers: HashMap<HeaderName, HeaderValue>,
         limit: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failed> {
-        self.with_token(token, |token| {
+        let stream = self.authorized(token, headers, |token, headers| {
             let (uri, session, last_event) = (uri.clone(), session.clone(), last_event.clone());
-            let (client, headers) = (&self.client, headers.clone());
+            let client = &self.client;
             client
                 .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, limit)
-        })
-        .await
+        });
+        Ok(noted(stream.await?, self.raw.clone()))
     }
 
     async fn delete_session(
@@ -83,8 +90,8 @@ impl StreamableHttpClient for BoundedClient {
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failed> {
-        self.with_token(token, |token| {
-            let (uri, session, headers) = (uri.clone(), session.clone(), headers.clone());
+        self.authorized(token, headers, |token, headers| {
+            let (uri, session) = (uri.clone(), session.clone());
             self.client.delete_session(uri, session, token, headers)
         })
         .await
@@ -98,37 +105,44 @@ impl StreamableHttpClient for BoundedClient {
         token: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failed> {
-        self.with_token(token, |token| self.post(&uri, &message, session.clone(), token, &headers))
-            .await
+        self.authorized(token, headers, |token, headers| {
+            self.post(&uri, &message, session.clone(), token, headers)
+        })
+        .await
     }
 }
 
 impl BoundedClient {
-    /// Makes a request with the account's token. If the server refuses it, the token is renewed once.
-    async fn with_token<T, F>(
+    /// Makes a request with the account's token and the headers. If the server refuses them, they are renewed once.
+    async fn authorized<T, F>(
         &self,
         token: Option<String>,
-        attempt: impl Fn(Option<String>) -> F,
+        headers: Headers,
+        attempt: impl Fn(Option<String>, Headers) -> F,
     ) -> Result<T, Failed>
     where
         F: Future<Output = Result<T, Failed>>,
     {
-        let Some(account) = &self.account else { return attempt(token).await };
-        let sent = account.token().await.map_err(unexpected)?;
-        let outcome = attempt(sent.clone()).await;
-        if let Err(error) = &outcome
+        let (count, current) = self.renewed.current(&headers).await;
+        let sent = match &self.account {
+            Some(account) => account.token().await.map_err(unexpected)?,
+            None => token,
+        };
+        let outcome = attempt(sent.clone(), current.clone()).await;
+        if let (Err(error), Some(account)) = (&outcome, &self.account)
             && let Some(challenge) = error.auth_challenge()
         {
             account.challenged(challenge.to_owned());
         }
-        match (outcome, sent) {
-            (Err(StreamableHttpError::AuthRequired(refusal)), Some(sent)) => {
-                match account.token_after(&sent).await.map_err(unexpected)? {
-                    Some(token) => attempt(Some(token)).await,
-                    None => Err(StreamableHttpError::AuthRequired(refusal)),
-                }
-            }
-            (outcome, _) => outcome,
+        let Err(StreamableHttpError::AuthRequired(refusal)) = outcome else { return outcome };
+        if let Some(account) = &self.account
+            && let Some(token) = account.token_after(sent.as_deref()).await.map_err(unexpected)?
+        {
+            return attempt(Some(token), current).await;
+        }
+        match self.renewed.after(count, &headers).await {
+            Some(headers) => attempt(sent, headers).await,
+            None => Err(StreamableHttpError::AuthRequired(refusal)),
         }
     }
 
@@ -138,13 +152,13 @@ impl BoundedClient {
         message: &ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         token: Option<String>,
-        headers: &HashMap<HeaderName, HeaderValue>,
+        headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let mut request = self.client.post(uri).header(ACCEPT, format!("{EVENTS}, {JSON}"));
         if let Some(token) = token {
             request = request.bearer_auth(token);
         }
-        for (name, value) in headers {
+        for (name, value) in &headers {
             if RESERVED.contains(&name.as_str()) {
                 return Err(StreamableHttpError::ReservedHeaderConflict(name.to_string()));
             }
@@ -153,11 +167,15 @@ impl BoundedClient {
         if let Some(session) = &session {
             request = request.header(SESSION, &**session);
         }
-        let response = request.json(message).send().await?;
         let asked = match message {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
             _ => None,
         };
+        let request = match asked.and_then(|id| self.raw.request(id)) {
+            Some(raw) => request.json(&raw),
+            None => request.json(message),
+        };
+        let response = request.send().await?;
         let mut answer = self.read(response, asked.is_some(), session.is_some()).await;
         // A server that refuses before it has read the request cannot name it, but it answers no other one here.
         if let (Ok(StreamableHttpPostResponse::Json(message, _)), Some(id)) = (&mut answer, asked)
@@ -191,19 +209,20 @@ impl BoundedClient {
         let (kind, session) = (header(CONTENT_TYPE.as_str()), header(SESSION));
         let is = |wanted: &str| kind.as_deref().is_some_and(|kind| kind.starts_with(wanted));
         if !status.is_success() {
-            return self.refused(response, is(JSON), session).await;
+            return self.refused(response, is(JSON), session, has_session).await;
         }
         if !awaits_answer && response.content_length() == Some(0) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if is(EVENTS) {
-            let events = limited(response, self.limit);
+            let events = noted(limited(response, self.limit), self.raw.clone());
             return Ok(StreamableHttpPostResponse::Sse(events, session));
         }
         if !is(JSON) {
             return Err(StreamableHttpError::UnexpectedContentType(kind));
         }
         let body = self.body(response).await?;
+        self.raw.arrived(&body);
         match serde_json::from_slice(&body) {
             Ok(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
             // No caller waits for an answer.
@@ -220,6 +239,7 @@ impl BoundedClient {
         response: Response,
         is_json: bool,
         session: Option<String>,
+        has_session: bool,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         if status.is_server_error() && !is_json {
@@ -232,6 +252,9 @@ impl BoundedClient {
             && !is_about_access
             && let Ok(message @ ServerJsonRpcMessage::Error(_)) = serde_json::from_slice(&body)
         {
+            if has_session && status == StatusCode::BAD_REQUEST && is_about_session(&message) {
+                return Err(StreamableHttpError::SessionExpired);
+            }
             return Ok(StreamableHttpPostResponse::Json(message, session));
         }
         Err(match failure {
@@ -252,6 +275,26 @@ impl BoundedClient {
         }
         Ok(body)
     }
+}
+
+/// Whether an error says that the server does not know the session, after a restart. It should answer 404; servers on
+/// the official SDK answer 400 with this text.
+fn is_about_session(message: &ServerJsonRpcMessage) -> bool {
+    let ServerJsonRpcMessage::Error(error) = message else { return false };
+    error.error.code.0 == -32000 && error.error.message.to_lowercase().contains("session")
+}
+
+/// The same events; their messages are noted as they arrive.
+fn noted(
+    events: BoxStream<'static, Result<Sse, SseError>>,
+    raw: RawMessages,
+) -> BoxStream<'static, Result<Sse, SseError>> {
+    let note = move |event: &Result<Sse, SseError>| {
+        if let Ok(Sse { data: Some(data), .. }) = event {
+            raw.arrived(data.as_bytes());
+        }
+    };
+    events.inspect(note).boxed()
 }
 
 fn too_large(limit: usize) -> String {

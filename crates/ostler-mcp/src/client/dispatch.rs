@@ -11,6 +11,9 @@ use super::options::Event;
 use super::session::Shared;
 use crate::rpc::{self, Failure, Message};
 
+/// The error code of a request to the model that was not permitted.
+pub(super) const REFUSED: i64 = -1;
+
 pub(super) struct Dispatcher {
     shared: Arc<Shared>,
     outgoing: mpsc::WeakSender<Value>,
@@ -64,7 +67,15 @@ impl Dispatcher {
         while self.questions.try_join_next().is_some() {}
         match method {
             "ping" => self.reply(rpc::answer(&id, Ok(json!({})))),
-            "elicitation/create" => self.elicit(id, params),
+            "elicitation/create" => self.answer(id, move |shared: Arc<Shared>| async move {
+                Ok(elicitation::answer(&shared.server, &shared.options, &params).await)
+            }),
+            "sampling/createMessage" if self.shared.options.on_sampling.is_some() => {
+                self.answer(id, move |shared: Arc<Shared>| async move {
+                    let refused = |message| Failure { code: REFUSED, message };
+                    shared.options.sample(params).await.map_err(refused)
+                });
+            }
             "roots/list" if self.shared.options.roots.is_some() => {
                 self.reply(rpc::answer(&id, Ok(self.shared.options.root_list())));
             }
@@ -75,7 +86,12 @@ impl Dispatcher {
         }
     }
 
-    fn elicit(&mut self, id: Value, params: Value) {
+    /// Answers a question of the server next to everything else.
+    fn answer<F, Fut>(&mut self, id: Value, work: F)
+    where
+        F: FnOnce(Arc<Shared>) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<Value, Failure>> + Send + 'static,
+    {
         if self.questions.len() >= MOST_QUESTIONS {
             let failure =
                 Failure { code: -32000, message: "too many questions at once".to_owned() };
@@ -83,9 +99,9 @@ impl Dispatcher {
         }
         let (shared, outgoing) = (Arc::clone(&self.shared), self.outgoing.clone());
         self.questions.spawn(async move {
-            let result = elicitation::answer(&shared.server, &shared.options, &params).await;
+            let result = work(shared).await;
             if let Some(outgoing) = outgoing.upgrade() {
-                outgoing.send(rpc::answer(&id, Ok(result))).await.ok();
+                outgoing.send(rpc::answer(&id, result)).await.ok();
             }
         });
     }

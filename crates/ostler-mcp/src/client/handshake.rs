@@ -107,9 +107,7 @@ impl Client {
         let link = match endpoint {
             Endpoint::Stdio(program) => super::stdio::open(program, options.message_limit, stderr),
             #[cfg(feature = "http")]
-            Endpoint::Http(remote) => {
-                super::http::open(remote, options.message_limit, self.account().await?)
-            }
+            Endpoint::Http(remote) => super::http::open(remote, options, self.account().await?),
             #[cfg(feature = "http")]
             Endpoint::Sse(remote) => {
                 super::sse::open(remote, options.message_limit, self.account().await?).await
@@ -192,6 +190,9 @@ fn capabilities(options: &ClientOptions, has_session: bool) -> Value {
     let mut capabilities = json!({});
     if options.on_elicitation.is_some() {
         capabilities["elicitation"] = json!({"form": {}, "url": {}});
+    }
+    if options.on_sampling.is_some() {
+        capabilities["sampling"] = json!({});
     }
     if options.roots.is_some() {
         capabilities["roots"] = if has_session { json!({"listChanged": true}) } else { json!({}) };

@@ -1,8 +1,8 @@
 //! Streamable HTTP, implemented by `rmcp`, which handles sessions and broken streams.
 //!
-//! No type of `rmcp` leaves this file, `bounded.rs` and `oauth/`.
+//! No type of `rmcp` leaves this file, `bounded.rs`, `raw.rs` and `oauth/`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,9 @@ use super::bounded::BoundedClient;
 use super::endpoint::Remote;
 use super::link::{Arrival, Arrivals, CAPACITY, Carrier, Ended, Incoming, Link};
 use super::oauth::Account;
+use super::options::ClientOptions;
+use super::raw::RawMessages;
+use super::renewed::RenewedHeaders;
 use crate::rpc::{self, Failure};
 
 /// How long ending a session at the server may take.
@@ -38,21 +41,23 @@ type Failed = StreamableHttpError<reqwest::Error>;
 /// Prepares the connection; the first message opens it.
 pub(super) fn open(
     remote: &Remote,
-    limit: usize,
+    options: &ClientOptions,
     account: Option<Arc<Account>>,
 ) -> Result<Link, Ended> {
-    let url = parse(&remote.url)?;
+    let (url, limit) = (parse(&remote.url)?, options.message_limit);
     let headers = headers(remote)?;
     let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers)
         .max_sse_event_size(limit)
         .max_concurrent_requests(CAPACITY)
         .reinit_on_expired_session(true);
-    let client = BoundedClient { client: client()?, limit, account };
+    let renewed = Arc::new(RenewedHeaders::new(options.renew_headers.clone()));
+    let raw = RawMessages::default();
+    let client = BoundedClient { client: client()?, limit, account, renewed, raw: raw.clone() };
     let (outgoing, to_send) = mpsc::channel(CAPACITY);
     let (read, incoming) = mpsc::channel(CAPACITY);
     let http = Http::with_client(client, config);
-    let carrier = Some(Carrier::spawn(carry(http, to_send, read)));
+    let carrier = Some(Carrier::spawn(carry(http, to_send, read, raw)));
     Ok(Link { outgoing, incoming: Incoming::WithReason(incoming), carrier })
 }
 
@@ -89,18 +94,29 @@ pub(super) fn parse(url: &str) -> Result<reqwest::Url, Ended> {
 }
 
 pub(super) fn headers(remote: &Remote) -> Result<HashMap<HeaderName, HeaderValue>, Ended> {
+    read_headers(&remote.headers).map_err(Ended::new)
+}
+
+/// The headers as HTTP sends them.
+pub(super) fn read_headers(
+    headers: &BTreeMap<String, String>,
+) -> Result<HashMap<HeaderName, HeaderValue>, String> {
     let read = |(name, value): (&String, &String)| {
         // The value may be a secret and is not repeated.
-        let wrong =
-            |_| Ended::new(format!("the header `{name}` cannot be sent: not valid in HTTP"));
+        let wrong = |_| format!("the header `{name}` cannot be sent: not valid in HTTP");
         let value = HeaderValue::from_str(value).map_err(|_| wrong(()))?;
         Ok((HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong(()))?, value))
     };
-    remote.headers.iter().map(read).collect()
+    headers.iter().map(read).collect()
 }
 
 /// Carries messages in one task. A request that could not be sent is answered with an error.
-async fn carry(mut http: Http, mut to_send: mpsc::Receiver<Value>, read: Arrivals) {
+async fn carry(
+    mut http: Http,
+    mut to_send: mpsc::Receiver<Value>,
+    read: Arrivals,
+    raw: RawMessages,
+) {
     let mut sending = FuturesUnordered::new();
     let ended = loop {
         tokio::select! {
@@ -108,6 +124,7 @@ async fn carry(mut http: Http, mut to_send: mpsc::Receiver<Value>, read: Arrival
             () = read.closed() => break None,
             Some((id, result)) = sending.next(), if !sending.is_empty() => {
                 let Err(error) = result else { continue };
+                raw.forget(&id);
                 match undelivered(id, &error) {
                     Ok(arrival) => read.send(Ok(arrival)).await.ok(),
                     Err(ended) => break Some(ended),
@@ -116,12 +133,13 @@ async fn carry(mut http: Http, mut to_send: mpsc::Receiver<Value>, read: Arrival
             message = http.receive() => {
                 let Some(message) = message else { break None };
                 if let Ok(message) = serde_json::to_value(message) {
-                    read.send(Ok(Arrival::Message(message))).await.ok();
+                    read.send(Ok(Arrival::Message(raw.take(message)))).await.ok();
                 }
             }
             message = to_send.recv() => {
                 let Some(message) = message else { break None };
                 let id = message.get("id").cloned();
+                raw.sending(&message);
                 if let Ok(message) = serde_json::from_value::<ClientJsonRpcMessage>(message) {
                     let sent = Transport::<RoleClient>::send(&mut http, message);
                     sending.push(async move { (id, sent.await) });

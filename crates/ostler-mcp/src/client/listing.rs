@@ -23,10 +23,13 @@ impl Client {
         }
         let session = self.session()?;
         let known = session.shared().known_tools.lock().clone();
-        match known {
-            Some(mut known) => self.items("list of tools", "tools", &mut known),
-            None => self.list("list of tools", "tools/list", "tools").await,
-        }
+        let tools: Vec<ToolInfo> = match known {
+            Some(mut known) => self.items("list of tools", "tools", &mut known)?,
+            None => self.list("list of tools", "tools/list", "tools").await?,
+        };
+        let as_tasks = tools.iter().filter(|tool| tool.requires_task());
+        *session.shared().task_tools.lock() = as_tasks.map(|tool| tool.name.clone()).collect();
+        Ok(tools)
     }
 
     /// All resources of the server.

@@ -20,6 +20,10 @@ mod listing;
 #[cfg(feature = "http")]
 mod oauth;
 mod options;
+#[cfg(feature = "http")]
+mod raw;
+#[cfg(feature = "http")]
+mod renewed;
 mod rounds;
 mod session;
 #[cfg(feature = "http")]
@@ -27,6 +31,7 @@ mod sign_in;
 #[cfg(feature = "http")]
 mod sse;
 mod stdio;
+mod tasks;
 mod types;
 
 use std::sync::Arc;
@@ -213,7 +218,10 @@ impl Client {
     ) -> Result<Output, Error> {
         let what = format!("tool \"{tool}\"");
         let params = json!({"name": tool, "arguments": arguments});
-        let result = self.request_with_visits(&what, "tools/call", params, options).await?;
+        let result = match self.must_be_task(tool) {
+            true => self.call_as_task(&what, params, options).await?,
+            false => self.request_with_visits(&what, "tools/call", params, options).await?,
+        };
         Output::from_value(result).map_err(|reason| self.malformed(&what, reason))
     }
 
@@ -223,6 +231,11 @@ impl Client {
     /// # Errors
     /// If the server does not answer.
     pub async fn set_log_level(&self, level: &str) -> Result<(), Error> {
+        let session = self.session()?;
+        if session.shared().is_stateless() {
+            session.shared().set_log_level(level);
+            return Ok(());
+        }
         let params = json!({"level": level});
         let options = self.brief();
         self.request("log level", "logging/setLevel", params, options).await.map(drop)
@@ -233,6 +246,11 @@ impl Client {
     /// # Errors
     /// If the server does not offer that, or does not answer.
     pub async fn subscribe(&self, uri: &str) -> Result<(), Error> {
+        let session = self.session()?;
+        if session.shared().is_stateless() {
+            session.shared().watched.add(uri);
+            return Ok(());
+        }
         self.subscription("resources/subscribe", uri).await
     }
 
@@ -241,6 +259,11 @@ impl Client {
     /// # Errors
     /// If the server does not answer.
     pub async fn unsubscribe(&self, uri: &str) -> Result<(), Error> {
+        let session = self.session()?;
+        if session.shared().is_stateless() {
+            session.shared().watched.remove(uri);
+            return Ok(());
+        }
         self.subscription("resources/unsubscribe", uri).await
     }
 

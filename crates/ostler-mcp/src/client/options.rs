@@ -1,11 +1,13 @@
 //! Options of a client and of a call, and events of a server.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use ostler_proto::control::{Elicitation, ElicitationReply};
 use serde_json::{Map, Value, json};
@@ -15,8 +17,12 @@ use super::Error;
 
 type Roots = dyn Fn() -> Vec<Root> + Send + Sync;
 type OnElicitation = dyn Fn(Elicitation) -> BoxFuture<'static, ElicitationReply> + Send + Sync;
+type OnSampling = dyn Fn(Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync;
 type OnEvent = dyn Fn(Event) + Send + Sync;
 type OnProgress = dyn Fn(Progress) + Send + Sync;
+type Headers = BTreeMap<String, String>;
+pub(super) type RenewHeaders =
+    dyn Fn() -> BoxFuture<'static, Result<Headers, String>> + Send + Sync;
 
 /// How a [`Client`](super::Client) behaves.
 #[derive(Clone)]
@@ -37,7 +43,13 @@ pub struct ClientOptions {
     pub oauth: super::OAuthOptions,
     pub(super) roots: Option<Arc<Roots>>,
     pub(super) on_elicitation: Option<Arc<OnElicitation>>,
+    pub(super) on_sampling: Option<Arc<OnSampling>>,
     pub(super) on_event: Option<Arc<OnEvent>>,
+    #[cfg_attr(
+        not(feature = "http"),
+        allow(dead_code, reason = "only servers with a URL get headers")
+    )]
+    pub(super) renew_headers: Option<Arc<RenewHeaders>>,
 }
 
 /// A folder that the server may work in.
@@ -90,7 +102,9 @@ impl Default for ClientOptions {
             oauth: super::OAuthOptions::default(),
             roots: None,
             on_elicitation: None,
+            on_sampling: None,
             on_event: None,
+            renew_headers: None,
         }
     }
 }
@@ -153,6 +167,31 @@ impl ClientOptions {
         self
     }
 
+    /// Answers the server's requests to the model (`sampling/createMessage`): gets their parameters, returns the result or
+    /// why there is none. Ask the user first. Without it the server is told that it cannot ask the model. A callback that
+    /// panics refuses.
+    #[must_use]
+    pub fn on_sampling<F, Fut>(mut self, answer: F) -> Self
+    where
+        F: Fn(Value) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, String>> + Send + 'static,
+    {
+        self.on_sampling = Some(Arc::new(move |params| Box::pin(answer(params))));
+        self
+    }
+
+    /// Replaces headers when a server with streamable HTTP refuses a request with 401: those that `renew` returns are
+    /// sent from then on, and the request is made once more. For headers that expire.
+    #[must_use]
+    pub fn renew_headers<F, Fut>(mut self, renew: F) -> Self
+    where
+        F: Fn() -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<BTreeMap<String, String>, String>> + Send + 'static,
+    {
+        self.renew_headers = Some(Arc::new(move || Box::pin(renew())));
+        self
+    }
+
     /// Receives the server's notifications, in order. Must not block.
     #[must_use]
     pub fn on_event(mut self, listener: impl Fn(Event) + Send + Sync + 'static) -> Self {
@@ -162,6 +201,15 @@ impl ClientOptions {
 }
 
 impl ClientOptions {
+    /// The answer to `sampling/createMessage`.
+    pub(super) async fn sample(&self, params: Value) -> Result<Value, String> {
+        let Some(callback) = self.on_sampling.clone() else {
+            return Err("this client does not ask a model for servers".to_owned());
+        };
+        let answer = AssertUnwindSafe(async { callback(params).await }).catch_unwind().await;
+        answer.unwrap_or_else(|_| Err("the client failed".to_owned()))
+    }
+
     /// The result of `roots/list`. A callback that panics names no folder.
     pub(super) fn root_list(&self) -> Value {
         let roots = self.roots.as_ref().map(|roots| catch_unwind(AssertUnwindSafe(|| roots())));

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::Error;
+use super::dispatch::REFUSED;
 use super::elicitation::{self, MOST_QUESTIONS};
 use super::options::CallOptions;
 use super::session::Session;
@@ -71,6 +72,16 @@ impl Session {
                 let answer = match method {
                     "elicitation/create" => {
                         elicitation::answer(&shared.server, options, &question["params"]).await
+                    }
+                    "sampling/createMessage" if options.on_sampling.is_some() => {
+                        let refused = |message| Error::Refused {
+                            server: shared.server.clone(),
+                            what: what.to_owned(),
+                            code: REFUSED,
+                            message,
+                            data: None,
+                        };
+                        options.sample(question["params"].clone()).await.map_err(refused)?
                     }
                     "roots/list" if options.roots.is_some() => options.root_list(),
                     _ => {

@@ -1,6 +1,6 @@
 //! One connection to a server: pending requests, and the task that reads.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::Error;
 use super::dispatch::Dispatcher;
 use super::link::{Arrival, Carrier, Ended, Incoming, Link};
+use super::listen::Watched;
 use super::options::{CallOptions, ClientOptions, Event, Progress};
 use crate::rpc;
 
@@ -36,6 +37,12 @@ pub(super) struct Shared {
     pub(super) known_tools: Mutex<Option<Value>>,
     /// What every request says about this client, if the server has no sessions (MCP 2026-07-28).
     metadata: OnceLock<Map<String, Value>>,
+    /// The least important log messages that such a server is asked to send.
+    log_level: Mutex<Option<String>>,
+    /// The tools that can be called only as tasks.
+    pub(super) task_tools: Mutex<HashSet<String>>,
+    /// The resources whose changes such a server is asked to report.
+    pub(super) watched: Watched,
 }
 
 #[derive(Default)]
@@ -82,6 +89,9 @@ impl Session {
             pending: Mutex::default(),
             known_tools: Mutex::new(known_tools),
             metadata: OnceLock::new(),
+            log_level: Mutex::default(),
+            task_tools: Mutex::default(),
+            watched: Watched::default(),
         });
         let Link { outgoing, incoming, carrier } = link;
         // Weak, so that the reading task does not keep the connection open.
@@ -162,6 +172,15 @@ impl Session {
                 abandoned.reason = "the request timed out";
                 Err(Error::TimedOut { server, what, after })
             }
+        }
+    }
+
+    /// Sends a request whose answer does not matter, unless too many messages wait already.
+    pub(super) fn try_request(&self, method: &str, params: Value) {
+        if let Ok(Begun { id, .. }) = self.shared.begin(CallOptions::default()) {
+            self.shared.forget(id);
+            let message = request(id, method, self.shared.with_metadata(params));
+            self.outgoing.try_send(message).ok();
         }
     }
 
@@ -255,6 +274,16 @@ impl Shared {
         self.metadata.get().is_some()
     }
 
+    /// Has a server without sessions send log messages of this level and above with the answers to later requests.
+    pub(super) fn set_log_level(&self, level: &str) {
+        *self.log_level.lock() = Some(level.to_owned());
+    }
+
+    /// Forgets a request: its answer is no longer awaited.
+    pub(super) fn forget(&self, id: u64) {
+        self.pending().waiting.remove(&id);
+    }
+
     pub(super) fn with_metadata(&self, mut params: Value) -> Value {
         let Some(metadata) = self.metadata.get() else { return params };
         if params.is_null() {
@@ -264,6 +293,9 @@ impl Shared {
             let meta = params.entry("_meta").or_insert_with(|| json!({}));
             if let Some(meta) = meta.as_object_mut() {
                 meta.extend(metadata.clone());
+                if let Some(level) = &*self.log_level.lock() {
+                    meta.insert("io.modelcontextprotocol/logLevel".to_owned(), json!(level));
+                }
             }
         }
         params

@@ -144,12 +144,13 @@ async fn read_messages(mut stdout: ChildStdout, read: &Arrivals, limit: usize) -
             0 => lines.finish(),
             count => lines.push(&buffer[..count]),
         }
-        while let Some(line) = lines.next_line() {
+        while let Some(line) = lines.next_bytes() {
             match line {
-                // Many programs print other text; only messages count.
+                // Many programs print other text; only messages count. One that is not UTF-8 is read as far as it can
+                // be: its request would otherwise wait for ever.
                 Ok(line) => {
                     if let Ok(message @ (Value::Object(_) | Value::Array(_))) =
-                        serde_json::from_str(line)
+                        serde_json::from_str(&String::from_utf8_lossy(line))
                         && read.send(Ok(Arrival::Message(message))).await.is_err()
                     {
                         return None;

@@ -83,6 +83,9 @@ pub struct ToolInfo {
     /// Hints about its behaviour. Do not rely on those of an untrusted server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
+    /// How calls run: `taskSupport` says whether as tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Value>,
     /// The server's own metadata.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Value>,

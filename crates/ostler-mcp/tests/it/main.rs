@@ -17,3 +17,4 @@ mod serve_http;
 mod served;
 mod server;
 mod support;
+mod tasks;

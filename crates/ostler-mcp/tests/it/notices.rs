@@ -11,7 +11,7 @@ use crate::support::{calc, error, request, result, within};
 
 const LEVELS: [Level; 3] = [Level::Debug, Level::Warning, Level::Emergency];
 
-fn logging() -> Server {
+pub(crate) fn logging() -> Server {
     let log = tool_with_context("log", "Logs", |(): (), context: Context| {
         for level in LEVELS {
             context.log(level, "test", json!({"is": level.as_str()}));

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ostler_mcp::{Client, ClientOptions, Endpoint, HttpOptions, Remote, Server};
+use ostler_mcp::{
+    CallOptions, Client, ClientOptions, Endpoint, Event, HttpOptions, Remote, Resource, Server,
+};
 use ostler_proto::control::ElicitationReply;
 use reqwest::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -11,6 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::asking::shop;
+use crate::notices::logging;
 use crate::support::{calc, call, request, within};
 
 struct Served {
@@ -321,4 +324,53 @@ async fn our_own_client_uses_our_own_server_without_a_session_and_answers_its_qu
     let text = output.joined_text();
     assert!(text.contains("Which size of") && text.contains("Which colour?"), "{text}");
     within("closing", client.close()).await;
+}
+
+// Mutants: `add` that does not notify; `filter` without the resources; `with_metadata` without the level.
+#[tokio::test]
+async fn a_client_without_a_session_watches_resources_and_chooses_log_messages() {
+    let server = logging().logging().resource(Resource::text("note://a", "a", "milk"));
+    let server = server.resource(Resource::text("note://b", "b", "eggs"));
+    let served = served(server.clone(), HttpOptions::default()).await;
+    let (tell, mut news) = tokio::sync::mpsc::unbounded_channel();
+    let options = ClientOptions::default().on_event(move |event| {
+        tell.send(event).ok();
+    });
+    let remote = Remote { url: served.url.clone(), ..Remote::default() };
+    let client = Client::connect("s", Endpoint::Http(remote), options);
+    let client = within("connecting", client).await.unwrap();
+    assert_eq!(client.details().unwrap().protocol_version, "2026-07-28");
+    let mut next = async |wanted: &str| loop {
+        let event = within(wanted, news.recv()).await.unwrap();
+        if let Event::Other { method, params, .. } = event
+            && method == wanted
+        {
+            return params;
+        }
+    };
+    for watched in ["note://a", "note://b"] {
+        client.subscribe(watched).await.unwrap();
+        // The request is on its way: changes before it arrives are not reported.
+        let server = server.clone();
+        let changing = tokio::spawn(async move {
+            let mut pause = tokio::time::interval(std::time::Duration::from_millis(5));
+            loop {
+                server.resource_updated(watched);
+                pause.tick().await;
+            }
+        });
+        loop {
+            let updated = next("notifications/resources/updated").await;
+            if updated["uri"] == watched {
+                break;
+            }
+        }
+        changing.abort();
+    }
+    client.set_log_level("warning").await.unwrap();
+    let call = client.call_tool("log", json!({}), CallOptions::default());
+    within("the call", call).await.unwrap();
+    for level in ["warning", "emergency"] {
+        assert_eq!(next("notifications/message").await["level"], level);
+    }
 }

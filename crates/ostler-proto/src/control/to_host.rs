@@ -81,6 +81,10 @@ pub struct CanUseTool {
 /// `{"looked_at", "result"}`. The last one decided.
 pub const DECISION_STEPS: &str = "decision_steps";
 
+/// Our own field of [`CanUseTool`], which hosts may ignore: everything that an MCP server says about its tool, as the
+/// model reads it. It is untrusted text: the user sees it to notice instructions to the model in it.
+pub const SERVER_TEXT: &str = "mcp_server_text";
+
 /// Why an engine asks for permission.
 #[derive(Clone, Debug, PartialEq, Eq, Wire)]
 #[wire(rename_all = "camelCase")]

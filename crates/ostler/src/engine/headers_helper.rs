@@ -1,6 +1,6 @@
 //! The command that prints headers for an MCP server behind a URL: `headersHelper` of its configuration.
 //!
-//! It runs before every connection that the session makes, outside the sandbox, under the same rules as other helpers. A
+//! It runs before every connection that the session makes, and again when the server refuses its headers, outside the sandbox, under the same rules as other helpers. A
 //! project that is not trusted cannot name one (`server_files/entry.rs`).
 
 use std::collections::BTreeMap;
@@ -73,19 +73,35 @@ impl HeadersHelper {
     }
 
     async fn add(&self, remote: &mut Remote) -> Result<(), String> {
-        let Some(helper) = &self.0 else { return Ok(()) };
-        let helper = Arc::clone(helper);
-        let printed = tokio::task::spawn_blocking(move || helper.output()).await;
-        let printed = printed.map_err(|error| error.to_string()).and_then(|printed| printed);
-        let printed = printed.map_err(|reason| format!("its headersHelper {reason}"))?;
-        let headers: BTreeMap<String, String> = serde_json::from_str(&printed).map_err(|_| {
-            "its headersHelper did not print a JSON object whose values are text, such as {\"Authorization\": \"…\"}"
-                .to_owned()
-        })?;
+        if !self.is_there() {
+            return Ok(());
+        }
+        let headers = self.headers().await?;
         let is_new = |name: &str| !headers.keys().any(|given| given.eq_ignore_ascii_case(name));
         remote.headers.retain(|name, _| is_new(name));
         remote.headers.extend(headers);
         Ok(())
+    }
+
+    /// Whether the configuration names a command.
+    pub(super) fn is_there(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Runs the command; returns its headers.
+    ///
+    /// # Errors
+    /// When it fails or prints something else. No error contains what it printed.
+    pub(super) async fn headers(&self) -> Result<BTreeMap<String, String>, String> {
+        let Some(helper) = &self.0 else { return Ok(BTreeMap::new()) };
+        let helper = Arc::clone(helper);
+        let printed = tokio::task::spawn_blocking(move || helper.output()).await;
+        let printed = printed.map_err(|error| error.to_string()).and_then(|printed| printed);
+        let printed = printed.map_err(|reason| format!("its headersHelper {reason}"))?;
+        serde_json::from_str(&printed).map_err(|_| {
+            "its headersHelper did not print a JSON object whose values are text, such as {\"Authorization\": \"…\"}"
+                .to_owned()
+        })
     }
 
     /// The endpoint of a server behind a WebSocket; `None` for other servers.

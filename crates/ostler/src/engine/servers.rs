@@ -132,6 +132,13 @@ impl Connector for ServerConnector {
                 ServerLocation::Configured(config) => {
                     timeout = fixed(own_timeout(&config)).unwrap_or(timeout);
                     let (endpoint, helper) = endpoint?;
+                    if helper.is_there() {
+                        let again = helper.clone();
+                        options = options.renew_headers(move || {
+                            let again = again.clone();
+                            async move { again.headers().await }
+                        });
+                    }
                     helper.add_to(endpoint).await?
                 }
                 _ => return Err("this kind of server location is not supported".into()),
@@ -183,9 +190,14 @@ impl ServerConnector {
             .on_event(move |event| events.note(event));
         // A question that no user can answer is better not asked.
         if self.answers_questions {
+            let asking = line.clone();
             options = options.on_elicitation(move |question| {
                 let line = questions.clone();
                 async move { line.elicit(question).await }
+            });
+            options = options.on_sampling(move |params| {
+                let line = asking.clone();
+                async move { line.sample(params).await }
             });
         }
         match self.startup_timeout {

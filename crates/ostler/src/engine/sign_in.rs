@@ -18,8 +18,8 @@ pub fn folder(context: &StartContext) -> Option<PathBuf> {
     config.map(|config| config.join("mcp-oauth"))
 }
 
-/// How to sign in to a server: by its configuration's `oauth`, which has `clientId`, `clientSecret`, `callbackPort` and
-/// `scopes`.
+/// How to sign in to a server: by its configuration's `oauth`, which has `clientId`, `clientSecret`, `callbackPort`,
+/// `scopes` and `account`.
 pub(super) fn options(folder: Option<&Path>, config: &McpServerConfig) -> OAuthOptions {
     let mut options = OAuthOptions::default();
     options.folder = folder.map(Path::to_owned);
@@ -28,6 +28,7 @@ pub(super) fn options(folder: Option<&Path>, config: &McpServerConfig) -> OAuthO
     };
     let Some(oauth) = server.extra.get("oauth") else { return options };
     let text = |key: &str| oauth[key].as_str().map(str::to_owned);
+    options.account = text("account").filter(|name| !name.is_empty());
     options.client_id = text("clientId");
     options.client_secret = text("clientSecret");
     options.callback_port = oauth["callbackPort"].as_u64().and_then(|port| port.try_into().ok());
@@ -111,6 +112,8 @@ mod tests {
             (Some(8080), &["a".to_owned(), "b".to_owned()][..])
         );
         assert_eq!(read(json!({"scopes": ["a", "b"]})).scopes, given.scopes);
+        assert_eq!(read(json!({"account": "work"})).account.as_deref(), Some("work"));
+        assert_eq!(read(json!({"account": ""})).account, None);
         let odd = read(json!({"clientId": 7, "callbackPort": 70000, "scopes": 7}));
         assert_eq!((odd.client_id, odd.callback_port, odd.scopes.len()), (None, None, 0));
     }

@@ -1,11 +1,13 @@
-//! MCP servers that die, are silent, or send far too much: the run continues, and the model receives the error.
+//! MCP servers that die, are silent, or send far too much: the run continues, the model receives the error, and another
+//! server of the same session is not harmed.
+
+use std::time::Duration;
 
 use ostler_testkit::{RawApi, RawPart, RawReply, Script, ScriptedApi, reply, when};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::peak::{measure, measure_sized, sized};
 use super::{at, prompt};
-use crate::run::Ran;
 
 /// A server in shell code. `LIST` answers `tools/list`, `CALL` answers a call, `FIRST` runs before anything is read.
 const SERVER: &str = r#"
@@ -21,6 +23,9 @@ while IFS= read -r line; do
   esac
 done
 "#;
+
+/// The result of the other server.
+const UNHARMED: &str = "unharmed";
 
 /// The usual list of tools.
 const LIST: &str = r#"say '{"tools":[{"name":"work","inputSchema":{"type":"object"}}]}'"#;
@@ -42,51 +47,60 @@ impl Default for Server<'_> {
 }
 
 impl Server<'_> {
-    async fn attack(&self, name: &str) -> Ran {
+    fn config(&self) -> Value {
+        let code = SERVER.replace("FIRST", self.first).replace("LIST", self.list);
+        json!({"command": "/bin/sh", "args": ["-c", code.replace("CALL", self.call)]})
+    }
+
+    async fn attack(&self, name: &str) -> String {
         self.attack_sized(name, "").await
     }
 
-    /// Has the model call its tool; whatever the result, the model answers.
-    async fn attack_sized(&self, name: &str, size: &str) -> Ran {
-        let code = SERVER.replace("FIRST", self.first).replace("LIST", self.list);
-        let code = code.replace("CALL", self.call);
+    /// Has the model call its tool, and then one of another server. Returns the first result, whatever it is.
+    async fn attack_sized(&self, name: &str, size: &str) -> String {
         let script = Script::new()
             .rule(when().turn(0), reply().tool_use("mcp__s__work", json!({})))
+            .rule(when().turn(1), reply().tool_use("mcp__other__work", json!({})))
             .rule(when(), reply().text("Result: {{tool_result}}"));
         let api = ScriptedApi::start(script).await;
         let ostler = at(&api.base_url())
             .env("MCP_TIMEOUT", self.start_ms)
             .env("MCP_TOOL_TIMEOUT", self.call_ms);
-        let server = json!({"command": "/bin/sh", "args": ["-c", code]});
-        let servers = json!({"mcpServers": {"s": server}}).to_string();
-        let arguments = ["-p", "go", "--mcp-config", &servers, "--allowedTools", "mcp__s__work"];
+        let call = CALL.replace("worked", UNHARMED);
+        let other = Server { call: &call, ..Server::default() };
+        let servers = json!({"mcpServers": {"s": self.config(), "other": other.config()}});
+        let servers = servers.to_string();
+        let allowed = "--allowedTools=mcp__s,mcp__other";
+        let arguments = ["-p", "go", "--mcp-config", &servers, allowed];
         let name = format!("MCP: {name}");
         let ran =
             tokio::task::block_in_place(|| measure_sized(&name, size, prompt(&ostler, &arguments)));
         assert_eq!(ran.code, Some(0), "{name}: {:.500} {:.500}", ran.stdout, ran.stderr);
-        assert!(ran.stdout.starts_with("Result: "), "{name}: {:.500}", ran.stdout);
-        ran
+        assert_eq!(ran.stdout.trim(), format!("Result: {UNHARMED}"), "{name}: {:.500}", ran.stderr);
+        let mut results = api.requests()[1].tool_results();
+        assert_eq!(results.len(), 1, "{name}");
+        results.remove(0).text
     }
 }
 
-fn works(ran: &Ran) {
-    assert!(ran.stdout.contains("worked"), "{:.500} {:.500}", ran.stdout, ran.stderr);
+fn works(result: &str) {
+    assert!(result.contains("worked"), "{result:.500}");
 }
 
-fn fails(ran: &Ran) {
-    assert!(!ran.stdout.contains("worked"), "{:.500}", ran.stdout);
+fn fails(result: &str) {
+    assert!(!result.contains("worked"), "{result:.500}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_never_start() {
     fails(
-        &Server { first: "exec sleep 600", start_ms: "1000", ..Server::default() }
+        &Server { first: "exec sleep 600", start_ms: "3000", ..Server::default() }
             .attack("silent")
             .await,
     );
     fails(&Server { first: "exit 3", ..Server::default() }.attack("dies at once").await);
     let noise = "while :; do printf 'garbage\\n{\\n\\377\\n' || exit; sleep 0.001; done";
-    fails(&Server { first: noise, start_ms: "1000", ..Server::default() }.attack("garbage").await);
+    fails(&Server { first: noise, start_ms: "3000", ..Server::default() }.attack("garbage").await);
 }
 
 // Seen to fail with 20,000 tools and 215 MB when `McpTool` holds descriptions and schemas twice.
@@ -104,6 +118,9 @@ async fn servers_whose_lists_are_too_long() {
     Server { list: endless, start_ms: "3000", ..Server::default() }
         .attack("endless pages of tools")
         .await;
+    let other_pages = r#"n=$((n+1)); say '{"tools":[{"name":"work'$n'","inputSchema":{"type":"object"}}],"nextCursor":"'$n'"}'"#;
+    let server = Server { list: other_pages, start_ms: "3000", ..Server::default() };
+    fails(&server.attack("endless pages of tools, each another one").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,14 +158,13 @@ async fn servers_that_fail_in_a_call() {
             .await,
     );
     fails(
-        &Server { first: drip, start_ms: "1500", ..Server::default() }
+        &Server { first: drip, start_ms: "3000", ..Server::default() }
             .attack("one byte per second at the start")
             .await,
     );
     let bytes = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"\377\376"}]}}\n' "$id""#;
-    fails(
-        &Server { call: bytes, call_ms: "1500", ..Server::default() }.attack("invalid UTF-8").await,
-    );
+    let read = Server { call: bytes, ..Server::default() }.attack("invalid UTF-8").await;
+    assert_eq!(read, "\u{fffd}\u{fffd}");
     let loops = "exit 3";
     fails(&Server { first: loops, call: loops, ..Server::default() }.attack("crash loop").await);
     let garbage = "printf 'not JSON\\n'; exit";
@@ -157,6 +173,32 @@ async fn servers_that_fail_in_a_call() {
         r#"printf '{{"jsonrpc":"2.0","id":"x","method":"sampling/createMessage","params":{{"messages":[],"maxTokens":9}}}}\n'; {CALL}"#
     );
     works(&Server { call: &sampling, ..Server::default() }.attack("asks for the model").await);
+}
+
+/// Answers of servers over HTTP to the handshake. The prompt is answered without the server.
+async fn without_a_server_over_http(name: &str, answer: RawReply) {
+    let server = RawApi::start(move |_, _| answer.clone()).await;
+    let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Fine."))).await;
+    let ostler = at(&api.base_url()).env("MCP_TIMEOUT", "3000");
+    let servers = json!({"mcpServers": {"s": {"type": "http", "url": server.base_url()}}});
+    let arguments = ["-p", "go", "--mcp-config", &servers.to_string()];
+    let name = format!("MCP: HTTP {name}");
+    let ran = tokio::task::block_in_place(|| measure(&name, prompt(&ostler, &arguments)));
+    assert_eq!((ran.code, ran.stdout.trim()), (Some(0), "Fine."), "{name}: {:.500}", ran.stderr);
+    assert!(ran.stderr.contains("MCP server s"), "{name}: {:.500}", ran.stderr);
+    assert!(server.n_requests() > 0, "{name}: it was not asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_over_http_that_sends_one_byte_per_second_or_invalid_text() {
+    let drip = || vec![RawPart::repeated(" ", u64::MAX).pausing(Duration::from_secs(1))];
+    without_a_server_over_http("body of one byte per second", RawReply::json(drip())).await;
+    without_a_server_over_http("event of one byte per second", RawReply::events(drip())).await;
+    let odd = || {
+        vec![RawPart::once(&b"data: {\"jsonrpc\":\"2.0\",\"id\":0,\"result\":\"\xff\"}\n\n"[..])]
+    };
+    without_a_server_over_http("body of invalid UTF-8", RawReply::json(odd())).await;
+    without_a_server_over_http("event of invalid UTF-8", RawReply::events(odd())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

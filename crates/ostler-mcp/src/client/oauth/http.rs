@@ -3,7 +3,10 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use futures::StreamExt as _;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, Url};
 use rmcp::transport::auth::{
     OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRedirectPolicy,
@@ -47,29 +50,72 @@ impl Clients {
 impl OAuthHttpClient for OAuthClient {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
-            let clients = self.0.get_or_init(Clients::new).as_ref().map_err(Clone::clone)?;
-            let client = match request.redirect_policy {
-                OAuthHttpRedirectPolicy::Follow => &clients.following,
-                _ => &clients.stopping,
-            };
-            let request = reqwest::Request::try_from(request.request)?;
-            check(request.url().as_str())?;
-            let response = client.execute(request).await.map_err(|error| http::chain(&error))?;
-            let mut answer = ::http::Response::builder().status(response.status());
-            for (name, value) in response.headers() {
-                answer = answer.header(name, value);
-            }
-            let (mut stream, mut body) = (response.bytes_stream(), Vec::new());
-            while let Some(bytes) = stream.next().await {
-                let bytes = bytes.map_err(|error| http::chain(&error))?;
-                if body.len() + bytes.len() > LIMIT {
-                    let reason = format!("the answer is larger than {LIMIT} bytes");
-                    return Err(OAuthHttpClientError::from(reason));
-                }
-                body.extend_from_slice(&bytes);
-            }
-            Ok(answer.body(body)?)
+            let follows = matches!(request.redirect_policy, OAuthHttpRedirectPolicy::Follow);
+            self.send(request.request, follows).await
         })
+    }
+}
+
+impl OAuthClient {
+    async fn send(
+        &self,
+        request: ::http::Request<Vec<u8>>,
+        follows: bool,
+    ) -> Result<::http::Response<Vec<u8>>, OAuthHttpClientError> {
+        let clients = self.0.get_or_init(Clients::new).as_ref().map_err(Clone::clone)?;
+        let client = if follows { &clients.following } else { &clients.stopping };
+        let request = reqwest::Request::try_from(request)?;
+        check(request.url().as_str())?;
+        let response = client.execute(request).await.map_err(|error| http::chain(&error))?;
+        let mut answer = ::http::Response::builder().status(response.status());
+        for (name, value) in response.headers() {
+            answer = answer.header(name, value);
+        }
+        let (mut stream, mut body) = (response.bytes_stream(), Vec::new());
+        while let Some(bytes) = stream.next().await {
+            let bytes = bytes.map_err(|error| http::chain(&error))?;
+            if body.len() + bytes.len() > LIMIT {
+                let reason = format!("the answer is larger than {LIMIT} bytes");
+                return Err(OAuthHttpClientError::from(reason));
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(answer.body(body)?)
+    }
+
+    /// Ends a token at the authorization server.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, or refuses.
+    pub(super) async fn revoke(
+        &self,
+        endpoint: &str,
+        token: &str,
+        client_id: &str,
+        client_secret: Option<&str>,
+    ) -> Result<(), OAuthHttpClientError> {
+        let form = |pairs: &[(&str, &str)]| {
+            let mut url = Url::parse("http://form").expect("a constant address");
+            url.query_pairs_mut().extend_pairs(pairs);
+            url.query().unwrap_or_default().to_owned()
+        };
+        let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
+        let mut request = ::http::Request::post(endpoint)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        let mut pairs = vec![("token", token)];
+        match client_secret {
+            Some(secret) => {
+                let basic = format!("{}:{}", encoded(client_id), encoded(secret));
+                request = request.header(AUTHORIZATION, format!("Basic {}", BASE64.encode(basic)));
+            }
+            None => pairs.push(("client_id", client_id)),
+        }
+        let request = request.body(form(&pairs).into_bytes())?;
+        let answer = self.send(request, false).await?;
+        match answer.status().is_success() {
+            true => Ok(()),
+            false => Err(format!("the server answered {}", answer.status()).into()),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod store;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use reqwest::Url;
@@ -25,12 +26,19 @@ pub(super) use self::callback::Callback;
 use self::http::OAuthClient;
 use self::store::{Registration, Store, StoredAccount};
 
+/// The scope of OpenID Connect with which a server issues a refresh token.
+const OFFLINE: &str = "offline_access";
+/// How long signing out waits for the authorization server.
+const REVOCATION: Duration = Duration::from_secs(10);
+
 /// How a client signs in to a server.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct OAuthOptions {
     /// The folder for tokens, which only the user can read. Without it tokens are kept in memory.
     pub folder: Option<PathBuf>,
+    /// Which account, for a user who has several at one server. Each has tokens of its own.
+    pub account: Option<String>,
     /// A client id that the authorization server issued before.
     pub client_id: Option<String>,
     /// The secret of that client.
@@ -48,6 +56,13 @@ impl OAuthOptions {
     #[must_use]
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
+        self
+    }
+
+    /// Uses this account of several at one server.
+    #[must_use]
+    pub fn account(mut self, name: impl Into<String>) -> Self {
+        self.account = Some(name.into());
         self
     }
 
@@ -86,6 +101,7 @@ impl std::fmt::Debug for OAuthOptions {
         formatter
             .debug_struct("OAuthOptions")
             .field("folder", &self.folder)
+            .field("account", &self.account)
             .field("client_id", &self.client_id)
             .field("client_metadata_url", &self.client_metadata_url)
             .field("scopes", &self.scopes)
@@ -98,6 +114,7 @@ pub(super) struct Account {
     url: Url,
     client_name: String,
     options: OAuthOptions,
+    client: Arc<OAuthClient>,
     store: Store,
     /// The last challenge of the server: what it wants a client to do.
     challenge: Mutex<Option<String>>,
@@ -124,17 +141,20 @@ impl Account {
         options: OAuthOptions,
     ) -> Result<Self, String> {
         let client = Arc::new(OAuthClient::default());
-        let manager = AuthorizationManager::new_with_oauth_http_client(url.clone(), client).await;
+        let manager =
+            AuthorizationManager::new_with_oauth_http_client(url.clone(), client.clone()).await;
         let mut manager = manager.map_err(|error| error.to_string())?;
         let tokens = InMemoryCredentialStore::new();
         manager.set_credential_store(tokens.clone());
-        let store = Store::new(options.folder.clone(), server, &url);
+        let (folder, account) = (options.folder.clone(), options.account.clone());
+        let store = Store::new(folder, server, &url, account);
         let (registration, is_ready, is_loaded) = (None, false, false);
         let state = State { manager, tokens, registration, is_ready, is_loaded };
         Ok(Self {
             url,
             client_name: client_name.to_owned(),
             options,
+            client,
             store,
             challenge: Mutex::default(),
             state: tokio::sync::Mutex::new(state),
@@ -155,14 +175,18 @@ impl Account {
         }
     }
 
-    /// Another token, after the server refused `sent`; `None` if the user has to sign in again.
-    pub(super) async fn token_after(&self, sent: &str) -> Result<Option<String>, String> {
+    /// Another token, after the server refused `sent`, or a request without one; `None` if the user has to sign in.
+    pub(super) async fn token_after(&self, sent: Option<&str>) -> Result<Option<String>, String> {
         let mut state = self.loaded().await?;
         match state.access_token().await {
             // Another request renewed it meanwhile.
-            Some(token) if token.text != sent => Ok(Some(token.text)),
+            Some(token) if Some(&*token.text) != sent => Ok(Some(token.text)),
             Some(_) => self.renew(&mut state).await,
-            None => Ok(None),
+            // Another process may have signed in meanwhile.
+            None => {
+                self.reload(&mut state).await?;
+                Ok(state.access_token().await.map(|token| token.text))
+            }
         }
     }
 
@@ -182,7 +206,7 @@ impl Account {
             self.save(&state).await?;
         }
         let scopes = match (more, self.options.scopes.is_empty()) {
-            (Some(scopes), _) => scopes,
+            (Some(scopes), _) => with_refresh(scopes, &metadata),
             (None, false) => self.options.scopes.clone(),
             (None, true) => state.manager.select_initial_scopes(&[]).await,
         };
@@ -190,7 +214,14 @@ impl Account {
         let registration = self.register(&mut state, &metadata, redirect_uri, &scopes).await?;
         state.manager.configure_client(registration.config()).map_err(text)?;
         (state.registration, state.is_ready) = (Some(registration), true);
-        state.manager.get_authorization_url(&scopes).await.map_err(text)
+        let url = state.manager.get_authorization_url(&scopes).await.map_err(text)?;
+        if !scopes.contains(&OFFLINE) {
+            return Ok(url);
+        }
+        // OpenID Connect: without this, a server ignores the scope and issues no refresh token.
+        let mut url = Url::parse(&url).map_err(|error| error.to_string())?;
+        url.query_pairs_mut().append_pair("prompt", "consent");
+        Ok(url.into())
     }
 
     /// Finishes signing in; `callback` is the address to which the browser was led back.
@@ -205,15 +236,30 @@ impl Account {
         // `rmcp` logs the code.
         exchange.with_subscriber(NoSubscriber::new()).await.map_err(text)?;
         *self.challenge.lock() = None;
+        let _lock = self.store.lock().await?;
         self.save(&state).await
     }
 
-    /// Deletes tokens and registration.
+    /// Deletes tokens and registration, and has the authorization server end them, if it can.
     pub(super) async fn forget(&self) -> Result<(), String> {
         let mut state = self.state.lock().await;
+        let _lock = self.store.lock().await?;
+        self.reload(&mut state).await?;
+        // Whatever the server does, the tokens are gone from here.
+        tokio::time::timeout(REVOCATION, self.revoke(&mut state)).await.ok();
         state.tokens.clear().await.map_err(text)?;
-        (state.registration, state.is_loaded) = (None, true);
+        (state.registration, state.is_loaded, state.is_ready) = (None, true, false);
         self.store.delete().await
+    }
+
+    /// Tells the authorization server that the tokens are no longer used (RFC 7009).
+    async fn revoke(&self, state: &mut State) -> Option<()> {
+        let token = store::main_token(&state.stored().await?)?;
+        self.prepare(state).await.ok()?;
+        let Registration { client_id, client_secret, .. } = state.registration.as_ref()?;
+        let metadata = state.manager.resolve_metadata().await.ok()?.metadata;
+        let endpoint = metadata.additional_fields.get("revocation_endpoint")?.as_str()?;
+        self.client.revoke(endpoint, &token, client_id, client_secret.as_deref()).await.ok()
     }
 
     /// The scopes for signing in once more, if the server asked for more than it granted before.
@@ -271,13 +317,28 @@ impl Account {
         if let Some(known) = known.filter(|known| known.redirect_uri == redirect_uri) {
             return Ok(known.clone());
         }
-        let registered = state.manager.register_client(&self.client_name, redirect_uri, scopes);
-        let OAuthClientConfig { client_id, client_secret, .. } = registered.await.map_err(text)?;
+        let (manager, name) = (&mut state.manager, &self.client_name);
+        let registered = match manager.register_client(name, redirect_uri, scopes).await {
+            // Some servers know the scopes of their resources only when a user signs in.
+            Err(AuthError::RegistrationFailed(_)) if !scopes.is_empty() => {
+                manager.register_client(name, redirect_uri, &[]).await
+            }
+            registered => registered,
+        };
+        let OAuthClientConfig { client_id, client_secret, .. } = registered.map_err(text)?;
         Ok(of(&client_id, client_secret))
     }
 
     /// Uses the refresh token; `None` if the user has to sign in again.
     async fn renew(&self, state: &mut State) -> Result<Option<String>, String> {
+        let _lock = self.store.lock().await?;
+        if self.reload(state).await? {
+            match state.access_token().await {
+                Some(token) if !token.expires_soon => return Ok(Some(token.text)),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
         if !state.is_ready && !self.prepare(state).await? {
             return Ok(None);
         }
@@ -323,6 +384,32 @@ impl Account {
         Ok(state)
     }
 
+    /// Reads the file again: another process may have renewed the token, signed in or signed out. Returns whether the
+    /// token is another one.
+    async fn reload(&self, state: &mut State) -> Result<bool, String> {
+        if !self.store.has_place() {
+            return Ok(false);
+        }
+        let before = state.access_token().await.map(|token| token.text);
+        let account = self.store.load().await?;
+        let now = account.as_ref().and_then(|it| store::AccessToken::of(&it.tokens));
+        if now.map(|token| token.text) == before {
+            return Ok(false);
+        }
+        match account {
+            Some(account) => {
+                state.tokens.save(account.tokens).await.map_err(text)?;
+                state.registration = Some(account.registration);
+            }
+            None => {
+                state.tokens.clear().await.map_err(text)?;
+                state.registration = None;
+            }
+        }
+        state.is_ready = false;
+        Ok(true)
+    }
+
     async fn save(&self, state: &State) -> Result<(), String> {
         match (&state.registration, state.stored().await) {
             (Some(registration), Some(tokens)) => {
@@ -352,6 +439,16 @@ impl Registration {
             None => config,
         }
     }
+}
+
+/// These scopes, and the one for a refresh token if the authorization server has it.
+fn with_refresh(mut scopes: Vec<String>, metadata: &AuthorizationMetadata) -> Vec<String> {
+    let supported = metadata.scopes_supported.iter().flatten();
+    let is_there = scopes.iter().any(|scope| scope == OFFLINE);
+    if !is_there && supported.into_iter().any(|scope| scope == OFFLINE) {
+        scopes.push(OFFLINE.to_owned());
+    }
+    scopes
 }
 
 /// Metadata whose endpoints a code, a secret or a user may be sent to.

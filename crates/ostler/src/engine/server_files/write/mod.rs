@@ -89,13 +89,26 @@ pub fn remove(context: &StartContext, scope: Scope, name: &str) -> Result<bool, 
 /// # Errors
 /// When the file cannot be changed.
 pub fn approve(context: &StartContext, name: &str) -> Result<Place, String> {
+    choose(context, "enabledMcpjsonServers", name)
+}
+
+/// Notes that the user rejects a server of `.mcp.json`.
+///
+/// # Errors
+/// When the file cannot be changed.
+pub fn reject(context: &StartContext, name: &str) -> Result<Place, String> {
+    choose(context, "disabledMcpjsonServers", name)
+}
+
+/// Adds the name of a server to a list of the user's choices for this project.
+fn choose(context: &StartContext, list: &str, name: &str) -> Result<Place, String> {
     let place = place(context, Scope::Local)?;
     change(context, Scope::Local, &place, |root| {
         let entry = within(root, &place)?;
-        let list = entry.entry("enabledMcpjsonServers").or_insert_with(|| json!([]));
-        let list = list.as_array_mut().ok_or("enabledMcpjsonServers is not a list")?;
-        if !list.iter().any(|it| it == name) {
-            list.push(json!(name));
+        let names = entry.entry(list).or_insert_with(|| json!([]));
+        let names = names.as_array_mut().ok_or_else(|| format!("{list} is not a list"))?;
+        if !names.iter().any(|it| it == name) {
+            names.push(json!(name));
         }
         Ok(())
     })?;
