@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::{delete, get, post, put};
 use ostler::Handle;
-use ostler::proto::mcp::McpServerStatus;
+use ostler::proto::mcp::{McpConnection, McpServerStatus};
 use ostler_base::error::{ApiError, Fallible, JsonBody, PathOf};
 use ostler_core::app::App;
 use ostler_core::mcp_servers::{FoundServer, Origin, own_session};
@@ -279,7 +279,7 @@ async fn sign_in(
         Some(engine) => states(engine).await.remove(&name),
         None => None,
     };
-    if !state.as_ref().is_some_and(|state| state.status.to_string() == "needs-auth") {
+    if state.as_ref().is_none_or(|state| state.status != McpConnection::NeedsAuth) {
         let state = state.map_or("not there".to_owned(), |state| state.status.to_string());
         let message = format!("the MCP server {name} does not ask to sign in: it is {state}");
         return Err(ApiError::conflict("no_sign_in", message)

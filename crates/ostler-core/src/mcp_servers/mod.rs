@@ -245,7 +245,8 @@ impl McpServers {
             Ok(())
         })
         .await?;
-        let summary = server.config.summary();
+        let shared = if server.config.is_shared() { " (shared)" } else { "" };
+        let summary = server.config.summary() + shared;
         let subject = self.redactor.text(&format!("{what}: MCP server {name}: {summary}")).into_owned();
         self.records.create(&audit(subject, at)).await
     }

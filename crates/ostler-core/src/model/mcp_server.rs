@@ -14,6 +14,7 @@ use crate::records::kept;
 pub(crate) const MOST_SERVERS: usize = 20;
 const MOST_VALUES: usize = 100;
 const LONGEST_VALUE: usize = 4_000;
+const LONGEST_SUMMARY: usize = 300;
 /// Names of servers that the server itself gives to agents.
 const TAKEN: [&str; 4] = ["ag-ui", "ostler", "schedules", "shared-state"];
 
@@ -103,27 +104,31 @@ pub struct RemoteConfig {
 impl ServerConfig {
     /// Refuses what is not a valid configuration.
     pub(crate) fn check(&self) -> Fallible<()> {
-        let (named, values): (_, Vec<(&str, &String)>) = match self {
-            Self::Stdio(program) => {
-                let args = program.args.iter().map(|arg| ("args", arg));
-                (("env", &program.env), std::iter::once(("command", &program.command)).chain(args).collect())
-            }
-            Self::Http(remote) | Self::Sse(remote) => (("headers", &remote.headers), vec![("url", &remote.url)]),
+        let (field, named) = match self {
+            Self::Stdio(program) => ("env", &program.env),
+            Self::Http(remote) | Self::Sse(remote) => ("headers", &remote.headers),
         };
-        let (field, named) = named;
-        if values.len() > MOST_VALUES || named.len() > MOST_VALUES {
-            let message = format!("a server can have at most {MOST_VALUES} arguments, variables and headers each");
-            return Err(ApiError::invalid(field, message));
-        }
+        // The messages do not quote values, which may be secret.
         for (name, value) in named {
             if !is_name(name) {
                 return Err(ApiError::invalid(field, format!("{} is not a valid name", shown(name))));
             }
-            // The message must not quote a value, which may be secret.
             check_value(field, value)?;
         }
-        for (field, value) in values {
-            check_value(field, value)?;
+        let args = match self {
+            Self::Stdio(program) => {
+                check_value("command", &program.command)?;
+                program.args.as_slice()
+            }
+            Self::Http(remote) | Self::Sse(remote) => {
+                check_value("url", &remote.url)?;
+                &[]
+            }
+        };
+        args.iter().try_for_each(|arg| check_value("args", arg))?;
+        if args.len() > MOST_VALUES || named.len() > MOST_VALUES {
+            let message = format!("a server can have at most {MOST_VALUES} arguments, variables and headers each");
+            return Err(ApiError::invalid(field, message));
         }
         match self {
             Self::Stdio(program) if program.command.trim().is_empty() => {
@@ -164,22 +169,33 @@ impl ServerConfig {
         }
     }
 
+    /// Whether sessions share its program.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Stdio(program) if program.shared)
+    }
+
     /// What is started or reached, in one line, without variables and headers.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         match self {
             Self::Stdio(program) => {
                 let words = std::iter::once(&program.command).chain(&program.args);
                 let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
-                if program.shared { format!("{line} (shared)") } else { line }
+                let end = line.floor_char_boundary(LONGEST_SUMMARY);
+                let cut = if end < line.len() { "…" } else { "" };
+                format!("{}{cut}", line[..end].replace(char::is_control, " "))
             }
             Self::Http(remote) | Self::Sse(remote) => remote.url.clone(),
         }
     }
 }
 
+/// Scripts and keys have several lines; a command, an address and a header have one.
 fn check_value(field: &str, value: &str) -> Fallible<()> {
-    if value.chars().count() > LONGEST_VALUE || value.contains(char::is_control) {
-        let message = format!("a value must have at most {LONGEST_VALUE} characters, on one line");
+    let has_lines = ["args", "env"].contains(&field);
+    let is_odd = |c: char| c.is_control() && !(has_lines && ['\n', '\t'].contains(&c));
+    if value.chars().count() > LONGEST_VALUE || value.contains(is_odd) {
+        let lines = if has_lines { "" } else { ", on one line" };
+        let message = format!("a value must have at most {LONGEST_VALUE} characters{lines}");
         return Err(ApiError::invalid(field, message));
     }
     Ok(())
@@ -230,7 +246,9 @@ mod tests {
             json!({"type": "stdio", "command": "x", "confined": false}),
             json!({"type": "stdio", "command": "x", "cwd": "/"}),
             json!({"type": "stdio", "command": " "}),
-            json!({"type": "stdio", "command": "x", "args": ["a\nb"]}),
+            json!({"type": "stdio", "command": "x", "args": ["a\0b"]}),
+            json!({"type": "stdio", "command": "x\ny"}),
+            json!({"type": "http", "url": "https://a.example", "headers": {"X": "a\nb"}}),
             json!({"type": "stdio", "command": "x", "env": {"A=B": "c"}}),
             json!({"type": "stdio", "command": "x", "args": vec!["a"; 200]}),
             json!({"type": "sdk", "name": "x"}),
@@ -243,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_error_does_not_quote_a_value() {
-        let odd = json!({"type": "stdio", "command": "x", "env": {"TOKEN": "canary\n"}});
+        let odd = json!({"type": "stdio", "command": "x", "env": {"TOKEN": "canary\u{7}"}});
         assert!(!read(odd).unwrap_err().contains("canary"));
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use ostler_server::config::{Config, SandboxChoice};
+use ostler_store::{Filter, Page, Put, Store as _};
 use ostler_testkit::{Script, reply, when};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -121,7 +122,8 @@ async fn a_session_uses_the_servers_of_its_space_and_its_own_and_can_switch_them
     assert!(!json!(noted).to_string().contains("canary-value"));
     // Deleting the session deletes its servers.
     assert_eq!(client.ask(Method::DELETE, &format!("/api/sessions/{session}"), None).await.0, 204);
-    let left = ostler_store::Store::list(desk.store(), "mcpServers", &ostler_store::Filter::default(), &ostler_store::Page::default());
+    let (filter, page) = (Filter::default(), Page::default());
+    let left = desk.store().list("mcpServers", &filter, &page);
     assert_eq!(left.await.unwrap().len(), 1, "only that of the space");
 }
 
@@ -181,12 +183,12 @@ async fn a_server_starts_only_as_long_as_the_user_who_configured_it_may_configur
     let id = id["users"].as_array().unwrap().iter().find(|it| it["name"] == "ann").unwrap()["id"].clone();
     // As if a member had stored it: by an earlier version, or when there was a sandbox.
     let store = desk.store();
-    let (filter, page) = (ostler_store::Filter::default(), ostler_store::Page::default());
-    let mut records = ostler_store::Store::list(store, "mcpServers", &filter, &page).await.unwrap();
+    let (filter, page) = (Filter::default(), Page::default());
+    let mut records = store.list("mcpServers", &filter, &page).await.unwrap();
     let mut record = records.remove(0);
     let by = id.as_str().map_or_else(|| "ann".to_owned(), str::to_owned);
     record.body["servers"]["shop"]["by"] = json!(by);
-    ostler_store::Store::put(store, vec![ostler_store::Put::update(record)]).await.unwrap();
+    store.put(vec![Put::update(record)]).await.unwrap();
     let session = session_in(&owner, "team").await;
     says(&owner, &session, "count").await;
     assert_eq!(lines(&folder(&desk), "started"), Vec::<String>::new(), "it is not started");

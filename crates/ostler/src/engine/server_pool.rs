@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_mcp::{Client, ClientOptions, Endpoint, Error, PromptInfo, Status, ToolInfo};
+use ostler_engine::mcp::NotConnected;
+use ostler_mcp::{Client, ClientOptions, Endpoint, PromptInfo, Status, ToolInfo};
 use parking_lot::{Mutex, RwLock};
 use tokio::time::Instant;
 
@@ -71,6 +72,8 @@ struct Entry {
     users: usize,
     /// Counts how often it became unused, for the timer that ends it.
     unused: u64,
+    /// Whether it ends with its last session, without the idle time.
+    ends_at_once: bool,
 }
 
 /// A program that sessions share.
@@ -84,7 +87,7 @@ struct SharedServer {
 struct SharedState {
     running: Option<Running>,
     /// When the last attempt to start it failed, and why.
-    failed: Option<(Instant, Error)>,
+    failed: Option<(Instant, NotConnected)>,
 }
 
 /// A running program, as the sessions that share it see it.
@@ -116,9 +119,12 @@ impl ServerPool {
         Self(Arc::new(Inner { limits, state: Mutex::default() }))
     }
 
-    /// Ends the shared programs of a user that no session uses, without waiting for the idle time.
+    /// Ends the shared programs of a user that no session uses, without waiting for the idle time. Those in use end with
+    /// their last session, which may be about to end, unless another one begins before.
     pub fn end_unused_of(&self, user: &str) {
         let mut state = self.0.state.lock();
+        let of_user = state.shared.values_mut().filter(|entry| entry.user == user);
+        of_user.for_each(|entry| entry.ends_at_once = true);
         let gone = state.shared.extract_if(|_, entry| entry.user == user && entry.users == 0);
         let gone: Vec<Entry> = gone.map(|(_, entry)| entry).collect();
         drop(state);
@@ -155,8 +161,10 @@ impl ServerPool {
             user: user.to_owned(),
             users: 0,
             unused: 0,
+            ends_at_once: false,
         });
         entry.users += 1;
+        entry.ends_at_once = false;
         Lease { pool: self.clone(), key: key.to_owned(), server: Arc::clone(&entry.server) }
     }
 
@@ -169,11 +177,12 @@ impl ServerPool {
         }
         entry.unused += 1;
         let (unused, idle) = (entry.unused, self.0.limits.idle);
-        // Outside of a runtime nothing can wait, so the program ends now.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        let runtime = tokio::runtime::Handle::try_current().ok().filter(|_| !entry.ends_at_once);
+        // Outside of a runtime nothing can wait.
+        let Some(runtime) = runtime else {
             let entry = state.shared.remove(key);
             drop(state);
-            return drop(entry);
+            return entry.into_iter().for_each(end);
         };
         let (pool, key) = (Arc::downgrade(&self.0), key.to_owned());
         runtime.spawn(async move {
@@ -222,7 +231,7 @@ impl Lease {
         options: ClientOptions,
         events: &Arc<ServerEvents>,
         endpoint: impl FnOnce() -> Result<Endpoint, String>,
-    ) -> Result<Running, Error> {
+    ) -> Result<Running, NotConnected> {
         let begun = Instant::now();
         let mut state = self.server.state.lock().await;
         if let Some(running) = &state.running
@@ -257,18 +266,18 @@ impl Lease {
         (user, counted): (&str, Option<Arc<Counted>>),
         options: ClientOptions,
         endpoint: impl FnOnce() -> Result<Endpoint, String>,
-    ) -> Result<Running, Error> {
-        let refused = |reason| Error::Unreachable { server: name.to_owned(), reason };
+    ) -> Result<Running, NotConnected> {
         let counted = match counted {
             Some(counted) => counted,
-            None => Arc::new(self.pool.count(user).map_err(refused)?),
+            None => Arc::new(self.pool.count(user)?),
         };
         let listeners = Arc::new(Listeners::default());
         let heard = Arc::clone(&listeners);
         let options = options.on_event(move |event| heard.note(&event));
-        let client = Client::new(name, endpoint().map_err(refused)?, options);
-        client.reconnect().await?;
-        let tools = Arc::new(RwLock::new(client.list_tools().await?));
+        let client = Client::new(name, endpoint()?, options);
+        let failed = |error: ostler_mcp::Error| NotConnected::from(error.to_string());
+        client.reconnect().await.map_err(failed)?;
+        let tools = Arc::new(RwLock::new(client.list_tools().await.map_err(failed)?));
         let prompts = Arc::new(RwLock::new(prompts(&client).await));
         Ok(Running { client, tools, prompts, listeners, counted })
     }

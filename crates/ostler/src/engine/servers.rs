@@ -232,8 +232,7 @@ impl ServerConnector {
             let ServerHosting { pool, user, .. } = hosting;
             let lease = pool.lease(&user, &program.key);
             let endpoint = move || program.endpoint();
-            let running = lease.connect(&name, &user, options, &events, endpoint).await;
-            let running = running.map_err(|error| why(&error, false))?;
+            let running = lease.connect(&name, &user, options, &events, endpoint).await?;
             let server = ConnectedServer::shared(running, lease, timeout, limit, events);
             Ok(Arc::new(server) as Arc<dyn Server>)
         }

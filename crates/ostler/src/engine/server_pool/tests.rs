@@ -30,7 +30,7 @@ impl Stage {
         Ok(Server::new("counter", "1").tool(count).into())
     }
 
-    async fn connect(&self, lease: &Lease, user: &str) -> Result<Running, Error> {
+    async fn connect(&self, lease: &Lease, user: &str) -> Result<Running, NotConnected> {
         let events = Arc::new(ServerEvents::default());
         let endpoint = || self.endpoint();
         lease.connect("counter", user, ClientOptions::default(), &events, endpoint).await
@@ -67,17 +67,16 @@ async fn sessions_that_wait_for_a_start_that_fails_have_failed_and_a_later_one_t
     let stage = Stage::new(60, 10);
     let leases: Vec<Lease> = (0..20).map(|_| stage.pool.lease("ada", "key")).collect();
     let events = Arc::new(ServerEvents::default());
-    let attempt = |lease: &Lease| {
+    let attempt = async |lease: &Lease| {
         let endpoint = || {
             stage.started.fetch_add(1, Relaxed);
-            Err("there is no such program".to_owned())
+            Ok(Endpoint::custom(|| Channel::pair(1).0))
         };
         let options = ClientOptions::default();
-        let (lease, events) = (lease, &events);
-        async move { lease.connect("counter", "ada", options, events, endpoint).await.err() }
+        lease.connect("counter", "ada", options, &events, endpoint).await.err()
     };
-    let ended = join_all(leases.iter().map(attempt)).await;
-    assert!(ended.iter().all(|error| error.as_ref().unwrap().to_string().contains("no such program")));
+    let ended = join_all(leases.iter().map(&attempt)).await;
+    assert!(ended.iter().all(|error| error.as_ref().unwrap().reason.contains("closed the connection")));
     assert_eq!(stage.n_started(), 1);
     stage.connect(&leases[0], "ada").await.unwrap();
     assert_eq!(stage.n_started(), 2);
@@ -118,7 +117,7 @@ async fn programs_are_limited_for_each_user() {
     let lease = stage.pool.lease("ada", "key");
     let running = stage.connect(&lease, "ada").await.unwrap();
     let more = stage.pool.lease("ada", "other");
-    let refused = stage.connect(&more, "ada").await.err().unwrap().to_string();
+    let refused = stage.connect(&more, "ada").await.err().unwrap().reason;
     assert!(refused.contains("2 MCP server programs"), "{refused}");
     let of_bob = stage.pool.lease("bob", "key of bob");
     stage.connect(&of_bob, "bob").await.unwrap();
