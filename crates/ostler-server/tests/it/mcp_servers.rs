@@ -96,8 +96,9 @@ async fn a_session_uses_the_servers_of_its_space_and_its_own_and_can_switch_them
     let session = session_in(&client, "team").await;
     assert_eq!(says(&client, &session, "hello").await, "Nothing.");
     assert_eq!(put(&client, "/api/spaces/team/mcp-servers/shop", &server(false)).await, 204);
-    // A running engine is replaced when its servers change.
+    // A running engine is replaced when its servers change. The program runs in the folder of the session.
     assert!(says(&client, &session, "count").await.ends_with("call 1"));
+    assert_eq!(lines(&folder(&desk), "started").len(), 1);
     let [shop] = &servers(&client, &session).await[..] else { panic!("one server") };
     assert_eq!((&shop["from"], &shop["status"], &shop["tools"]), (&json!("space"), &json!("connected"), &json!(4)));
     let own = format!("/api/sessions/{session}/mcp-servers");
@@ -193,7 +194,7 @@ async fn a_server_starts_only_as_long_as_the_user_who_configured_it_may_configur
     says(&owner, &session, "count").await;
     assert_eq!(lines(&folder(&desk), "started"), Vec::<String>::new(), "it is not started");
     let [shop] = &servers(&owner, &session).await[..] else { panic!("one server") };
-    assert!(shop["problem"].as_str().unwrap().contains("configured it"), "{shop}");
+    assert!(shop["problem"].as_str().unwrap().contains("no longer an admin"), "{shop}");
     drop(ann);
 }
 
@@ -359,7 +360,7 @@ async fn a_shared_process_gets_the_variables_that_its_configuration_names_and_no
     assert_eq!(said, "token [[redacted SHOP_TOKEN]] pass [] other []");
 }
 
-// Mutants: `count` that counts nothing; a lease that does not end with its session.
+// Mutants: `try_count` that compares nothing; a lease that does not end with its session.
 #[tokio::test]
 async fn a_user_has_a_limited_number_of_programs_and_deleting_a_session_returns_its_own() {
     let change = |config: &mut Config| config.limits.mcp_programs_per_user = 2;
@@ -382,7 +383,7 @@ async fn a_user_has_a_limited_number_of_programs_and_deleting_a_session_returns_
     assert!(says(&client, &fourth, "count").await.ends_with("call 1"));
     // Shared, the sessions together have one.
     assert_eq!(put(&client, "/api/spaces/team/mcp-servers/shop", &server(true)).await, 204);
-    for session in [&third, &sessions[1], &fourth] {
+    for session in [&sessions[1], &fourth, &third] {
         assert!(says(&client, session, "count").await.contains("call"), "{session}");
     }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use ostler_engine::mcp::NotConnected;
 use ostler_mcp::{Client, ClientOptions, Endpoint, PromptInfo, Status, ToolInfo};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::connected_server::prompts;
@@ -31,6 +32,9 @@ pub struct ServerHosting {
     /// The folder for the tokens of servers that this user signed in to.
     pub tokens: PathBuf,
 }
+
+/// How long the start of a program waits for the end of another one.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +59,8 @@ pub struct ServerPool(Arc<Inner>);
 struct Inner {
     limits: PoolLimits,
     state: Mutex<State>,
+    /// Notified when a program has ended.
+    freed: Notify,
 }
 
 #[derive(Default)]
@@ -116,7 +122,7 @@ pub(super) struct Lease {
 impl ServerPool {
     /// An empty pool.
     pub fn new(limits: PoolLimits) -> Self {
-        Self(Arc::new(Inner { limits, state: Mutex::default() }))
+        Self(Arc::new(Inner { limits, state: Mutex::default(), freed: Notify::new() }))
     }
 
     /// Ends the shared programs of a user that no session uses, without waiting for the idle time. Those in use end with
@@ -136,11 +142,25 @@ impl ServerPool {
         self.0.state.lock().programs.get(user).copied().unwrap_or_default()
     }
 
-    /// Counts one more program of a user.
+    /// Counts one more program of a user. If the user has as many as allowed, waits a moment: one may be about to end, such
+    /// as that of an engine that is replaced.
     ///
     /// # Errors
     /// When the user has as many as allowed.
-    pub(super) fn count(&self, user: &str) -> Result<Counted, String> {
+    pub(super) async fn count(&self, user: &str) -> Result<Counted, String> {
+        let last = Instant::now() + PATIENCE;
+        loop {
+            let mut freed = std::pin::pin!(self.0.freed.notified());
+            // From now on, nothing is missed.
+            freed.as_mut().enable();
+            let counted = self.try_count(user);
+            if counted.is_ok() || tokio::time::timeout_at(last, freed).await.is_err() {
+                return counted;
+            }
+        }
+    }
+
+    fn try_count(&self, user: &str) -> Result<Counted, String> {
         let most = self.0.limits.programs_per_user;
         let mut state = self.0.state.lock();
         let count = state.programs.entry(user.to_owned()).or_default();
@@ -241,7 +261,7 @@ impl Lease {
             return Ok(running.clone());
         }
         if let Some((at, error)) = &state.failed
-            && *at >= begun
+            && *at > begun
         {
             return Err(error.clone());
         }
@@ -269,7 +289,7 @@ impl Lease {
     ) -> Result<Running, NotConnected> {
         let counted = match counted {
             Some(counted) => counted,
-            None => Arc::new(self.pool.count(user)?),
+            None => Arc::new(self.pool.count(user).await?),
         };
         let listeners = Arc::new(Listeners::default());
         let heard = Arc::clone(&listeners);
@@ -298,6 +318,8 @@ impl Drop for Counted {
                 state.programs.remove(&self.user);
             }
         }
+        drop(state);
+        self.pool.0.freed.notify_waiters();
     }
 }
 

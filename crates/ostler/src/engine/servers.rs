@@ -104,13 +104,14 @@ impl ServerConnector {
         if let Endpoint::Stdio(program) = &mut endpoint {
             let must_be_confined = shared_server::must_be_confined(config);
             program.env = self.env.with(std::mem::take(&mut program.env.variables));
+            // Not that of this process, which may have sessions in many folders.
+            let folder = program.cwd.get_or_insert_with(|| host.folder());
             if let Some(sandbox) = &self.sandbox {
                 let asker = host.host_asker();
                 // Which servers run outside.
                 let policy = asker.policy();
                 let words = std::iter::once(&program.command).chain(&program.args);
                 let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
-                let folder = program.cwd.get_or_insert_with(|| policy.cwd.clone());
                 if must_be_confined || !policy.runs_outside_sandbox(folder, &line) {
                     program.boundary = Some(sandbox.boundary(asker)?);
                 }
@@ -166,7 +167,10 @@ impl Connector for ServerConnector {
             let is_remote = matches!(endpoint, Endpoint::Http(_) | Endpoint::Sse(_));
             let is_program = matches!(endpoint, Endpoint::Stdio(_));
             let hosting = hosting.filter(|_| is_program);
-            let counted = hosting.map(|it| it.pool.count(&it.user)).transpose()?;
+            let counted = match hosting {
+                Some(hosting) => Some(hosting.pool.count(&hosting.user).await?),
+                None => None,
+            };
             let client = Client::new(name, endpoint, options);
             client.reconnect().await.map_err(|error| why(&error, is_remote))?;
             let tools = client.list_tools().await.map_err(|error| why(&error, is_remote))?;
