@@ -17,8 +17,7 @@ use crate::model::run::Session;
 use crate::records::{Kept as _, kept, quarantine};
 
 /// Kinds of records that belong to a session, found by their field `session`.
-const OF_SESSION: [&str; 6] =
-    ["run", "changes", "approval", "rule", "cancelRequest", "mcpServers"];
+const OF_SESSION: [&str; 6] = ["run", "changes", "approval", "rule", "cancelRequest", "mcpServers"];
 /// A kind of record that stays without its text.
 struct WithoutText {
     kind: &'static str,

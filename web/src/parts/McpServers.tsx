@@ -48,7 +48,7 @@ function State({ server }: { server: McpServer }) {
   const state = server.problem ? "does not start" : !server.on ? "off" : server.status;
   if (!state) return null;
   const tone = state === "connected" ? "" : state === "off" || state === "pending" ? "quiet" : "failed";
-  const tools = server.tools === undefined ? "" : `, ${server.tools} tools`;
+  const tools = server.tools === undefined ? "" : `, ${server.tools} ${server.tools === 1 ? "tool" : "tools"}`;
   return <span class={`badge ${tone}`}>{state}{tools}</span>;
 }
 

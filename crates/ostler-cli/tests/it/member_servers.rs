@@ -61,7 +61,7 @@ async fn run(who: &Member<'_>, session: &Value) -> String {
     run["outcome"]["result"].as_str().unwrap_or_default().to_owned()
 }
 
-// Mutants: `for_engine` without `confined`; `SharedProgram::of` without a sandbox; `confinement` that lets every program start.
+// Mutants: `SharedProgram::of` without a sandbox; `confinement` that lets every program start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_a_member_configured_runs_in_the_sandbox_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -96,7 +96,10 @@ async fn a_program_that_a_member_configured_runs_in_the_sandbox_or_not_at_all() 
     ada.ask("/spaces", Some(json!({"id": "hers"}))).await;
     for shared in [false, true] {
         let name = format!("hers-{shared}");
-        assert_eq!(put(&ada, "/spaces/hers/mcp-servers/spy", &spy.config(&name, shared)).await, 204);
+        assert_eq!(
+            put(&ada, "/spaces/hers/mcp-servers/spy", &spy.config(&name, shared)).await,
+            204
+        );
         for (who, runs) in [(&owner, false), (&ada, true)] {
             let session = who.ask("/sessions", Some(json!({"space": "hers"}))).await;
             let result = run(who, &session).await;

@@ -30,13 +30,15 @@ pub(super) fn check(config: &Config, role: Role, server: &ServerConfig) -> Falli
     }
     match server {
         ServerConfig::Http(_) | ServerConfig::Sse(_) if role < Role::Admin => {
-            let message = "only administrators of the server configure MCP servers behind an address";
-            Err(ApiError::forbidden("address_not_allowed", message)
-                .field("url")
-                .hint("ask an administrator, or use a program that reaches the address from the sandbox"))
+            let message =
+                "only administrators of the server configure MCP servers behind an address";
+            Err(ApiError::forbidden("address_not_allowed", message).field("url").hint(
+                "ask an administrator, or use a program that reaches the address from the sandbox",
+            ))
         }
         ServerConfig::Stdio(_) if role < Role::Owner && config.sandbox == SandboxChoice::Off => {
-            let message = "this server has no sandbox for programs that its owner did not configure";
+            let message =
+                "this server has no sandbox for programs that its owner did not configure";
             Err(ApiError::forbidden("no_sandbox", message).field("command").hint(
                 "ask the owner of the server to configure the MCP server, or to start the server with --sandbox required",
             ))

@@ -109,7 +109,8 @@ impl McpServers {
         (name, config): (&str, ServerConfig),
     ) -> Fallible<()> {
         let space = self.spaces.find(caller, id, SpaceRole::Admin).await?;
-        let audit = |subject, at| Audited::of_space(&space, "mcp_server", &caller.user, subject, at);
+        let audit =
+            |subject, at| Audited::of_space(&space, "mcp_server", &caller.user, subject, at);
         let empty = ServerSet {
             id: ServerSet::of_space(id),
             owner: space.owner.clone(),
@@ -179,7 +180,8 @@ impl McpServers {
                     .hint("use another name"));
             }
         }
-        let audit = |subject, at| Audited::of_session(session, "mcp_server", &caller.user, subject, at);
+        let audit =
+            |subject, at| Audited::of_session(session, "mcp_server", &caller.user, subject, at);
         let what = format!("session {}", session.id);
         self.put(caller, set_of(session), (name, config), what, audit).await
     }
@@ -247,7 +249,8 @@ impl McpServers {
         .await?;
         let shared = if server.config.is_shared() { " (shared)" } else { "" };
         let summary = server.config.summary() + shared;
-        let subject = self.redactor.text(&format!("{what}: MCP server {name}: {summary}")).into_owned();
+        let subject =
+            self.redactor.text(&format!("{what}: MCP server {name}: {summary}")).into_owned();
         self.records.create(&audit(subject, at)).await
     }
 
@@ -292,9 +295,13 @@ impl McpServers {
             return Some("the user who configured it is no longer on this server".to_owned());
         };
         if space.is_some_and(|space| space.role_of(&server.by, role) < Some(SpaceRole::Admin)) {
-            return Some("the user who configured it is no longer an admin of the space".to_owned());
+            return Some(
+                "the user who configured it is no longer an admin of the space".to_owned(),
+            );
         }
-        allowed::check(&self.config, role, &server.config).err().map(|error| error.detail().message.clone())
+        allowed::check(&self.config, role, &server.config)
+            .err()
+            .map(|error| error.detail().message.clone())
     }
 
     /// Whether a server must be confined in the sessions of a user, or why it does not start there.

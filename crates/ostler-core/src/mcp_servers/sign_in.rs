@@ -60,13 +60,15 @@ impl McpServers {
         let config = self.remote(session, name).await?;
         let folder = self.tokens_of(session).await?;
         let begun = sign_in::begin_at(name.to_owned(), config, folder, redirect_uri).await;
-        let RedirectedSignIn { url, state, finish } = begun.map_err(|reason| failed(self, &reason))?;
+        let RedirectedSignIn { url, state, finish } =
+            begun.map_err(|reason| failed(self, &reason))?;
         let user = caller.user.clone();
         let (session, server) = (session.id.clone(), name.to_owned());
         let mut begun = self.sign_ins.0.lock();
         begun.retain(|_, begun| begun.at.elapsed() < LIMIT);
         if begun.values().filter(|begun| begun.user == user).count() >= MOST {
-            let message = format!("you have begun {MOST} sign-ins; finish one, or wait ten minutes");
+            let message =
+                format!("you have begun {MOST} sign-ins; finish one, or wait ten minutes");
             return Err(ApiError::conflict("too_many_sign_ins", message));
         }
         begun.insert(state, Begun { user, session, server, at: Instant::now(), finish });
@@ -86,8 +88,7 @@ impl McpServers {
         let state = state.ok_or_else(unknown)?;
         let begun = {
             let mut all = self.sign_ins.0.lock();
-            let is_own =
-                |begun: &Begun| begun.user == caller.user && begun.at.elapsed() < LIMIT;
+            let is_own = |begun: &Begun| begun.user == caller.user && begun.at.elapsed() < LIMIT;
             if !all.get(&state).is_some_and(is_own) {
                 return Err(unknown());
             }

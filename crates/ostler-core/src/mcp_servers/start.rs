@@ -39,7 +39,10 @@ impl EngineSetup for McpServers {
                 None => {}
                 Some(why) => {
                     let name = &server.name;
-                    tracing::warn!(session = session.id, "the MCP server {name} does not start: {why}");
+                    tracing::warn!(
+                        session = session.id,
+                        "the MCP server {name} does not start: {why}"
+                    );
                 }
             }
         }

@@ -111,7 +111,10 @@ impl ServerConfig {
         // The messages do not quote values, which may be secret.
         for (name, value) in named {
             if !is_name(name) {
-                return Err(ApiError::invalid(field, format!("{} is not a valid name", shown(name))));
+                return Err(ApiError::invalid(
+                    field,
+                    format!("{} is not a valid name", shown(name)),
+                ));
             }
             check_value(field, value)?;
         }
@@ -127,7 +130,9 @@ impl ServerConfig {
         };
         args.iter().try_for_each(|arg| check_value("args", arg))?;
         if args.len() > MOST_VALUES || named.len() > MOST_VALUES {
-            let message = format!("a server can have at most {MOST_VALUES} arguments, variables and headers each");
+            let message = format!(
+                "a server can have at most {MOST_VALUES} arguments, variables and headers each"
+            );
             return Err(ApiError::invalid(field, message));
         }
         match self {
@@ -238,7 +243,10 @@ mod tests {
     #[test]
     fn an_entry_has_nothing_that_starts_another_program_or_allows_tools() {
         read(json!({"type": "stdio", "command": "npx", "args": ["-y", "x"], "env": {"A": "b"}, "shared": true})).unwrap();
-        read(json!({"type": "http", "url": "https://a.example/mcp", "headers": {"X-Key": "${KEY}"}})).unwrap();
+        read(
+            json!({"type": "http", "url": "https://a.example/mcp", "headers": {"X-Key": "${KEY}"}}),
+        )
+        .unwrap();
         for odd in [
             json!({"type": "http", "url": "https://a.example", "headersHelper": "touch made"}),
             json!({"type": "http", "url": "https://a.example", "tools": [{"name": "x", "permission_policy": "always_allow"}]}),

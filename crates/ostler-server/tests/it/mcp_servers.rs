@@ -48,11 +48,17 @@ fn server(shared: bool) -> Value {
 fn script() -> Script {
     let call = |script: Script, tool: &str| {
         let name = format!("mcp__shop__{tool}");
-        script.rule(when().has_tool_result(false).prompt_contains(tool), reply().tool_use(&name, json!({})))
+        script.rule(
+            when().has_tool_result(false).prompt_contains(tool),
+            reply().tool_use(&name, json!({})),
+        )
     };
     ["count", "crash", "gossip", "look"]
         .into_iter()
-        .fold(Script::new().rule(when().has_tool_result(true), reply().text("{{tool_result}}")), call)
+        .fold(
+            Script::new().rule(when().has_tool_result(true), reply().text("{{tool_result}}")),
+            call,
+        )
         .rule(when(), reply().text("Nothing."))
 }
 
@@ -87,7 +93,7 @@ async fn servers(client: &Client, session: &str) -> Vec<Value> {
     client.get(&path).await["items"].as_array().unwrap().clone()
 }
 
-// Mutants: `of_session` without the servers of the space; `stamp` that is always the same; `switch` that stores nothing.
+// Mutants: `stamp` that is always the same; `switch` that stores nothing.
 #[tokio::test]
 async fn a_session_uses_the_servers_of_its_space_and_its_own_and_can_switch_them_off() {
     let desk = Desk::open(script()).await;
@@ -100,11 +106,18 @@ async fn a_session_uses_the_servers_of_its_space_and_its_own_and_can_switch_them
     assert!(says(&client, &session, "count").await.ends_with("call 1"));
     assert_eq!(lines(&folder(&desk), "started").len(), 1);
     let [shop] = &servers(&client, &session).await[..] else { panic!("one server") };
-    assert_eq!((&shop["from"], &shop["status"], &shop["tools"]), (&json!("space"), &json!("connected"), &json!(4)));
+    assert_eq!(
+        (&shop["from"], &shop["status"], &shop["tools"]),
+        (&json!("space"), &json!("connected"), &json!(4))
+    );
     let own = format!("/api/sessions/{session}/mcp-servers");
     let secret = json!({"type": "stdio", "command": "/bin/sh", "args": ["-c", SERVER], "env": {"TOKEN": "canary-value"}});
     assert_eq!(put(&client, &format!("{own}/mine"), &secret).await, 204);
-    assert_eq!(put(&client, &format!("{own}/shop"), &secret).await, 409, "a name of the space is taken");
+    assert_eq!(
+        put(&client, &format!("{own}/shop"), &secret).await,
+        409,
+        "a name of the space is taken"
+    );
     let shown = servers(&client, &session).await;
     assert_eq!(shown.len(), 2);
     assert_eq!(shown[0]["variables"], json!(["TOKEN"]));
@@ -117,7 +130,8 @@ async fn a_session_uses_the_servers_of_its_space_and_its_own_and_can_switch_them
     assert_eq!(client.ask(Method::DELETE, &format!("{own}/mine"), None).await.0, 204);
     assert_eq!(client.ask(Method::DELETE, &format!("{own}/mine"), None).await.0, 404);
     let audit = client.get("/api/audit").await;
-    let noted = audit["items"].as_array().unwrap().iter().filter(|it| it["decision"] == "mcp_server");
+    let noted =
+        audit["items"].as_array().unwrap().iter().filter(|it| it["decision"] == "mcp_server");
     let noted: Vec<&str> = noted.map(|it| it["subject"].as_str().unwrap()).collect();
     assert_eq!(noted.len(), 3, "{noted:?}");
     assert!(!json!(noted).to_string().contains("canary-value"));
@@ -131,8 +145,10 @@ async fn a_session_uses_the_servers_of_its_space_and_its_own_and_can_switch_them
 // Mutants: `put_in_space` for members; `own_session` that accepts everyone; `allowed::check` that accepts everything.
 #[tokio::test]
 async fn members_configure_no_servers_for_others_no_addresses_and_no_programs_without_a_sandbox() {
-    let desk = Desk::with(script(), |config: &mut Config| config.sandbox = SandboxChoice::Off).await;
-    let (owner, ann, bob) = (desk.client(), desk.client_of("ann").await, desk.client_of("bob").await);
+    let desk =
+        Desk::with(script(), |config: &mut Config| config.sandbox = SandboxChoice::Off).await;
+    let (owner, ann, bob) =
+        (desk.client(), desk.client_of("ann").await, desk.client_of("bob").await);
     ann.post("/api/spaces", json!({"id": "hers"})).await;
     team(&desk).await;
     for user in ["ann", "bob"] {
@@ -153,11 +169,18 @@ async fn members_configure_no_servers_for_others_no_addresses_and_no_programs_wi
     }
     // What belongs to others looks as if it did not exist, also to members of the same space.
     let of_bob = session_in(&bob, "team").await;
-    assert_eq!(put(&ann, &format!("/api/sessions/{of_bob}/mcp-servers/shop"), &server(false)).await, 404);
-    let (status, _) = ann.ask(Method::GET, &format!("/api/sessions/{of_bob}/mcp-servers"), None).await;
+    assert_eq!(
+        put(&ann, &format!("/api/sessions/{of_bob}/mcp-servers/shop"), &server(false)).await,
+        404
+    );
+    let (status, _) =
+        ann.ask(Method::GET, &format!("/api/sessions/{of_bob}/mcp-servers"), None).await;
     assert_eq!(status, 404);
     // The owner of the server sees the session, but does not act in it: its servers have the accounts of its user.
-    assert_eq!(put(&owner, &format!("/api/sessions/{of_bob}/mcp-servers/shop"), &server(false)).await, 403);
+    assert_eq!(
+        put(&owner, &format!("/api/sessions/{of_bob}/mcp-servers/shop"), &server(false)).await,
+        403
+    );
     let sign_in = format!("/api/sessions/{of_bob}/mcp-servers/shop/sign-in");
     assert_eq!(owner.ask(Method::POST, &sign_in, Some(json!({}))).await.0, 403);
     for odd in ["schedules", "ag_ui", "a__b", "..", "A"] {
@@ -172,16 +195,18 @@ async fn members_configure_no_servers_for_others_no_addresses_and_no_programs_wi
     assert!(says(&bob, &of_bob, "count").await.ends_with("call 1"));
 }
 
-// Mutants: `gone` that always says no; `confinement` that ignores who configured the program.
+// Mutant: `gone` that always says no.
 #[tokio::test]
 async fn a_server_starts_only_as_long_as_the_user_who_configured_it_may_configure_it() {
-    let desk = Desk::with(script(), |config: &mut Config| config.sandbox = SandboxChoice::Off).await;
+    let desk =
+        Desk::with(script(), |config: &mut Config| config.sandbox = SandboxChoice::Off).await;
     let owner = desk.client();
     team(&desk).await;
     assert_eq!(put(&owner, "/api/spaces/team/mcp-servers/shop", &server(false)).await, 204);
     let ann = desk.client_of("ann").await;
     let id = owner.get("/api/users").await;
-    let id = id["users"].as_array().unwrap().iter().find(|it| it["name"] == "ann").unwrap()["id"].clone();
+    let id = id["users"].as_array().unwrap().iter().find(|it| it["name"] == "ann").unwrap()["id"]
+        .clone();
     // As if a member had stored it: by an earlier version, or when there was a sandbox.
     let store = desk.store();
     let (filter, page) = (Filter::default(), Page::default());
@@ -198,7 +223,7 @@ async fn a_server_starts_only_as_long_as_the_user_who_configured_it_may_configur
     drop(ann);
 }
 
-// Mutants: managed lists are not asked (`attempt` without `refusal`); `strict_mcp` off.
+// Mutant: `attempt` without `refusal`.
 #[tokio::test]
 async fn a_server_that_the_operators_settings_deny_does_not_start_shared_or_not() {
     let denies = |config: &mut Config| {
@@ -224,14 +249,15 @@ async fn a_server_that_the_operators_settings_deny_does_not_start_shared_or_not(
         let input = json!({"threadId": session, "runId": "r1", "messages": said, "tools": [], "context": [],
             "forwardedProps": {"mcpServers": smuggled}});
         agui(&client, input).await;
-        let (status, _) = client.ask(Method::POST, "/api/sessions", Some(json!({"mcpServers": smuggled}))).await;
+        let (status, _) =
+            client.ask(Method::POST, "/api/sessions", Some(json!({"mcpServers": smuggled}))).await;
         assert!(status.is_client_error());
         assert!(lines(&folder(&desk), "started").is_empty());
         assert!(lines(desk.workspace(), "started").is_empty());
     }
 }
 
-// Mutants: `lease` with a new key each time; `connect` that starts the program whenever it is called.
+// Mutant: `connect` that starts the program whenever it is called.
 #[tokio::test]
 async fn a_hundred_sessions_share_one_process() {
     let desk = Desk::open(script()).await;
@@ -258,7 +284,7 @@ async fn a_hundred_sessions_share_one_process() {
     eprintln!("100 sessions, 1 MCP server process: {memory}");
 }
 
-// Mutants: the key without user, folder, or identity; `shared` that is always true.
+// Mutant: the key without user, folder and identity.
 #[tokio::test]
 async fn sessions_share_a_process_only_if_it_is_wanted_and_user_space_and_folder_are_the_same() {
     let desk = Desk::open(script()).await;
@@ -294,7 +320,7 @@ async fn sessions_share_a_process_only_if_it_is_wanted_and_user_space_and_folder
     assert!(own[0] != own[1] && !own.contains(&first), "{first} {own:?}");
 }
 
-// Mutants: `Listeners::note` that passes on everything; `connect_shared` with `roots` and `on_elicitation`.
+// Mutant: `connect_shared` with `roots` and `on_elicitation`.
 #[tokio::test]
 async fn what_a_shared_process_sends_by_itself_reaches_no_session() {
     let desk = Desk::open(script()).await;
@@ -314,7 +340,10 @@ async fn what_a_shared_process_sends_by_itself_reaches_no_session() {
     assert!(!json!(client.log(&other).await).to_string().contains("canary"));
     let received = lines(&folder(&desk), "received").join("\n");
     assert!(!received.contains("\"roots\":") && !received.contains("elicitation\":"), "{received}");
-    assert!(received.contains(r#""id":902,"error""#) || received.contains(r#""error":{"code":-32601"#), "{received}");
+    assert!(
+        received.contains(r#""id":902,"error""#) || received.contains(r#""error":{"code":-32601"#),
+        "{received}"
+    );
     assert!(!received.contains("logging/setLevel"), "{received}");
     assert!(received.contains("\"action\":\"cancel\""), "the question is cancelled: {received}");
 }
@@ -344,7 +373,8 @@ async fn a_crash_of_a_shared_process_is_an_error_of_one_call_and_one_process_tak
 
 // Mutant: `SharedProgram::of` that passes on the session's whole environment.
 #[tokio::test]
-async fn a_shared_process_gets_the_variables_that_its_configuration_names_and_no_pass_of_a_session() {
+async fn a_shared_process_gets_the_variables_that_its_configuration_names_and_no_pass_of_a_session()
+{
     let change = |config: &mut Config| {
         config.env.insert("OTHER".to_owned(), "not for servers".to_owned());
         config.env.insert("SHOP_TOKEN".to_owned(), "value-of-shop".to_owned());
@@ -360,7 +390,7 @@ async fn a_shared_process_gets_the_variables_that_its_configuration_names_and_no
     assert_eq!(said, "token [[redacted SHOP_TOKEN]] pass [] other []");
 }
 
-// Mutants: `try_count` that compares nothing; a lease that does not end with its session.
+// Mutant: `try_count` that compares nothing.
 #[tokio::test]
 async fn a_user_has_a_limited_number_of_programs_and_deleting_a_session_returns_its_own() {
     let change = |config: &mut Config| config.limits.mcp_programs_per_user = 2;
@@ -388,10 +418,11 @@ async fn a_user_has_a_limited_number_of_programs_and_deleting_a_session_returns_
     }
 }
 
-// Mutants: `end_unused_of` that does nothing; `released` that keeps the entry.
+// Mutant: `end_unused_of` that does nothing.
 #[tokio::test]
 async fn a_shared_process_ends_when_its_last_session_is_deleted() {
-    let change = |config: &mut Config| config.limits.mcp_idle = std::time::Duration::from_secs(3_600);
+    let change =
+        |config: &mut Config| config.limits.mcp_idle = std::time::Duration::from_secs(3_600);
     let desk = Desk::with(script(), change).await;
     let client = desk.client();
     team(&desk).await;
@@ -400,7 +431,8 @@ async fn a_shared_process_ends_when_its_last_session_is_deleted() {
     for session in &sessions {
         says(&client, session, "count").await;
     }
-    let process = std::path::PathBuf::from(format!("/proc/{}", lines(&folder(&desk), "started")[0]));
+    let process =
+        std::path::PathBuf::from(format!("/proc/{}", lines(&folder(&desk), "started")[0]));
     let is_gone = async || {
         for _ in 0..1_000 {
             if !process.exists() {
@@ -412,7 +444,10 @@ async fn a_shared_process_ends_when_its_last_session_is_deleted() {
     };
     let path = format!("/api/sessions/{}", sessions[0]);
     client.ask(Method::DELETE, &path, None).await;
-    assert!(says(&client, &sessions[1], "count").await.ends_with("call 3"), "the other one still uses it");
+    assert!(
+        says(&client, &sessions[1], "count").await.ends_with("call 3"),
+        "the other one still uses it"
+    );
     client.ask(Method::DELETE, &format!("/api/sessions/{}", sessions[1]), None).await;
     assert!(is_gone().await, "the process is still there");
 }

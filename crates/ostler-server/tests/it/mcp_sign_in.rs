@@ -79,12 +79,16 @@ async fn serve(State(place): State<Place>, headers: HeaderMap, body: Bytes) -> R
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
             "serverInfo": {"name": "far", "version": "1"},
         }),
-        Some("tools/list") => json!({"tools": [{"name": "whoami", "inputSchema": {"type": "object"}}]}),
+        Some("tools/list") => {
+            json!({"tools": [{"name": "whoami", "inputSchema": {"type": "object"}}]})
+        }
         Some("tools/call") => {
             let number = token.replace("access-", "account ");
             json!({"content": [{"type": "text", "text": number}]})
         }
-        Some(method) if method.starts_with("notifications/") => return StatusCode::ACCEPTED.into_response(),
+        Some(method) if method.starts_with("notifications/") => {
+            return StatusCode::ACCEPTED.into_response();
+        }
         _ => {
             let error = json!({"code": -32601, "message": "no such method"});
             return json_of(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
@@ -166,7 +170,7 @@ async fn stage(place: &Place) -> (Desk, Client, Client) {
 }
 
 // Mutants: `tokens_of_user` that is the same for all; `tokens` without the space; `finish_sign_in` that does not compare the
-// user; a sign-in that can be finished twice; `set_up` without `hosting`.
+// user.
 #[tokio::test]
 async fn each_user_signs_in_with_an_own_account_in_each_space_and_no_other_user_gets_it() {
     let place = Place::open().await;
@@ -181,7 +185,10 @@ async fn each_user_signs_in_with_an_own_account_in_each_space_and_no_other_user_
     assert!(address.starts_with(&format!("{}/mcp-callback?", owner.base)), "{address}");
     // The page of another user, who was led to the address, does not finish it: the account would be the wrong one.
     assert_eq!(finish(&ann, &address).await, 404);
-    assert_eq!(finish(&owner, &format!("{}/mcp-callback?code=x&state=forged", owner.base)).await, 404);
+    assert_eq!(
+        finish(&owner, &format!("{}/mcp-callback?code=x&state=forged", owner.base)).await,
+        404
+    );
     assert_eq!(finish(&owner, &address).await, 200);
     assert_eq!(finish(&owner, &address).await, 404, "an address is used once");
     status(&owner, &of_owner, "connected").await;
@@ -220,11 +227,12 @@ async fn each_user_signs_in_with_an_own_account_in_each_space_and_no_other_user_
 
 /// How many files are below a folder.
 fn files(folder: &std::path::Path) -> usize {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let entries =
+        std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
 }
 
-// Mutant: `sign_in` that does not ask the engine for the state.
+// Mutants: `sign_in` that does not ask the engine for the state; `own_session` that accepts everyone.
 #[tokio::test]
 async fn signing_in_needs_a_server_that_asks_for_it_and_a_session_of_ones_own() {
     let place = Place::open().await;

@@ -28,9 +28,32 @@ use super::server_pool::ServerHosting;
 /// The variables that a shared program gets besides those of its configuration. Others, such as the pass for the model,
 /// belong to one session.
 const PASSED: [&str; 26] = [
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "TMPDIR",
-    "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
-    "http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TERM",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
 ];
 
 /// Whether a server's configuration says that sessions share it.
@@ -72,8 +95,9 @@ impl SharedProgram {
         let words = std::iter::once(&server.command).chain(&args);
         let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
         let must_be_confined = must_be_confined(&McpServerConfig::Stdio(server.clone()));
-        let is_outside =
-            |plan: &SandboxPlan| !must_be_confined && plan.policy().runs_outside_sandbox(cwd, &line);
+        let is_outside = |plan: &SandboxPlan| {
+            !must_be_confined && plan.policy().runs_outside_sandbox(cwd, &line)
+        };
         let sandbox = sandbox.filter(|plan| !is_outside(plan));
         let enforced = sandbox.as_ref().map(SandboxPlan::fingerprint).transpose()?;
         if must_be_confined && enforced.is_none() {
@@ -81,7 +105,14 @@ impl SharedProgram {
         }
         let identity = &hosting.identity;
         let parts = json!([
-            hosting.user, identity, name, server.command, args, env.variables, cwd, enforced
+            hosting.user,
+            identity,
+            name,
+            server.command,
+            args,
+            env.variables,
+            cwd,
+            enforced
         ]);
         let command = server.command.clone();
         let program = Program { command, args, env, cwd: Some(cwd.to_owned()), boundary: None };

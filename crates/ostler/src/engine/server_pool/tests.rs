@@ -46,7 +46,7 @@ async fn count(running: &Running) -> String {
     output.unwrap().joined_text()
 }
 
-// Mutants: `connect` that does not wait for a start; `connect` that starts the program whenever it is called.
+// Mutant: `connect` that starts the program whenever it is called.
 #[tokio::test]
 async fn sessions_that_begin_together_start_a_program_once() {
     let stage = Stage::new(60, 10);
@@ -76,13 +76,15 @@ async fn sessions_that_wait_for_a_start_that_fails_have_failed_and_a_later_one_t
         lease.connect("counter", "ada", options, &events, endpoint).await.err()
     };
     let ended = join_all(leases.iter().map(&attempt)).await;
-    assert!(ended.iter().all(|error| error.as_ref().unwrap().reason.contains("closed the connection")));
+    assert!(
+        ended.iter().all(|error| error.as_ref().unwrap().reason.contains("closed the connection"))
+    );
     assert_eq!(stage.n_started(), 1);
     stage.connect(&leases[0], "ada").await.unwrap();
     assert_eq!(stage.n_started(), 2);
 }
 
-// Mutants: `released` without the wait; `end_if_unused` that does not compare `unused`.
+// Mutants: `released` that waits a part of the idle time; `end_unused_of` that does nothing.
 #[tokio::test(start_paused = true)]
 async fn a_program_ends_when_no_session_has_used_it_for_the_idle_time() {
     let stage = Stage::new(60, 10);
@@ -109,7 +111,7 @@ async fn a_program_ends_when_no_session_has_used_it_for_the_idle_time() {
     assert_eq!(stage.pool.programs_of("ada"), 0);
 }
 
-// Mutants: `try_count` that compares nothing; one count for all users.
+// Mutant: `try_count` that compares nothing.
 #[tokio::test(start_paused = true)]
 async fn programs_are_limited_for_each_user() {
     let stage = Stage::new(60, 2);
@@ -165,7 +167,7 @@ fn frail(ours: &Arc<Mutex<Option<Channel>>>) -> Endpoint {
     })
 }
 
-// Mutants: `Listeners::note` that notifies only the last one; that passes on everything.
+// Mutant: `Listeners::note` that passes on everything.
 #[tokio::test]
 async fn every_session_learns_of_changed_lists_and_of_the_end_and_of_nothing_else() {
     let stage = Stage::new(60, 10);
@@ -179,7 +181,8 @@ async fn every_session_learns_of_changed_lists_and_of_the_end_and_of_nothing_els
     }
     assert!(events[0].note_subscription("x://read"));
     let send = channel.lock().as_ref().unwrap().outgoing.clone();
-    let note = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
+    let note =
+        |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params});
     for message in [
         note("notifications/message", json!({"level": "error", "data": "about one call"})),
         note("notifications/resources/updated", json!({"uri": "x://read"})),
