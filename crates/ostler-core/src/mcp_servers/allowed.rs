@@ -1,6 +1,6 @@
 //! What a server may be, by who configured it.
 //!
-//! A program runs with the rights of whoever starts it, so one that anyone but the owner of the server configured runs in
+//! A program runs with the rights of the process that starts it, so one that anyone but the owner of the server configured runs in
 //! a sandbox or not at all. An address is reached by the server's own process, also one in its own network, so only
 //! administrators of the server configure addresses.
 
@@ -90,6 +90,7 @@ mod tests {
         assert_eq!(confinement(false, true, SandboxChoice::Off), Confinement::None);
     }
 
+    // Mutant: `check` that accepts everything.
     #[test]
     fn addresses_are_for_administrators_and_programs_without_a_sandbox_for_the_owner() {
         let address = ServerConfig::Http(RemoteConfig::default());

@@ -1,8 +1,8 @@
 //! MCP servers of spaces and sessions: who configures them, and which of them start.
 //!
 //! A server of a space is there for all its sessions; a session switches it off, and can have servers of its own. What a
-//! server may be depends on who configured it (`allowed.rs`), and is decided again whenever an engine starts (`start.rs`). Users sign in to servers behind an address
-//! with accounts of their own (`sign_in.rs`).
+//! server may be depends on who configured it (`allowed.rs`), and is decided again whenever an engine starts (`start.rs`).
+//! Users sign in to servers behind an address with accounts of their own (`sign_in.rs`).
 
 mod allowed;
 pub mod sign_in;
@@ -325,7 +325,7 @@ impl McpServers {
             ServerConfig::Http(remote) | ServerConfig::Sse(remote) => &remote.headers,
         };
         let secret = |(name, value): (&String, &String)| {
-            // `Bearer` alone is no secret.
+            // `Bearer` alone is not a secret.
             let value = value.rsplit(' ').next().unwrap_or(value);
             (name.clone(), value.to_owned())
         };

@@ -60,7 +60,7 @@ impl McpServers {
         let config = self.remote(session, name).await?;
         let folder = self.tokens_of(session).await?;
         let begun = sign_in::begin_at(name.to_owned(), config, folder, redirect_uri).await;
-        let RedirectedSignIn { url, state, finish } =
+        let RedirectedSignIn { url, state, finish, .. } =
             begun.map_err(|reason| failed(self, &reason))?;
         let user = caller.user.clone();
         let (session, server) = (session.id.clone(), name.to_owned());

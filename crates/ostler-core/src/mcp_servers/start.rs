@@ -71,11 +71,7 @@ impl McpServers {
         let space = &session.setup.space;
         let tokens = self.tokens_of(session).await?;
         let identity = serde_json::json!([session.owner, space, session.setup.cwd, setup]);
-        Ok(ServerHosting {
-            pool: self.pool.clone(),
-            user: session.owner.clone(),
-            identity: identity.to_string(),
-            tokens,
-        })
+        let identity = identity.to_string();
+        Ok(ServerHosting::new(self.pool.clone(), &session.owner, identity, tokens))
     }
 }

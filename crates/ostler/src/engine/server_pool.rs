@@ -22,6 +22,7 @@ use super::server_events::{Listeners, ServerEvents};
 
 /// What a host with several users gives to the engine of one session.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerHosting {
     /// The servers of all sessions.
     pub pool: ServerPool,
@@ -35,6 +36,19 @@ pub struct ServerHosting {
 
 /// How long the start of a program waits for the end of another one.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+impl ServerHosting {
+    /// For a session of this user; see the fields.
+    pub fn new(
+        pool: ServerPool,
+        user: impl Into<String>,
+        identity: impl Into<String>,
+        tokens: impl Into<PathBuf>,
+    ) -> Self {
+        let (user, identity, tokens) = (user.into(), identity.into(), tokens.into());
+        Self { pool, user, identity, tokens }
+    }
+}
 
 /// The limits of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,6 +67,7 @@ pub async fn begin(
 }
 
 /// A user who has begun to sign in, and whose browser is led to an address of the host.
+#[non_exhaustive]
 pub struct RedirectedSignIn {
     /// The address that the user opens in a browser.
     pub url: String,

@@ -1,3 +1,5 @@
+//! One process for many sessions, its end, its limits, and what each session learns of it.
+
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use futures::future::join_all;
