@@ -47,7 +47,7 @@ export class Visitor {
     const policy = (await fetch(`${this.server.url}/healthz`)).headers.get("content-security-policy");
     await this.context.route("**/*", (route) => {
       const path = new URL(route.request().url()).pathname;
-      const file = join(folder, path === "/" ? "index.html" : path);
+      const file = join(folder, ["/", "/mcp-callback"].includes(path) ? "index.html" : path);
       if (path.startsWith("/api") || path.startsWith("/agui") || !existsSync(file)) return route.fallback();
       const headers = { "content-type": KINDS[extname(file)] ?? "", "content-security-policy": policy };
       return route.fulfill({ body: readFileSync(file), headers });

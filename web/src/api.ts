@@ -10,6 +10,8 @@ import type {
   KnownBrowser,
   Listing,
   LogEntry,
+  McpServer,
+  McpServerConfig,
   Me,
   Part,
   Rewound,
@@ -152,6 +154,15 @@ export const api = {
   changes: (session: string) => call<{ runs: RunChanges[]; added: number; removed: number }>("GET", `/api/sessions/${id(session)}/changes`),
   rewind: (session: string, before: string, dryRun: boolean) =>
     call<Rewound>("POST", `/api/sessions/${id(session)}/rewind`, { before, dryRun }),
+  mcpServers: (session: string) => call<Listing<McpServer>>("GET", `/api/sessions/${id(session)}/mcp-servers`),
+  putMcpServer: (session: string, name: string, config: McpServerConfig) =>
+    call<void>("PUT", `/api/sessions/${id(session)}/mcp-servers/${id(name)}`, config),
+  removeMcpServer: (session: string, name: string) => call<void>("DELETE", `/api/sessions/${id(session)}/mcp-servers/${id(name)}`),
+  switchMcpServer: (session: string, name: string, on: boolean) =>
+    call<void>("PUT", `/api/sessions/${id(session)}/mcp-servers/${id(name)}/use`, { on }),
+  signInToMcpServer: (session: string, name: string) =>
+    call<{ url: string }>("POST", `/api/sessions/${id(session)}/mcp-servers/${id(name)}/sign-in`),
+  finishMcpSignIn: (url: string) => call<{ session: string; server: string }>("POST", "/api/mcp/sign-in", { url }),
   engine: (session: string) => call<Engine>("GET", `/api/sessions/${id(session)}/setup`),
   /** The messages before an event. */
   messages: (session: string, before: number) =>

@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { ApiError, api, whenStranger } from "./api";
 import { complain, forget, hasEntered, me } from "./state/app";
 import "./state/theme";
+import { CALLBACK, Callback } from "./views/Callback";
 import { Login } from "./views/Login";
 import { Shell } from "./views/Shell";
 import "./styles/base.css";
@@ -35,7 +36,8 @@ async function look(): Promise<void> {
 function Page() {
   useEffect(() => void look(), []);
   if (me.value === undefined) return <p class="note" role="status">Looking who is here…</p>;
-  return me.value === null ? <Login /> : <Shell />;
+  if (me.value === null) return <Login />;
+  return location.pathname === CALLBACK ? <Callback /> : <Shell />;
 }
 
 render(<Page />, document.getElementById("page")!);

@@ -209,6 +209,31 @@ export interface Sandbox {
   missing: string[];
 }
 
+/** An MCP server of a session. */
+export interface McpServer {
+  name: string;
+  from: "space" | "session";
+  type: "stdio" | "http" | "sse";
+  /** The program with its arguments, or the address. */
+  summary: string;
+  /** The names of its variables or headers. */
+  variables: string[];
+  shared: boolean;
+  by: string;
+  at: number;
+  on: boolean;
+  /** Why it does not start. */
+  problem?: string;
+  /** The state in the running engine. */
+  status?: string;
+  error?: string;
+  tools?: number;
+}
+
+export type McpServerConfig =
+  | { type: "stdio"; command: string; args?: string[]; env?: Record<string, string>; shared?: boolean }
+  | { type: "http" | "sse"; url: string; headers?: Record<string, string> };
+
 export interface Engine {
   at?: number;
   model?: string;

@@ -17,6 +17,7 @@ use crate::approvals::answer::{AnswersRequest, DecisionRequest};
 use crate::approvals::record::Approval;
 use crate::config::Config;
 use crate::hooks::Hooks;
+use crate::mcp_servers::McpServers;
 use crate::metrics::Metrics;
 use crate::model::run::{Run, RunState};
 use crate::proxy::Proxy;
@@ -40,6 +41,7 @@ pub struct Parts {
     pub schedules: Arc<Schedules>,
     pub hooks: Arc<Hooks>,
     pub spaces: Arc<Spaces>,
+    pub mcp: Arc<McpServers>,
     pub proxy: Arc<Proxy>,
     pub metrics: Arc<Metrics>,
     pub guard: Arc<Guard>,

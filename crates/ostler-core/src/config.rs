@@ -204,6 +204,10 @@ pub struct Limits {
     pub engines_per_user: usize,
     /// Sessions of one user.
     pub sessions_per_user: usize,
+    /// MCP servers of one user that are programs, shared by sessions or not.
+    pub mcp_programs_per_user: usize,
+    /// How long an MCP server that sessions share stays when none of them runs.
+    pub mcp_idle: Duration,
     /// Requests per second from one address to open paths; ten times as many at once.
     pub public_requests_per_second: u32,
     /// Requests per second with one token in the long run; ten times as many at once.
@@ -236,6 +240,8 @@ impl Default for Limits {
             agui_runs_per_user: 512,
             engines_per_user: 1_000,
             sessions_per_user: 10_000,
+            mcp_programs_per_user: 100,
+            mcp_idle: Duration::from_secs(60),
             public_requests_per_second: 50,
             requests_per_second: 200,
             wrong_tokens: 10,

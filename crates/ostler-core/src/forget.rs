@@ -17,7 +17,7 @@ use crate::model::run::Session;
 use crate::records::{Kept as _, kept, quarantine};
 
 /// Kinds of records that belong to a session, found by their field `session`.
-const OF_SESSION: [&str; 5] = ["run", "changes", "approval", "rule", "cancelRequest"];
+const OF_SESSION: [&str; 6] = ["run", "changes", "approval", "rule", "cancelRequest", "mcpServers"];
 /// A kind of record that stays without its text.
 struct WithoutText {
     kind: &'static str,
@@ -73,6 +73,7 @@ impl App {
         let deletion = Deletion { id, owner, session: session.clone() };
         self.store.put(vec![deletion.put(Expected::Any)?]).await?;
         self.sessions.delete(&session.id).await?;
+        self.mcp.pool.end_unused_of(&session.owner);
         self.schedules.session_deleted(&session.id).await?;
         let Traces { conversations, names } = self.traces(session).await?;
         for records in &WITHOUT_TEXT {

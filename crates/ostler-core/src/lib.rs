@@ -17,6 +17,7 @@ pub mod hooks;
 pub mod log;
 pub mod log_writer;
 pub mod log_writers;
+pub mod mcp_servers;
 pub mod memory;
 pub mod metrics;
 pub mod model;

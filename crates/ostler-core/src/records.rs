@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Every kind of record that belongs to a user. `kept!` does not compile for a kind that is missing here.
-pub const KINDS: [&str; 24] = [
+pub const KINDS: [&str; 25] = [
     "session",
     "run",
     "attached",
@@ -33,6 +33,7 @@ pub const KINDS: [&str; 24] = [
     "cancelRequest",
     "uncountedUsage",
     "dayUsage",
+    "mcpServers",
 ];
 
 /// Whether a kind is in [`KINDS`].

@@ -45,6 +45,7 @@ async fn end_work_of(app: &App, user: &str) -> Fallible<()> {
     let sessions: Vec<Session> =
         app.sessions.records.all(Filter { owner, ..Filter::default() }).await?;
     futures::future::join_all(sessions.iter().map(|session| app.sessions.close(&session.id))).await;
+    app.mcp.forget_user(user).await;
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use ostler_core::confine::redact::Redactor;
 use ostler_core::hooks::Hooks;
 use ostler_core::log::Log;
 use ostler_core::log_writers::LogWriters;
+use ostler_core::mcp_servers::{self, McpServers};
 use ostler_core::metrics::Metrics;
 use ostler_core::proxy::Proxy;
 use ostler_core::records::Records;
@@ -70,6 +71,7 @@ struct EngineSetups {
     thread_tool_calls: Arc<ThreadToolCalls>,
     own_tools: Arc<OwnTools>,
     spaces: Arc<Spaces>,
+    mcp: Arc<McpServers>,
 }
 
 impl Ground {
@@ -121,6 +123,7 @@ impl Ground {
             sessions,
             tasks,
             spaces: engine_setups.spaces,
+            mcp: engine_setups.mcp,
             proxy: self.proxy,
             schedules,
             hooks,
@@ -148,17 +151,27 @@ impl Ground {
         log_writers: &Arc<LogWriters>,
     ) -> Result<EngineSetups, StartError> {
         let workshop = Workshop::new(&self.config, records.clone()).map_err(StartError::Skills)?;
+        let spaces = Arc::new(Spaces::new(spaces::Parts {
+            config: Arc::clone(&self.config),
+            records: records.clone(),
+            users: Arc::clone(&self.users),
+            clock: self.clock.clone(),
+            redactor: self.redactor.clone(),
+        }));
+        let mcp = McpServers::new(mcp_servers::Parts {
+            config: Arc::clone(&self.config),
+            records: records.clone(),
+            users: Arc::clone(&self.users),
+            clock: self.clock.clone(),
+            redactor: self.redactor.clone(),
+            spaces: Arc::clone(&spaces),
+        });
         Ok(EngineSetups {
             workshop: Arc::new(workshop),
             thread_tool_calls: Arc::new(ThreadToolCalls::new(Arc::clone(log_writers))),
             own_tools: Arc::default(),
-            spaces: Arc::new(Spaces::new(spaces::Parts {
-                config: Arc::clone(&self.config),
-                records: records.clone(),
-                users: Arc::clone(&self.users),
-                clock: self.clock.clone(),
-                redactor: self.redactor.clone(),
-            })),
+            spaces,
+            mcp: Arc::new(mcp),
         })
     }
 
@@ -186,6 +199,7 @@ impl Ground {
                 Arc::new(pages),
                 Arc::clone(&engine_setups.own_tools) as _,
                 Arc::clone(&engine_setups.spaces) as _,
+                Arc::clone(&engine_setups.mcp) as _,
                 Arc::clone(&self.proxy) as _,
                 Arc::new(NoEngineForRemoved(Arc::clone(&self.users))),
             ],

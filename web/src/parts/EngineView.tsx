@@ -20,7 +20,7 @@ export function EngineView({ id }: { id: string }) {
         {facts.filter(([, value]) => value).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
       <SandboxView sandbox={engine.sandbox} />
-      <h3>MCP servers</h3>
+      <h3>Connections to MCP servers</h3>
       {mcpServers.length === 0 && <p class="hint">None.</p>}
       <ul class="rows">
         {mcpServers.map((server) => (

@@ -4,6 +4,7 @@ import { Bars, Lengths } from "../parts/Bars";
 import { Changes } from "../parts/Changes";
 import { EngineView } from "../parts/EngineView";
 import { Figures } from "../parts/Figures";
+import { McpServers } from "../parts/McpServers";
 import { complain, sessions } from "../state/app";
 import { link } from "../state/route";
 import type { SessionUsage } from "../types";
@@ -17,6 +18,7 @@ export function About({ id }: { id: string }) {
       <header class="bar"><h1>{title || "Session"}</h1><a href={link("chat", id)}>Back to the conversation</a></header>
       <Changes id={id} />
       <UsageOf id={id} />
+      <McpServers id={id} />
       <EngineView id={id} />
     </main>
   );

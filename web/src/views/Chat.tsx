@@ -6,6 +6,7 @@ import { api } from "../api";
 import { ApprovalCard } from "../parts/ApprovalCard";
 import { Composer } from "../parts/Composer";
 import { SteadyEntry } from "../parts/Entry";
+import { SignInCards } from "../parts/McpServers";
 import { Meter } from "../parts/Meter";
 import { SessionMenu } from "../parts/SessionMenu";
 import { VirtualList } from "../parts/VirtualList";
@@ -134,6 +135,7 @@ function Open({ id }: { id: string }) {
         <VirtualList items={items} keyOf={keyOf} render={render} scroller={scroller} label="Conversation" />
         <div class="foot">
           {loose.map((approval) => <Late key={approval.id}><ApprovalCard approval={approval} isInline /></Late>)}
+          <SignInCards id={id} moment={isWorking} />
           <Status phase={here.length > 0 ? "waiting" : conversation.isLoading.value ? "loading" : thread.phase} conversation={conversation} />
         </div>
       </div>

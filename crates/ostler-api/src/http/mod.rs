@@ -10,6 +10,7 @@ mod history;
 mod hooks;
 mod keyed;
 pub(crate) mod listing;
+mod mcp_servers;
 mod names;
 pub(crate) mod openapi;
 pub mod page;
@@ -35,7 +36,7 @@ use self::openapi::Api;
 
 /// All routes, and the document that describes them.
 pub fn routes() -> (Router<App>, Value) {
-    let parts: [fn(Api) -> Api; 17] = [
+    let parts: [fn(Api) -> Api; 18] = [
         access::describe,
         tasks::routes,
         skills::routes,
@@ -45,6 +46,7 @@ pub fn routes() -> (Router<App>, Value) {
         changes::routes,
         setup::routes,
         spaces::routes,
+        mcp_servers::routes,
         runs::routes,
         history::routes,
         backup::routes,

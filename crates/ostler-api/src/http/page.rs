@@ -30,11 +30,14 @@ pub(super) fn routes() -> Router<App> {
         .route("/docs/docs.js", get(|| async { text("text/javascript; charset=utf-8", SCRIPT) }))
         .route("/docs/docs.css", get(|| async { text("text/css; charset=utf-8", STYLE) }));
     built(BUILT).into_iter().fold(router, |router, (path, packed)| {
-        let name = if path == "/" { "/index.html" } else { path };
+        let name = if path == "/" || path == CALLBACK { "/index.html" } else { path };
         router
             .route(path, get(move |headers: HeaderMap| async move { file(name, packed, &headers) }))
     })
 }
+
+/// Where browsers come back after signing in to an MCP server: the page sends the address to the server.
+pub(super) const CALLBACK: &str = "/mcp-callback";
 
 /// Opens the page to everyone: it reveals nothing by itself, and is needed to sign in.
 pub fn open(site: Site) -> Site {
@@ -52,6 +55,8 @@ fn built(files: Files) -> Vec<(&'static str, &'static [u8])> {
     if found.is_empty() {
         found.push(("/", &[]));
     }
+    let page = found.iter().find(|(path, _)| *path == "/").map(|(_, packed)| *packed);
+    found.extend(page.map(|packed| (CALLBACK, packed)));
     found
 }
 
@@ -143,7 +148,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_page_the_server_says_how_to_build_it() {
-        let [("/", nothing)] = built(&[])[..] else { panic!("one path") };
+        let [("/", nothing), (CALLBACK, _)] = built(&[])[..] else { panic!("two paths") };
         let (response, body) = asked("gzip", "/index.html", nothing).await;
         assert_eq!(response.status(), StatusCode::NOT_FOUND);
         assert!(body.contains("cargo xtask web"), "{body}");

@@ -220,16 +220,17 @@ async fn end(
 ) -> Fallible<StatusCode> {
     let space = app.spaces.remove(&caller, &id).await?;
     for user in space.members.keys().chain([&space.owner]) {
-        end_sessions(&app, &id, user).await?;
+        end_sessions(&app, &space, user).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Ends the runs of a user in a space.
-async fn end_sessions(app: &App, space: &str, user: &str) -> Fallible<()> {
-    for session in app.spaces.sessions_of(space, user.to_owned()).await? {
+/// Ends the runs of a user in a space, and the user's MCP servers and their tokens.
+async fn end_sessions(app: &App, space: &Space, user: &str) -> Fallible<()> {
+    for session in app.spaces.sessions_of(&space.id, user.to_owned()).await? {
         app.sessions.close(&session.id).await;
     }
+    app.mcp.forget_in_space(user, space).await;
     Ok(())
 }
 
@@ -329,8 +330,8 @@ async fn remove_member(
             members.find(|id| app.guard.users.name_of(id) == user).unwrap_or(user)
         }
     };
-    app.spaces.remove_member(&caller, &id, &user).await?;
-    end_sessions(&app, &id, &user).await?;
+    let space = app.spaces.remove_member(&caller, &id, &user).await?;
+    end_sessions(&app, &space, &user).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

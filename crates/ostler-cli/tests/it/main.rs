@@ -30,6 +30,7 @@ mod mcp_remote;
 mod mcp_rules;
 mod mcp_serve;
 mod mcp_vendor;
+mod member_servers;
 mod model;
 mod oauth_real;
 mod offers;

@@ -202,13 +202,13 @@ const TRIES: &[&str] = &[
     "(setsid bash -c 'for i in 1 2 3; do cat DATA/token; done' &); sleep 0.3; cat DATA/token",
 ];
 
-struct Member<'a> {
-    served: &'a Served,
-    token: String,
+pub(crate) struct Member<'a> {
+    pub(crate) served: &'a Served,
+    pub(crate) token: String,
 }
 
 /// Adds a user.
-async fn member(served: &Served) -> Member<'_> {
+pub(crate) async fn member(served: &Served) -> Member<'_> {
     let added = served.ask("/users", Some(json!({"name": "ada", "role": "member"}))).await;
     let issued = served.ask("/users/ada/tokens", Some(json!({"label": "test"}))).await;
     let token = issued["token"].as_str().unwrap_or_else(|| panic!("{added} {issued}")).to_owned();
@@ -216,7 +216,7 @@ async fn member(served: &Served) -> Member<'_> {
 }
 
 impl Member<'_> {
-    async fn ask(&self, path: &str, body: Option<Value>) -> Value {
+    pub(crate) async fn ask(&self, path: &str, body: Option<Value>) -> Value {
         let url = format!("{}/api{path}", self.served.base);
         let request = match body {
             Some(body) => self.served.http.post(url).json(&body),
@@ -230,6 +230,11 @@ impl Member<'_> {
         let session = self.ask("/sessions", Some(json!({}))).await;
         let runs = format!("/sessions/{}/runs", session["id"].as_str().expect("a session"));
         let run = self.ask(&runs, Some(json!({"prompt": prompt}))).await;
+        self.ended(&run).await
+    }
+
+    /// Allows every call of a run, and returns the run when it has ended.
+    pub(crate) async fn ended(&self, run: &Value) -> Value {
         let path = format!("/runs/{}", run["id"].as_str().unwrap_or_else(|| panic!("{run}")));
         for _ in 0..3_000 {
             let run = self.ask(&path, None).await;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::record::{Approval, ApprovalState, Scope};
-use crate::model::run::Run;
+use crate::model::run::{Run, Session};
 use crate::model::space::Space;
 use crate::records::kept;
 
@@ -24,7 +24,7 @@ pub struct Audited {
     /// The interface: `rest`, `websocket`, `agui`, `cli`, or `server`.
     pub via: String,
     /// What was decided: `allowed`, `denied`, `expired`, `withdrawn`, `revoked`; `widened` for a space whose agents may use a
-    /// whole tool, `memory` for a space whose memory was changed, `sandboxed` for a run whose commands were in a sandbox.
+    /// whole tool, `memory` for a space whose memory was changed, `mcp_server` for an MCP server that was added, replaced or removed, `sandboxed` for a run whose commands were in a sandbox.
     pub(crate) decision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) approval: Option<String>,
@@ -85,6 +85,32 @@ impl Audited {
             digest: None,
             rule: None,
             scope: Scope::Always,
+            run: None,
+            sandbox: None,
+        }
+    }
+
+    /// The entry for a change of a session.
+    pub(crate) fn of_session(
+        session: &Session,
+        what: &str,
+        by: &str,
+        subject: String,
+        at: u64,
+    ) -> Self {
+        Self {
+            id: id(at),
+            at,
+            owner: session.owner.clone(),
+            by: by.to_owned(),
+            via: "server".to_owned(),
+            decision: what.to_owned(),
+            approval: None,
+            session: Some(session.id.clone()),
+            subject,
+            digest: None,
+            rule: None,
+            scope: Scope::Session,
             run: None,
             sandbox: None,
         }

@@ -10,10 +10,12 @@ pub(crate) const SECRETS: &str = "secrets.json";
 pub(crate) const SHARED_MEMORY: &str = "memory.md";
 /// Folders of removed spaces.
 pub(crate) const REMOVED_SPACES: &str = "gone";
+/// The tokens of users for MCP servers that they signed in to.
+pub(crate) const TOKENS: &str = "mcp-oauth";
 
 /// Files in the server's folder that agents must not read: the token gives the owner's rights, and the log and the
 /// engine's own files contain the conversations of all users. Agents may read the folders of runs.
-pub(crate) const OWN: [&str; 9] = [
+pub(crate) const OWN: [&str; 10] = [
     "token",
     "users.json",
     BROWSERS,
@@ -23,4 +25,5 @@ pub(crate) const OWN: [&str; 9] = [
     SECRETS,
     SHARED_MEMORY,
     REMOVED_SPACES,
+    TOKENS,
 ];

@@ -2,6 +2,7 @@
 //! behaviour.
 
 pub mod event;
+pub mod mcp_server;
 pub mod policy;
 pub mod run;
 pub mod space;

@@ -75,7 +75,7 @@ pub fn of(config: &Config, session: &Session, behind: Option<String>) -> Options
     let mut options = match &config.engine {
         EngineChoice::Embedded => {
             let trusted_repositories = config.trusted_repositories.clone();
-            Options::new().transport(EmbeddedWithTrust { trusted_repositories })
+            Options::new().transport(EmbeddedWithTrust { trusted_repositories, hosting: None })
         }
         EngineChoice::Program(path) => Options::new().executable(path),
     };

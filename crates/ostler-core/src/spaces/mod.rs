@@ -31,6 +31,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::confine::own_files::{REMOVED_SPACES, SHARED_MEMORY};
 use crate::confine::redact::Redactor;
+use crate::model::mcp_server::ServerSet;
 use crate::model::policy::Policy;
 use crate::model::run::{Session, Setup};
 use crate::model::space::{MemberRole, Mount, Space, check_name};
@@ -137,6 +138,8 @@ impl Spaces {
             secrets: Vec::new(),
             created: self.clock.now(),
         };
+        // Nothing of an earlier space of this name, also if its deletion was interrupted.
+        self.records.remove::<ServerSet>(&ServerSet::of_space(&space.id)).await?;
         self.records.create(&space).await?;
         self.note_widening(caller, &space).await?;
         Ok(space)
@@ -430,6 +433,7 @@ impl Spaces {
     pub async fn remove(&self, caller: &Caller, id: &str) -> Fallible<Space> {
         let space = self.find(caller, id, SpaceRole::Owner).await?;
         let _making = self.making.lock().await;
+        self.records.remove::<ServerSet>(&ServerSet::of_space(id)).await?;
         self.records.remove::<Space>(id).await?;
         if space.private {
             let gone = self.config.data.join(REMOVED_SPACES);

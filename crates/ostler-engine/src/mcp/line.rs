@@ -103,6 +103,11 @@ impl HostLine {
         self.permissions.policy().working_directories().map(Path::to_owned).collect()
     }
 
+    /// The working directory of the session.
+    pub fn folder(&self) -> PathBuf {
+        self.permissions.policy().cwd
+    }
+
     /// Asks the user about hosts that the server wants to reach from the sandbox.
     pub fn host_asker(&self) -> Arc<dyn HostAsker> {
         Arc::new(ProgramAsker {

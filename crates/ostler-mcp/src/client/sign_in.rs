@@ -63,12 +63,24 @@ impl Client {
     pub async fn sign_in(&self) -> Result<SignIn, Error> {
         let callback = Callback::open(self.inner.options.oauth.callback_port).await;
         let callback = callback.map_err(|reason| self.sign_in_error(reason))?;
-        let url = self.begin_sign_in(&callback.redirect_uri()).await?;
+        let (url, state) = self.begin_sign_in_with_state(&callback.redirect_uri()).await?;
+        Ok(SignIn { client: self.clone(), callback, url, state })
+    }
+
+    /// [`Client::begin_sign_in`], with the value `state` in the address that the browser returns.
+    ///
+    /// # Errors
+    /// Those of [`Client::begin_sign_in`].
+    pub async fn begin_sign_in_with_state(
+        &self,
+        redirect_uri: &str,
+    ) -> Result<(String, String), Error> {
+        let url = self.begin_sign_in(redirect_uri).await?;
         let state = reqwest::Url::parse(&url).ok().and_then(|url| {
             let (_, state) = url.query_pairs().find(|(key, _)| key == "state")?;
             Some(state.into_owned())
         });
-        Ok(SignIn { client: self.clone(), callback, url, state: state.unwrap_or_default() })
+        Ok((url, state.unwrap_or_default()))
     }
 
     /// Finishes signing in. Requests carry the token from now on; a client that could not connect before has to

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::desk::{Client, Desk};
 
 /// Lists without pages, and what limits them.
-const BOUNDED: [(&str, &str); 16] = [
+const BOUNDED: [(&str, &str); 18] = [
     ("/api/approvals/{id}", "one request"),
     ("/api/auth/browsers", "sign-ins of one user, each by a code or a token, which are limited"),
     ("/api/auth/me", "the caller's user and role"),
@@ -18,12 +18,14 @@ const BOUNDED: [(&str, &str); 16] = [
     ("/api/schedules/{id}", "one schedule"),
     ("/api/secrets", "the operator's file"),
     ("/api/sessions/{id}/changes", "the last 200 runs"),
+    ("/api/sessions/{id}/mcp-servers", "20 of the session, and 20 of its space"),
     ("/api/sessions/{id}/messages", "pages of the size that `/agui/connect` has"),
     ("/api/sessions/{id}/setup", "the setup of one engine"),
     ("/api/sessions/{id}/usage", "the last 500 runs"),
     ("/api/skills", "1,000 in the folder, 50 pages of the CMS"),
     ("/api/skills/{name}", "one skill"),
     ("/api/spaces/{id}", "one space"),
+    ("/api/spaces/{id}/mcp-servers", "20 servers of a space"),
     ("/api/usage", "366 days, each a record"),
     ("/api/users", "10,000 users"),
 ];

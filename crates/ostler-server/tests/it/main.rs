@@ -28,6 +28,8 @@ mod keys;
 mod lease_races;
 mod list_bounds;
 mod lists;
+mod mcp_servers;
+mod mcp_sign_in;
 mod mounts;
 mod pieces;
 mod proxy;

@@ -43,7 +43,10 @@ const ROUTES: &[(&str, Reach)] = &[
     ("DELETE /api/rules/{id}", Refused),
     ("DELETE /api/schedules/{id}", Refused),
     ("DELETE /api/sessions/{id}", Refused),
+    ("DELETE /api/sessions/{id}/mcp-servers/{name}", Refused),
+    ("DELETE /api/sessions/{id}/mcp-servers/{name}/sign-in", Refused),
     ("DELETE /api/spaces/{id}", Refused),
+    ("DELETE /api/spaces/{id}/mcp-servers/{name}", Refused),
     ("DELETE /api/spaces/{id}/members/{user}", Refused),
     ("DELETE /api/spaces/{id}/mounts/{name}", Refused),
     ("DELETE /api/tasks/{id}", Refused),
@@ -72,6 +75,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("GET /api/sessions/{id}/events", Refused),
     ("GET /api/sessions/{id}/files", Refused),
     ("GET /api/sessions/{id}/log", Refused),
+    ("GET /api/sessions/{id}/mcp-servers", Refused),
     ("GET /api/sessions/{id}/messages", Refused),
     ("GET /api/sessions/{id}/messages/{message}/run", Refused),
     ("GET /api/sessions/{id}/runs", Refused),
@@ -81,6 +85,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("GET /api/skills/{name}", Own),
     ("GET /api/spaces", Own),
     ("GET /api/spaces/{id}", Refused),
+    ("GET /api/spaces/{id}/mcp-servers", Refused),
     ("GET /api/spaces/{id}/memory", Refused),
     ("GET /api/spaces/{id}/sessions", Refused),
     ("GET /api/tasks", Own),
@@ -102,6 +107,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("POST /api/auth/token/rotate", Refused),
     ("POST /api/hooks", RefusedByBody),
     ("POST /api/hooks/{id}", Public),
+    ("POST /api/mcp/sign-in", Refused),
     ("POST /api/questions/{id}/answers", Refused),
     ("POST /api/runs/{id}/cancel", Refused),
     ("POST /api/runs/{id}/resume", Refused),
@@ -111,6 +117,7 @@ const ROUTES: &[(&str, Reach)] = &[
     ("POST /api/schedules/{id}/run", Refused),
     ("POST /api/sessions", RefusedByBody),
     ("POST /api/sessions/{id}/fork", Refused),
+    ("POST /api/sessions/{id}/mcp-servers/{name}/sign-in", Refused),
     ("POST /api/sessions/{id}/rewind", Refused),
     ("POST /api/sessions/{id}/runs", Refused),
     ("POST /api/spaces", NameTaken),
@@ -121,6 +128,9 @@ const ROUTES: &[(&str, Reach)] = &[
     ("POST /api/users", Refused),
     ("POST /api/users/{name}/tokens", Refused),
     ("PUT /api/memory", Refused),
+    ("PUT /api/sessions/{id}/mcp-servers/{name}", Refused),
+    ("PUT /api/sessions/{id}/mcp-servers/{name}/use", Refused),
+    ("PUT /api/spaces/{id}/mcp-servers/{name}", Refused),
     ("PUT /api/spaces/{id}/members/{user}", Refused),
     ("PUT /api/spaces/{id}/memory", Refused),
 ];
@@ -173,6 +183,7 @@ impl Owners {
             ("tokens", id(&token)),
             ("skills", "keeper".to_owned()),
             ("mounts", "docs".to_owned()),
+            ("mcp-servers", "owners-server".to_owned()),
         ]);
         Self { ids, digest: asked["digest"].clone() }
     }
@@ -188,7 +199,9 @@ impl Owners {
         client.post("/api/spaces", json!({"id": "owners-space", "title": MARK})).await;
         let space = "/api/spaces/owners-space";
         client.post(&format!("{space}/mounts"), json!({"name": "docs", "path": docs})).await;
+        let server = json!({"type": "stdio", "command": MARK});
         for (path, body) in [
+            (format!("{space}/mcp-servers/owners-server"), server),
             (format!("{space}/members/mia"), json!({"role": "member"})),
             (format!("{space}/memory"), json!({"text": MARK})),
         ] {
@@ -258,6 +271,12 @@ impl Owners {
             "PUT /api/spaces/{id}/members/{user}" => json!({"role": "admin"}),
             "PUT /api/spaces/{id}/memory" | "PUT /api/memory" => json!({"text": "taken"}),
             "POST /api/users/{name}/tokens" => json!({"label": ""}),
+            "PUT /api/spaces/{id}/mcp-servers/{name}"
+            | "PUT /api/sessions/{id}/mcp-servers/{name}" => {
+                json!({"type": "stdio", "command": "taken"})
+            }
+            "PUT /api/sessions/{id}/mcp-servers/{name}/use" => json!({"on": false}),
+            "POST /api/mcp/sign-in" => json!({"url": "http://localhost/?state=x"}),
             _ => json!({}),
         }
     }
@@ -411,6 +430,8 @@ async fn unchanged(owner: &Client, owners: &Owners) {
     }
     let space = owner.get("/api/spaces/owners-space").await.to_string();
     assert!(space.contains("docs") && space.contains("mia"), "{space}");
+    let servers = owner.get("/api/spaces/owners-space/mcp-servers").await.to_string();
+    assert!(servers.contains(MARK) && !servers.contains("taken"), "{servers}");
     let memory = owner.get("/api/spaces/owners-space/memory").await.to_string();
     assert!(memory.contains(MARK), "{memory}");
     for (list, kind) in [("/api/rules", "rules"), ("/api/auth/browsers", "browsers")] {

@@ -1,5 +1,6 @@
 //! A connected MCP server as the engine uses it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use super::server_content;
 use super::server_events::ServerEvents;
 use super::server_output::{self, OutputLimit};
+use super::server_pool::{Lease, Running};
 
 /// How many times its timeout a call may take if the server reports progress.
 const MOST_EXTENSION: u32 = 10;
@@ -39,6 +41,10 @@ pub(super) struct ConnectedServer {
     timeout: CallTimeout,
     limit: OutputLimit,
     events: Arc<ServerEvents>,
+    /// Whether other sessions use the same connection.
+    is_shared: bool,
+    /// Dropped after the client: the use of a shared program, or the count of an own one.
+    _guard: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl ConnectedServer {
@@ -50,7 +56,26 @@ impl ConnectedServer {
         events: Arc<ServerEvents>,
     ) -> Self {
         let (tools, prompts) = (Arc::new(RwLock::new(tools)), Arc::new(RwLock::new(prompts)));
-        Self { client, tools, prompts, timeout, limit, events }
+        Self { client, tools, prompts, timeout, limit, events, is_shared: false, _guard: None }
+    }
+
+    /// A program that other sessions use too.
+    pub(super) fn shared(
+        running: Running,
+        lease: Lease,
+        timeout: CallTimeout,
+        limit: OutputLimit,
+        events: Arc<ServerEvents>,
+    ) -> Self {
+        let Running { client, tools, prompts, .. } = running.clone();
+        let guard = (running, lease);
+        let (is_shared, guard) = (true, Some(Box::new(guard) as _));
+        Self { client, tools, prompts, timeout, limit, events, is_shared, _guard: guard }
+    }
+
+    /// Keeps something until the server is dropped.
+    pub(super) fn with_guard(self, guard: impl Any + Send + Sync) -> Self {
+        Self { _guard: Some(Box::new(guard)), ..self }
     }
 
     fn call_options(&self, cx: &ToolCx) -> CallOptions {
@@ -146,7 +171,10 @@ impl Server for ConnectedServer {
     }
 
     fn folders_changed(&self) {
-        self.client.roots_changed();
+        // A shared server knows no folders of sessions.
+        if !self.is_shared {
+            self.client.roots_changed();
+        }
     }
 
     fn is_stale(&self) -> bool {

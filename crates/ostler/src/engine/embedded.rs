@@ -13,17 +13,19 @@ use ostler_sdk::transport::{Engine, Link, Start, StderrListener, Transport};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::{RunningSession, StartContext, StartError, sessions, start};
+use super::{RunningSession, ServerHosting, StartContext, StartError, sessions, start};
 
 /// Runs the engine inside this process: no executable is needed, no child process is started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Embedded;
 
-/// [`Embedded`], for a host whose operator trusts some repositories.
+/// [`Embedded`], for a host with several users: its operator trusts some repositories, and sessions may share MCP servers.
 #[derive(Clone, Debug, Default)]
 pub struct EmbeddedWithTrust {
     /// The folders of these repositories: `git` commands that only read run in them without approval.
     pub trusted_repositories: Vec<PathBuf>,
+    /// What the MCP servers of the host's sessions have in common.
+    pub hosting: Option<ServerHosting>,
 }
 
 impl Transport for Embedded {
@@ -34,11 +36,11 @@ impl Transport for Embedded {
 
 impl Transport for EmbeddedWithTrust {
     fn start(&self, start: Start) -> BoxFuture<'static, Result<Link, Error>> {
-        let trusted_repositories = self.trusted_repositories.clone();
+        let Self { trusted_repositories, hosting } = self.clone();
         async move {
             // Starting reads settings and session files, so it runs on a thread for blocking operations.
             let stderr = start.stderr.clone();
-            let context = StartContext { trusted_repositories, ..context(start)? };
+            let context = StartContext { trusted_repositories, hosting, ..context(start)? };
             let runtime = tokio::runtime::Handle::current();
             let started = tokio::task::spawn_blocking(move || {
                 let _guard = runtime.enter();

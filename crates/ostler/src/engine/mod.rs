@@ -20,8 +20,10 @@ mod server_content;
 mod server_events;
 pub mod server_files;
 mod server_output;
+mod server_pool;
 mod servers;
 pub mod sessions;
+mod shared_server;
 #[cfg(feature = "mcp-http")]
 pub mod sign_in;
 mod start;
@@ -37,6 +39,7 @@ pub use ostler_engine::model::pricing::cost as list_price;
 
 pub use self::embedded::{Embedded, EmbeddedWithTrust};
 pub use self::error::StartError;
+pub use self::server_pool::{PoolLimits, ServerHosting, ServerPool};
 pub use self::start::{RunningSession, start};
 pub use self::tool_server::{ToolServer, tool_server};
 
@@ -69,6 +72,8 @@ pub struct StartContext {
     pub time_limit: Option<Duration>,
     /// The most tokens for one prompt, input and output together.
     pub token_limit: Option<u64>,
+    /// What the MCP servers of a host with several users and sessions have in common.
+    pub hosting: Option<ServerHosting>,
 }
 
 impl StartContext {
@@ -87,6 +92,7 @@ impl StartContext {
             entrypoint: "sdk-rs".to_owned(),
             time_limit: None,
             token_limit: None,
+            hosting: None,
         }
     }
 

@@ -127,6 +127,47 @@ pub fn around_folder(
     Ok(Arc::new(sandbox.map_err(|error| error.to_string())?))
 }
 
+/// The sandbox of a session at its start, for a program that several sessions share.
+#[derive(Clone)]
+pub(super) struct SandboxPlan {
+    context: StartContext,
+    wanted: SandboxSettings,
+    policy: Policy,
+}
+
+impl SandboxPlan {
+    /// `None` if the settings request no sandbox.
+    pub(super) fn of(context: &StartContext, settings: &Settings, policy: &Policy) -> Option<Self> {
+        let wanted = settings.sandbox.as_ref().filter(|it| it.enabled == Some(true))?;
+        Some(Self { context: context.clone(), wanted: wanted.clone(), policy: policy.clone() })
+    }
+
+    pub(super) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Equal only for sessions whose sandboxes enforce the same.
+    ///
+    /// # Errors
+    /// When a setting is invalid.
+    pub(super) fn fingerprint(&self) -> Result<String, String> {
+        let home = home(&self.context);
+        let request = SandboxRequest::of(&self.wanted, &self.context.cwd, home.as_deref())?;
+        let parts = PolicyParts::of(&self.policy, &request.hosts);
+        // Rules and mode decide about hosts.
+        let (mode, rules) = (self.policy.effective_mode(), self.policy.rules());
+        Ok(format!("{request:?} {parts:?} {mode:?} {rules:?}"))
+    }
+
+    /// A sandbox with temporary folders of its own, so that the program does not see those of a session.
+    ///
+    /// # Errors
+    /// When the boundary cannot be enforced.
+    pub(super) fn build(&self) -> Result<Arc<dyn SessionSandbox>, String> {
+        Ok(Arc::new(build(&self.context, &self.wanted, &mut self.policy.clone())?))
+    }
+}
+
 /// A sandbox, or why a requested one is missing.
 pub(super) type StartedSandbox = (Option<Arc<dyn SessionSandbox>>, Option<String>);
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -96,6 +97,38 @@ impl ServerEvents {
     pub(super) fn ended(&self) -> BoxFuture<'static, ()> {
         let mut has_ended = self.has_ended.subscribe();
         async move { _ = has_ended.wait_for(|has_ended| *has_ended).await }.boxed()
+    }
+}
+
+/// The sessions that share a server, for what it reports about itself.
+#[derive(Default)]
+pub(super) struct Listeners(Mutex<Vec<Weak<ServerEvents>>>);
+
+impl Listeners {
+    pub(super) fn add(&self, events: &Arc<ServerEvents>) {
+        let mut listeners = self.0.lock();
+        listeners.retain(|known| known.strong_count() > 0);
+        listeners.push(Arc::downgrade(events));
+    }
+
+    /// Passes on changed lists, changed resources and the end of the connection. All else may be about a call of one
+    /// session, and the protocol does not say of which, so no session sees it.
+    pub(super) fn note(&self, event: &Event) {
+        let is_about_server = match event {
+            Event::ToolsChanged
+            | Event::PromptsChanged
+            | Event::ResourcesChanged
+            | Event::Unreachable(_)
+            | Event::Closed(_) => true,
+            // Each session looks whether it has read the resource.
+            Event::Other { method, .. } => method == "notifications/resources/updated",
+            _ => false,
+        };
+        if !is_about_server {
+            return;
+        }
+        let listeners: Vec<_> = self.0.lock().iter().filter_map(Weak::upgrade).collect();
+        listeners.iter().for_each(|events| events.note(event.clone()));
     }
 }
 

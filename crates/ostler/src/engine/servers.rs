@@ -1,5 +1,6 @@
 //! Connects the engine to MCP servers, with `ostler-mcp`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,8 +20,11 @@ use serde_json::json;
 use super::StartContext;
 use super::connected_server::{CallTimeout, ConnectedServer, prompts};
 use super::headers_helper::{self, HeadersHelper, HelperPlace};
+use super::sandbox::SandboxPlan;
 use super::server_events::ServerEvents;
 use super::server_output::OutputLimit;
+use super::server_pool::ServerHosting;
+use super::shared_server::{self, SharedProgram};
 
 /// The least important log messages that servers are asked to send.
 const LOG_LEVEL: &str = "info";
@@ -41,9 +45,15 @@ pub(super) struct ServerConnector {
     helpers: HelperPlace,
     /// The folder for the tokens of servers that the user signed in to.
     #[cfg(feature = "mcp-http")]
-    tokens: Option<std::path::PathBuf>,
+    tokens: Option<PathBuf>,
     /// The sandbox of servers that are programs.
     sandbox: Option<Arc<dyn SessionSandbox>>,
+    /// The same sandbox for programs that sessions share.
+    plan: Option<SandboxPlan>,
+    /// The working directory at the start of the session.
+    cwd: PathBuf,
+    /// What the host's sessions share.
+    hosting: Option<ServerHosting>,
     /// Whether a user, a host or a hook can answer questions of servers.
     answers_questions: bool,
     retry: Retry,
@@ -54,7 +64,7 @@ impl ServerConnector {
     pub(super) fn of(
         context: &StartContext,
         env: Environment,
-        sandbox: Option<Arc<dyn SessionSandbox>>,
+        (sandbox, plan): (Option<Arc<dyn SessionSandbox>>, Option<SandboxPlan>),
         helpers: HelperPlace,
         answers_questions: bool,
     ) -> Self {
@@ -66,8 +76,14 @@ impl ServerConnector {
             env,
             helpers,
             #[cfg(feature = "mcp-http")]
-            tokens: super::sign_in::folder(context),
+            tokens: match &context.hosting {
+                Some(hosting) => Some(hosting.tokens.clone()),
+                None => super::sign_in::folder(context),
+            },
             sandbox,
+            plan,
+            cwd: context.cwd.clone(),
+            hosting: context.hosting.clone(),
             answers_questions,
             retry: match ms("OSTLER_MCP_RETRY_MS").map(Duration::from_millis) {
                 Some(first) => Retry { first, ..Retry::default() },
@@ -86,17 +102,22 @@ impl ServerConnector {
         let endpoint = helper.websocket(config).or_else(|| Endpoint::from_config(config));
         let mut endpoint = endpoint.ok_or("this kind of server is not supported")?;
         if let Endpoint::Stdio(program) = &mut endpoint {
+            let must_be_confined = shared_server::must_be_confined(config);
             program.env = self.env.with(std::mem::take(&mut program.env.variables));
+            // Not that of this process, which may have sessions in many folders.
+            let folder = program.cwd.get_or_insert_with(|| host.folder());
             if let Some(sandbox) = &self.sandbox {
                 let asker = host.host_asker();
                 // Which servers run outside.
                 let policy = asker.policy();
                 let words = std::iter::once(&program.command).chain(&program.args);
                 let line = words.map(String::as_str).collect::<Vec<_>>().join(" ");
-                let folder = program.cwd.get_or_insert_with(|| policy.cwd.clone());
-                if !policy.runs_outside_sandbox(folder, &line) {
+                if must_be_confined || !policy.runs_outside_sandbox(folder, &line) {
                     program.boundary = Some(sandbox.boundary(asker)?);
                 }
+            }
+            if must_be_confined && program.boundary.is_none() {
+                return Err(shared_server::NO_SANDBOX.to_owned());
             }
         }
         Ok(endpoint)
@@ -111,6 +132,12 @@ impl Connector for ServerConnector {
         line: HostLine,
     ) -> BoxFuture<'static, Connected> {
         let mut timeout = CallTimeout { after: self.call_timeout, is_fixed: false };
+        if let (ServerLocation::Configured(config), Some(hosting)) = (&place, &self.hosting)
+            && shared_server::is_shared(config)
+        {
+            timeout = fixed(own_timeout(config)).unwrap_or(timeout);
+            return self.connect_shared(name, config, hosting.clone(), timeout);
+        }
         let (limit, events) = (self.limit, Arc::new(ServerEvents::default()));
         let mut options = self.options(&line, &events);
         #[cfg(feature = "mcp-http")]
@@ -122,6 +149,7 @@ impl Connector for ServerConnector {
                 .and_then(|helper| Ok((self.endpoint(config, &helper, &line)?, helper))),
             _ => Err("this kind of server is not supported".to_owned()),
         };
+        let hosting = self.hosting.clone();
         async move {
             let endpoint = match place {
                 ServerLocation::InHost { manifest, timeout: own } => {
@@ -144,6 +172,12 @@ impl Connector for ServerConnector {
                 _ => return Err("this kind of server location is not supported".into()),
             };
             let is_remote = matches!(endpoint, Endpoint::Http(_) | Endpoint::Sse(_));
+            let is_program = matches!(endpoint, Endpoint::Stdio(_));
+            let hosting = hosting.filter(|_| is_program);
+            let counted = match hosting {
+                Some(hosting) => Some(hosting.pool.count(&hosting.user).await?),
+                None => None,
+            };
             let client = Client::new(name, endpoint, options);
             client.reconnect().await.map_err(|error| why(&error, is_remote))?;
             let tools = client.list_tools().await.map_err(|error| why(&error, is_remote))?;
@@ -153,7 +187,7 @@ impl Connector for ServerConnector {
                 tokio::time::timeout(BRIEF, client.set_log_level(LOG_LEVEL)).await.ok();
             }
             let server = ConnectedServer::new(client, (tools, prompts), timeout, limit, events);
-            Ok(Arc::new(server) as Arc<dyn Server>)
+            Ok(Arc::new(server.with_guard(counted)) as Arc<dyn Server>)
         }
         .boxed()
     }
@@ -182,6 +216,40 @@ impl Connector for ServerConnector {
 }
 
 impl ServerConnector {
+    /// Connects to a program that other sessions use too, which is started if this is the first.
+    fn connect_shared(
+        &self,
+        name: String,
+        config: &McpServerConfig,
+        hosting: ServerHosting,
+        timeout: CallTimeout,
+    ) -> BoxFuture<'static, Connected> {
+        let McpServerConfig::Stdio(server) = config else {
+            return std::future::ready(Err("only programs can be shared".into())).boxed();
+        };
+        let place = (&self.env, self.cwd.as_path());
+        let program = SharedProgram::of((&name, server), &hosting, place, self.plan.clone());
+        let program = match program {
+            Ok(program) => program,
+            Err(reason) => return std::future::ready(Err(reason.into())).boxed(),
+        };
+        let options = ClientOptions::default();
+        let options = match self.startup_timeout {
+            Some(timeout) => options.startup_timeout(timeout),
+            None => options,
+        };
+        let (limit, events) = (self.limit, Arc::new(ServerEvents::default()));
+        async move {
+            let ServerHosting { pool, user, .. } = hosting;
+            let lease = pool.lease(&user, &program.key);
+            let endpoint = move || program.endpoint();
+            let running = lease.connect(&name, &user, options, &events, endpoint).await?;
+            let server = ConnectedServer::shared(running, lease, timeout, limit, events);
+            Ok(Arc::new(server) as Arc<dyn Server>)
+        }
+        .boxed()
+    }
+
     /// The options of a client: its timeout, and how it handles requests and events of the server.
     fn options(&self, line: &HostLine, events: &Arc<ServerEvents>) -> ClientOptions {
         let (questions, folders, events) = (line.clone(), line.clone(), Arc::clone(events));

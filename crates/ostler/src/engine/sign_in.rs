@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use ostler_engine::mcp::StartedSignIn;
 use ostler_mcp::{Client, ClientOptions, Endpoint, OAuthOptions};
 use ostler_proto::mcp::McpServerConfig;
@@ -64,6 +65,42 @@ pub async fn begin(
     };
     let finished = async move { sign_in.finished().await.map_err(|error| error.to_string()) };
     Ok(StartedSignIn { url, state, port, finish: Arc::new(finish), finished: finished.boxed() })
+}
+
+/// A user who has begun to sign in, and whose browser is led to an address of the host.
+#[non_exhaustive]
+pub struct RedirectedSignIn {
+    /// The address that the user opens in a browser.
+    pub url: String,
+    /// The value that the browser brings back.
+    pub state: String,
+    /// Finishes with the address that the browser was led to.
+    pub finish: Arc<Finish>,
+}
+
+/// Finishes signing in with the address that the browser was led to.
+pub type Finish = dyn Fn(String) -> BoxFuture<'static, Result<(), String>> + Send + Sync;
+
+/// Begins to sign in. The browser is led to `redirect_uri`, and the tokens are kept in the folder.
+///
+/// # Errors
+/// When the server cannot be reached, or has no sign-in.
+pub async fn begin_at(
+    name: String,
+    config: McpServerConfig,
+    folder: PathBuf,
+    redirect_uri: &str,
+) -> Result<RedirectedSignIn, String> {
+    let client = client(name, &config, Some(folder))?;
+    client.reconnect().await.ok();
+    let begun = client.begin_sign_in_with_state(redirect_uri).await;
+    let (url, state) = begun.map_err(|error| error.to_string())?;
+    let finish = move |callback: String| {
+        let client = client.clone();
+        async move { client.finish_sign_in(&callback).await.map_err(|error| error.to_string()) }
+            .boxed()
+    };
+    Ok(RedirectedSignIn { url, state, finish: Arc::new(finish) })
 }
 
 /// Deletes the tokens of a server.

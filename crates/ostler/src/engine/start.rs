@@ -57,6 +57,10 @@ pub(super) fn start_with_tools(
     let Rules { mut policy, folders, settings } = rules::load(context)?;
     rules::refuse_root(context, policy.bypass_available)?;
     let (sandbox, no_sandbox) = sandbox::start(context, &settings, &mut policy)?;
+    let plan = match &sandbox {
+        Some(_) => sandbox::SandboxPlan::of(context, &settings, &policy),
+        None => None,
+    };
     let SelectedModel { model, remark, account, recording } = pick::model(context, &settings)?;
     let name = model.name().to_owned();
     let prices = pick::prices(context, &settings);
@@ -117,7 +121,7 @@ pub(super) fn start_with_tools(
         connector: Some(Arc::new(ServerConnector::of(
             context,
             env_of_servers,
-            sandbox,
+            (sandbox, plan),
             helpers,
             answers_questions,
         ))),
