@@ -45,6 +45,7 @@ export class Server {
     const args = ["serve", "--trust-members", "--settings", this.settings, "--listen", listen, "--data", join(this.folder, "data"), "--skills", join(this.folder, "skills")];
     const env = { ...process.env, HOME: this.folder };
     for (const name of Object.keys(env)) if (/^(ANTHROPIC|CLAUDE)_/.test(name)) delete env[name];
+    if (!this.model) env.OSTLER_OFFLINE = "1";
     if (this.model) Object.assign(env, { ANTHROPIC_BASE_URL: this.model.url, ANTHROPIC_API_KEY: "none" });
     this.child = spawn(PROGRAM, [...args, "--show-code", "--show-token"], { cwd: this.workspace, env, stdio: ["ignore", "pipe", "pipe"] });
     this.errors = "";

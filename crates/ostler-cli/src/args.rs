@@ -1,5 +1,6 @@
 //! The command line.
 
+pub(crate) mod auth;
 pub(crate) mod client;
 mod launch;
 pub(crate) mod mcp;
@@ -12,6 +13,7 @@ pub(crate) mod serve;
 mod table;
 mod unknown;
 pub(crate) mod upkeep;
+mod vendor_words;
 mod wire;
 
 use std::ffi::OsString;
@@ -40,7 +42,8 @@ const PROGRAMS: &str = "programs";
 ///
 /// Without a prompt it opens a conversation: Ctrl-C stops the agent, Ctrl-D ends the program, /help lists the keys.
 /// Before it changes anything it shows the change and asks. One key answers: once, this session, always, no.
-/// Without ANTHROPIC_API_KEY it uses a small offline demo that understands a few plain sentences.
+/// Without a key, such as ANTHROPIC_API_KEY, only a conversation at a terminal starts, with a small offline demo that
+/// understands a few plain sentences; OSTLER_OFFLINE=1 or --model offline-demo choose it everywhere.
 /// NO_COLOR switches off colours and animation. `ostler doctor` looks for problems and says how to fix them.
 #[derive(Debug, Parser)]
 #[command(
@@ -201,6 +204,8 @@ pub(crate) enum Command {
     Check(upkeep::Check),
     /// Look for problems with the key, model, settings, MCP servers, disk and tools, and say how to fix them
     Doctor,
+    /// Say whether there is a key or a login for the model
+    Auth(auth::Auth),
     /// Add, list and remove MCP servers, and sign in to them
     Mcp(mcp::Mcp),
     /// Say whether a tool call would be allowed, and why, without running it
@@ -225,6 +230,7 @@ impl Command {
             Self::Restore(_) => "restore",
             Self::Check(_) => "check",
             Self::Doctor => "doctor",
+            Self::Auth(_) => "auth",
             Self::Mcp(_) => "mcp",
             Self::Explain { .. } => "explain",
         }
@@ -259,8 +265,11 @@ impl Args {
         command.build();
         let unknown::Sorted { arguments, unknown } = unknown::sort(&command, arguments);
         let mut command = Self::command();
-        let matches = command.try_get_matches_from_mut(arguments)?;
+        let matches = command.try_get_matches_from_mut(&arguments)?;
         let read = Self::from_arg_matches(&matches)?;
+        if let Some(why) = vendor_words::refusal(read.prompt.as_deref(), &arguments) {
+            return Err(command.error(ErrorKind::InvalidSubcommand, why));
+        }
         let read = launch::of(&command, &matches)
             .map_err(|error| error.to_string())
             .and_then(|launch| Self { launch, ..read }.settled(&command, &matches));
@@ -306,6 +315,7 @@ impl Args {
             Command::Check(check) => check.file.is_none() && check.kept.data.is_none(),
             Command::Serve(_)
             | Command::Explain { .. }
+            | Command::Auth(_)
             | Command::Mcp(_)
             | Command::Backup(_)
             | Command::Restore(_) => false,

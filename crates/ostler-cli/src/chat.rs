@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use ostler::Message;
 use ostler::engine::always::AlwaysRules;
+use ostler::engine::pick::OFFLINE;
 use ostler_engine::session::Connection;
 use ostler_proto::message::System;
 
@@ -69,7 +70,13 @@ pub(crate) async fn run(
     };
     let input = input.unwrap_or_else(Input::from_stdin);
     if prompt.is_none() {
-        screen.welcome(&greeting.model, &cwd.display().to_string(), greeting.remark)?;
+        screen.welcome(&greeting.model, &cwd.display().to_string())?;
+    }
+    match greeting.remark {
+        // Answers of the demo must never look like those of a model.
+        Some(remark) if greeting.model == OFFLINE => screen.banner(remark)?,
+        Some(remark) if prompt.is_none() => screen.remark(remark)?,
+        _ => {}
     }
     let session = match Session::connect(connection, debug, true, &mut signals).await? {
         Ok(session) => session,

@@ -1,6 +1,7 @@
 //! The `ostler` command: parses the arguments, starts the right part, and returns its exit code.
 
 mod args;
+mod auth;
 mod chat;
 mod client;
 mod compose;
@@ -101,6 +102,7 @@ fn run(args: Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             rules::explain(&args, tool, input, screen)?;
             return Ok(ExitCode::SUCCESS);
         }
+        Some(Command::Auth(auth)) => return auth::run(&args, auth, screen),
         Some(
             Command::Doctor
             | Command::Mcp(_)

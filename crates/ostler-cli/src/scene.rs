@@ -1,5 +1,6 @@
 //! Turns the command line into the `StartContext` of an engine.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use ostler::engine::{StartContext, StartError};
@@ -30,6 +31,8 @@ pub(crate) fn at(args: &Args, cwd: PathBuf) -> StartContext {
     scene.trusts_project = args.trust_project;
     scene.is_interactive = !args.is_for_programs();
     scene.is_conversation = scene.is_interactive && args.prompt.is_none();
+    scene.offers_demo =
+        scene.is_interactive && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     // A program that only reads answers cannot give any.
     scene.answers_elicitation = scene.is_interactive || args.reads_frames();
     scene.entrypoint = scene_entrypoint();

@@ -86,19 +86,18 @@ impl Screen {
         tty::rows().unwrap_or(USUAL_ROWS)
     }
 
-    pub(crate) fn welcome(
-        &mut self,
-        model: &str,
-        folder: &str,
-        remark: Option<&str>,
-    ) -> io::Result<()> {
+    pub(crate) fn welcome(&mut self, model: &str, folder: &str) -> io::Result<()> {
         let name = format!("ostler {}", env!("CARGO_PKG_VERSION"));
         let rest = clipped(
             &clean(&format!(" · {model} · {folder}")),
             self.columns().saturating_sub(width(&name)),
         );
-        self.line(&format!("{BOLD}{name}{BOLD:#}{rest}"))?;
-        remark.map_or(Ok(()), |remark| self.remark(remark))
+        self.line(&format!("{BOLD}{name}{BOLD:#}{rest}"))
+    }
+
+    /// Writes something that the user must not overlook.
+    pub(crate) fn banner(&mut self, text: &str) -> io::Result<()> {
+        self.paragraph(YELLOW, text)
     }
 
     /// Shows a mark at which the user types.

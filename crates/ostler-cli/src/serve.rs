@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use ostler::engine::StartContext;
-use ostler::engine::pick::OFFLINE;
+use ostler::engine::pick::{self, OFFLINE};
 use ostler_engine::project_file::Boundary;
 use ostler_engine::settings::{self, Folders, Sources};
 use ostler_proto::permission::PermissionMode;
@@ -35,7 +35,14 @@ pub(crate) async fn run(
     let config = config(args, serve)?;
     let is_offline = config.model.as_deref() == Some(OFFLINE);
     let server = Server::start(config).await?;
-    announce(&server, serve, is_offline, screen)?;
+    announce(&server, serve, screen)?;
+    if is_offline {
+        screen.line("the offline demo answers; set ANTHROPIC_API_KEY for a real model")?;
+    } else if serve.engine.is_none() && !server.has_key() {
+        screen.complain(
+            "not logged in: every prompt will fail. Set ANTHROPIC_API_KEY, or name a file with --key-file, and start again",
+        );
+    }
     let shutdown = async move {
         signals.next().await;
     };
@@ -91,11 +98,10 @@ fn config(args: &Args, serve: &Serve) -> anyhow::Result<Config> {
         config.engine = EngineChoice::Program(program.clone());
     }
     config.key_file.clone_from(&serve.key_file);
+    config.operator.clone_from(&scene.env);
     config.pass_env.clone_from(&serve.pass_env);
     config.model = serve.model.clone().or_else(|| args.launch.model.name.clone());
-    let has_key = serve.key_file.is_some() || has_key(&scene);
-    if config.model.is_none() && serve.engine.is_none() && !has_key {
-        // Otherwise skills would use their default model, which needs a key.
+    if serve.engine.is_none() && pick::is_offline_chosen(&scene) {
         config.model = Some(OFFLINE.to_owned());
     }
     config.model_by_request = !serve.fixed_model;
@@ -174,17 +180,7 @@ pub(crate) fn data_folder(variable: impl Fn(&str) -> Option<String>) -> Option<P
     Some(shared?.join("ostler"))
 }
 
-fn has_key(scene: &StartContext) -> bool {
-    let is_set = |name: &str| scene.env.get(name).is_some_and(|value| !value.trim().is_empty());
-    is_set("ANTHROPIC_API_KEY") || is_set("ANTHROPIC_AUTH_TOKEN")
-}
-
-fn announce(
-    server: &Server,
-    serve: &Serve,
-    is_offline: bool,
-    screen: &mut Screen,
-) -> anyhow::Result<()> {
+fn announce(server: &Server, serve: &Serve, screen: &mut Screen) -> anyhow::Result<()> {
     let address = server.address();
     screen.line(&format!("listening on http://{address}"))?;
     let token = server.token().context("cannot read the token")?;
@@ -201,9 +197,6 @@ fn announce(
         if serve.public_url.is_some() || !address.ip().is_unspecified() {
             screen.line(&format!("or open {}/#code={code}", server.url()))?;
         }
-    }
-    if is_offline {
-        screen.line("the offline demo answers; set ANTHROPIC_API_KEY for a real model")?;
     }
     if serve.public_url.is_some() {
         screen.line(&format!("browsers reach it at {}", server.url()))?;

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ostler::PermissionMode;
+use ostler::engine::credentials::{self, Files};
+use ostler::options::Environment;
 
 /// The whole configuration of the server. It is passed down as a value; nothing is read from elsewhere.
 #[derive(Clone, Debug)]
@@ -56,6 +58,9 @@ pub struct Config {
     /// A file with the key for the model, read again for every request. Without it, the key is that of [`Config::env`]
     /// or of this process's environment. In both cases engines get a placeholder that is useless elsewhere.
     pub key_file: Option<PathBuf>,
+    /// The operator's environment, in which a login with Claude Code is looked for if there is no key; usually empty, which
+    /// means no login.
+    pub operator: Environment,
     /// The model, unless a skill or a request names one.
     pub model: Option<String>,
     /// The models that engines may use, as prefixes of a name without its version; all if empty.
@@ -250,6 +255,13 @@ impl Default for Limits {
 }
 
 impl Config {
+    /// Files with a key or a login of the operator, which agents must not read.
+    pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
+        let Files { login, user, .. } = credentials::files(&self.operator);
+        let exist = [login, user].into_iter().flatten().filter(|file| file.exists());
+        self.key_file.clone().into_iter().chain(exist).collect()
+    }
+
     /// The defaults, with one folder for data and one for agents.
     pub fn new(data: impl Into<PathBuf>, workspace: impl Into<PathBuf>) -> Self {
         Self {
@@ -272,6 +284,7 @@ impl Config {
             env: BTreeMap::new(),
             pass_env: Vec::new(),
             key_file: None,
+            operator: Environment { replaces: true, ..Environment::default() },
             model: None,
             models: Vec::new(),
             model_by_request: true,

@@ -1,4 +1,6 @@
-//! Short names for models: `haiku`, `sonnet`, `opus`, `fable`. Pure.
+//! Short names for models: `haiku`, `sonnet`, `opus`, `fable`, `best`. Pure.
+
+use super::pricing;
 
 /// The short names of models and their full names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +10,8 @@ pub struct Aliases {
     names: Vec<(&'static str, String)>,
     /// The model of all subagents, whatever their kind says.
     subagents: Option<String>,
+    /// The model that is used unless another one is chosen.
+    usual: String,
 }
 
 /// A name for two models: Opus in plan mode, Sonnet otherwise.
@@ -25,12 +29,16 @@ fn is_family(model: &str, short: &str) -> bool {
     model != OPUSPLAN && model.contains(short)
 }
 
+/// As the vendor's program 2.1.325 translates them.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("haiku", "claude-haiku-5-5", "ANTHROPIC_DEFAULT_HAIKU_MODEL"),
     ("sonnet", "claude-sonnet-5-5", "ANTHROPIC_DEFAULT_SONNET_MODEL"),
     ("opus", "claude-opus-5-5", "ANTHROPIC_DEFAULT_OPUS_MODEL"),
-    ("fable", "claude-fable-5-1", "ANTHROPIC_DEFAULT_FABLE_MODEL"),
+    ("fable", "claude-fable-5-2", "ANTHROPIC_DEFAULT_FABLE_MODEL"),
+    ("best", "claude-opus-5-5", "ANTHROPIC_DEFAULT_OPUS_MODEL"),
 ];
+/// The family of the model that is used unless another one is chosen.
+const USUAL: &str = "opus";
 
 impl Default for Aliases {
     fn default() -> Self {
@@ -45,10 +53,17 @@ impl Aliases {
         let full = |(short, usual, variable): &(&'static str, &str, &str)| {
             (*short, said(variable).unwrap_or_else(|| (*usual).to_owned()))
         };
-        Self {
-            names: KNOWN.iter().map(full).collect(),
-            subagents: said("CLAUDE_CODE_SUBAGENT_MODEL"),
-        }
+        let names: Vec<_> = KNOWN.iter().map(full).collect();
+        let usual = said("ANTHROPIC_DEFAULT_MODEL").unwrap_or_else(|| USUAL.to_owned());
+        let subagents = said("CLAUDE_CODE_SUBAGENT_MODEL");
+        let mut aliases = Self { names, subagents, usual: String::new() };
+        aliases.usual = aliases.full_name(Some(&usual), "");
+        aliases
+    }
+
+    /// The full name of the model that is used unless another one is chosen.
+    pub fn usual(&self) -> &str {
+        &self.usual
     }
 
     /// The full name of a requested model, in place of `inherited`. `sonnet[1m]` is the same model with the large
@@ -67,7 +82,10 @@ impl Aliases {
             Some((_, full)) => full,
             None => name,
         };
-        match full.ends_with(LARGE_CONTEXT) {
+        // Newer models have the large window anyway.
+        let is_large = pricing::family(full)
+            .is_some_and(|family| family.context_window >= pricing::LARGE_WINDOW);
+        match full.ends_with(LARGE_CONTEXT) || is_large {
             true => full.to_owned(),
             false => format!("{full}{suffix}"),
         }
@@ -118,7 +136,7 @@ mod tests {
     #[test]
     fn a_short_name_may_ask_for_the_large_context_window() {
         let aliases = Aliases::default();
-        assert_eq!(aliases.full_name(Some("sonnet[1m]"), "x"), "claude-sonnet-5-5[1m]");
+        assert_eq!(aliases.full_name(Some("sonnet[1m]"), "x"), "claude-sonnet-5-5");
         assert_eq!(aliases.full_name(Some("sonnet"), "claude-sonnet-4-5[1m]"), "claude-sonnet-4-5");
         assert_eq!(
             aliases.full_name(Some("sonnet[1m]"), "claude-sonnet-4-5"),
@@ -136,8 +154,24 @@ mod tests {
         assert_eq!(aliases.full_name(Some("opus"), "opusplan"), "big");
         assert_eq!(aliases.for_mode("opusplan", true), "big");
         assert_eq!(aliases.for_mode("opusplan", false), "claude-sonnet-5-5");
-        assert_eq!(aliases.for_mode("opusplan[1m]", false), "claude-sonnet-5-5[1m]");
+        assert_eq!(aliases.for_mode("opusplan[1m]", false), "claude-sonnet-5-5");
         assert_eq!(aliases.for_mode("claude-x", true), "claude-x");
+    }
+
+    // Mutants: `best` is sent as written; the variables of the default model are ignored.
+    #[test]
+    fn the_best_and_the_usual_model_are_those_of_the_environment() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            let value = |name: &str| pairs.iter().find(|(known, _)| *known == name);
+            let aliases = Aliases::from_env(|name| Some(value(name)?.1.to_owned()));
+            let best = aliases.full_name(Some("best"), "x");
+            format!("{} {best}", aliases.usual())
+        };
+        assert_eq!(with(&[]), "claude-opus-5-5 claude-opus-5-5");
+        assert_eq!(with(&[("ANTHROPIC_DEFAULT_OPUS_MODEL", "big")]), "big big");
+        assert_eq!(with(&[("ANTHROPIC_DEFAULT_MODEL", "mine")]), "mine claude-opus-5-5");
+        let sonnet = "claude-sonnet-5-5 claude-opus-5-5";
+        assert_eq!(with(&[("ANTHROPIC_DEFAULT_MODEL", "sonnet")]), sonnet);
     }
 
     #[test]

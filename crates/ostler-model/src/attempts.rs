@@ -17,7 +17,7 @@ use super::{EventStream, Fallback, ModelError, ModelEvent, Request, Retry, prici
 
 /// Answers a request.
 pub(crate) fn respond(api: Arc<Api>, mut request: Request) -> EventStream {
-    if api.is_given_up(&request.model)
+    while api.is_given_up(&request.model)
         && let Some(fallback) = api.fallback_for(&request.model)
     {
         request.model = fallback.to_owned();
@@ -182,7 +182,8 @@ impl RetriedResponse {
                 self.api.give_up(&self.request.model);
                 let from = std::mem::replace(&mut self.request.model, to.clone());
                 self.ready.push_back(ModelEvent::Fallback(Fallback { from, to, trigger }));
-                self.tries = AttemptCounter::new(self.api.config.retry, false);
+                let has_fallback = self.api.fallback_for(&self.request.model).is_some();
+                self.tries = AttemptCounter::new(self.api.config.retry, has_fallback);
                 self.phase = Phase::Send;
                 Ok(())
             }

@@ -5,6 +5,9 @@ pub fn platform() -> String {
     format!("Platform: {}", std::env::consts::OS)
 }
 
+/// The tag around the section about place and time.
+pub const ENVIRONMENT: &str = "environment";
+
 /// The beginning of the default system prompt.
 pub const TEXT: &str = "You are Ostler, an agent that works on the user's machine with tools. Look before you change \
 anything; do what was asked and no more. Prefer small steps you can check, and check them: run the tests, read what \

@@ -10,6 +10,9 @@ use super::{Credential, Renewal, RetryPolicy};
 /// The address of the API, unless `ANTHROPIC_BASE_URL` is set.
 pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com";
 
+/// The beta without which the API refuses the token of a login.
+pub const LOGIN_BETA: &str = "oauth-2025-04-20";
+
 /// The connection to the API.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -22,8 +25,8 @@ pub struct ApiConfig {
     pub renewal: Option<Renewal>,
     /// The model to ask for.
     pub model: String,
-    /// The model that takes over when the other one is overloaded.
-    pub fallback_model: Option<String>,
+    /// The models that take over, one after the other, when the model before is overloaded or unknown.
+    pub fallback_models: Vec<String>,
     /// The most tokens of one answer, in place of the request's limit.
     pub max_output_tokens: Option<u64>,
     /// Further headers; they replace ours of the same name.
@@ -48,7 +51,7 @@ impl ApiConfig {
             credential,
             renewal: None,
             model: model.into(),
-            fallback_model: None,
+            fallback_models: Vec::new(),
             max_output_tokens: None,
             headers: Vec::new(),
             betas: Vec::new(),
@@ -65,15 +68,21 @@ impl ApiConfig {
         env: impl Fn(&str) -> Option<String>,
         model: impl Into<String>,
     ) -> Result<Option<Self>, ConfigError> {
+        let credential = Credential::from_env(&env);
+        credential.map(|credential| Self::with_env(env, credential, model)).transpose()
+    }
+
+    /// Reads everything but the key from the environment.
+    ///
+    /// # Errors
+    /// When a variable has an invalid value. No error shows a secret.
+    pub fn with_env(
+        env: impl Fn(&str) -> Option<String>,
+        credential: Credential,
+        model: impl Into<String>,
+    ) -> Result<Self, ConfigError> {
         let env = |name: &str| {
             env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
-        };
-        let credential = match (env("ANTHROPIC_API_KEY"), env("ANTHROPIC_AUTH_TOKEN")) {
-            // A gateway may need the token for itself and the key for the API behind it.
-            (Some(key), Some(token)) => Credential::Both { key, token },
-            (Some(key), None) => Credential::Key(key),
-            (None, Some(token)) => Credential::Token(token),
-            (None, None) => return Ok(None),
         };
         let base_url = env("ANTHROPIC_BASE_URL").unwrap_or_else(|| DEFAULT_BASE_URL.to_owned());
         read_base_url(&base_url)?;
@@ -83,6 +92,9 @@ impl ApiConfig {
         }
         if let Some(betas) = env("ANTHROPIC_BETAS") {
             config.betas = betas.split(',').map(|beta| beta.trim().to_owned()).collect();
+        }
+        if matches!(config.credential, Credential::Login(_)) {
+            config.betas.push(LOGIN_BETA.to_owned());
         }
         if let Some(retries) = whole_number(&env, "CLAUDE_CODE_MAX_RETRIES", 0)? {
             config.retry.max_retries = u32::try_from(retries).unwrap_or(u32::MAX);
@@ -96,7 +108,7 @@ impl ApiConfig {
         if let Some(milliseconds) = whole_number(&env, "OSTLER_CONTENT_TIMEOUT_MS", 1)? {
             config.timeouts.content = Duration::from_millis(milliseconds);
         }
-        Ok(Some(config))
+        Ok(config)
     }
 }
 

@@ -24,13 +24,29 @@ pub enum Credential {
         /// `Authorization: Bearer`.
         token: String,
     },
+    /// The token of a login: `Authorization: Bearer`, and the API needs [`super::LOGIN_BETA`] in addition.
+    Login(String),
 }
 
 impl Credential {
+    /// The key and the token of the environment; `None` without either. An empty variable counts as absent.
+    pub fn from_env(env: &impl Fn(&str) -> Option<String>) -> Option<Self> {
+        let env = |name: &str| {
+            env(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+        };
+        match (env("ANTHROPIC_API_KEY"), env("ANTHROPIC_AUTH_TOKEN")) {
+            // A gateway may need the token for itself and the key for the API behind it.
+            (Some(key), Some(token)) => Some(Self::Both { key, token }),
+            (Some(key), None) => Some(Self::Key(key)),
+            (None, Some(token)) => Some(Self::Token(token)),
+            (None, None) => None,
+        }
+    }
+
     /// The secret values in it.
     pub fn secrets(&self) -> Vec<&str> {
         match self {
-            Self::Key(secret) | Self::Token(secret) => vec![secret],
+            Self::Key(secret) | Self::Token(secret) | Self::Login(secret) => vec![secret],
             Self::Both { key, token } => vec![key, token],
         }
     }
@@ -38,7 +54,7 @@ impl Credential {
     fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, ModelError> {
         let (key, token) = match self {
             Self::Key(key) => (Some(key), None),
-            Self::Token(token) => (None, Some(token)),
+            Self::Token(token) | Self::Login(token) => (None, Some(token)),
             Self::Both { key, token } => (Some(key), Some(token)),
         };
         let mut headers = Vec::new();
@@ -68,6 +84,7 @@ impl std::fmt::Debug for Credential {
         f.write_str(match self {
             Self::Key(_) => "Key([hidden])",
             Self::Token(_) => "Token([hidden])",
+            Self::Login(_) => "Login([hidden])",
             Self::Both { .. } => "Both([hidden])",
         })
     }
@@ -79,8 +96,11 @@ pub struct Renewal {
     /// How long a credential is used. When the API refuses it, another one is requested at once.
     pub every: Duration,
     /// Returns a credential. May block: it is called on a blocking thread.
-    pub give: Arc<dyn Fn() -> Result<Credential, String> + Send + Sync>,
+    pub give: Give,
 }
+
+/// Returns a credential, other than the one that the API has refused.
+pub type Give = Arc<dyn Fn(Option<&Credential>) -> Result<Credential, String> + Send + Sync>;
 
 impl std::fmt::Debug for Renewal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -100,6 +120,7 @@ pub(crate) struct Keyring {
 #[derive(Clone, Debug)]
 struct Current {
     number: u64,
+    credential: Credential,
     headers: HeaderMap,
     since: Instant,
 }
@@ -113,7 +134,12 @@ impl Keyring {
         headers: &[Header],
     ) -> Result<Self, ModelError> {
         let taken = headers.iter().filter_map(|header| header.name.parse().ok()).collect();
-        let current = Current { number: 0, headers: HeaderMap::new(), since: Instant::now() };
+        let current = Current {
+            number: 0,
+            credential: credential.clone(),
+            headers: HeaderMap::new(),
+            since: Instant::now(),
+        };
         let keyring = Self { current: Mutex::new(current), renewal, taken };
         keyring.replace(credential)?;
         Ok(keyring)
@@ -127,7 +153,8 @@ impl Keyring {
         let ours = |(name, _): &(HeaderName, HeaderValue)| !self.taken.contains(name);
         let headers = credential.headers()?.into_iter().filter(ours).collect();
         let mut current = self.current();
-        *current = Current { number: current.number + 1, headers, since: Instant::now() };
+        let (number, credential) = (current.number + 1, credential.clone());
+        *current = Current { number, credential, headers, since: Instant::now() };
         Ok(())
     }
 
@@ -144,16 +171,21 @@ impl Keyring {
             (current.number, current.since)
         };
         if self.renewal.as_ref().is_some_and(|renewal| since.elapsed() >= renewal.every) {
-            self.renew(number).await;
+            self.request_another(number, None).await;
         }
     }
 
     /// Requests a new credential, because this one was refused. Another request may have done so meanwhile.
     pub(crate) async fn renew(&self, number: u64) {
+        let refused = self.current().credential.clone();
+        self.request_another(number, Some(refused)).await;
+    }
+
+    async fn request_another(&self, number: u64, refused: Option<Credential>) {
         let Some(renewal) = self.renewal.clone().filter(|_| self.current().number == number) else {
             return;
         };
-        let given = tokio::task::spawn_blocking(move || (renewal.give)()).await;
+        let given = tokio::task::spawn_blocking(move || (renewal.give)(refused.as_ref())).await;
         // Without a new one the old one is tried again, and the user reads the API's error about it.
         if let Ok(Ok(credential)) = given {
             let _ = self.replace(&credential);
@@ -169,7 +201,7 @@ mod tests {
 
     fn renewed_every(every: Duration) -> Keyring {
         let count = AtomicU32::new(0);
-        let give = move || match count.fetch_add(1, Ordering::Relaxed) {
+        let give = move |_: Option<&Credential>| match count.fetch_add(1, Ordering::Relaxed) {
             1 => Err("not this time".to_owned()),
             n => Ok(Credential::Key(format!("fresh-{n}"))),
         };

@@ -31,7 +31,14 @@ pub enum ModelError {
     /// A recording has no answer, or cannot be written.
     #[error("{0}")]
     Recording(String),
+    /// There is no key or token, so nothing was sent.
+    #[error("{NOT_LOGGED_IN}")]
+    NotLoggedIn,
 }
+
+/// Begins as hosts expect it, and says how to continue.
+const NOT_LOGGED_IN: &str = "Not logged in · Set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or CLAUDE_CODE_OAUTH_TOKEN, or log \
+    in with Claude Code; to try Ostler without a model, choose --model offline-demo or set OSTLER_OFFLINE=1";
 
 impl ModelError {
     /// A connection that failed, with all causes: reqwest's own text stops at "error sending request".
@@ -63,7 +70,10 @@ impl ModelError {
     /// Whether another model would fail in the same way: the key, the account, or a conversation that is too long.
     pub(crate) fn is_same_for_every_model(&self) -> bool {
         let is_billing = matches!(self, Self::Status { status, kind, message } if is_billing(*status, kind, message));
-        is_billing || self.is_prompt_too_long() || matches!(self.status(), Some(401 | 403 | 413))
+        is_billing
+            || self.is_prompt_too_long()
+            || matches!(self, Self::NotLoggedIn)
+            || matches!(self.status(), Some(401 | 403 | 413))
     }
 
     /// The API's error type, if it gave one.
@@ -99,6 +109,7 @@ impl ModelError {
                 AssistantError::ServerError
             }
             Self::Recording(_) => AssistantError::InvalidRequest,
+            Self::NotLoggedIn => AssistantError::AuthenticationFailed,
         }
     }
 
@@ -120,7 +131,7 @@ impl ModelError {
             | Self::Protocol(reason)
             | Self::TooLarge(reason)
             | Self::Recording(reason) => reason,
-            Self::Status { .. } => self.to_string(),
+            Self::Status { .. } | Self::NotLoggedIn => self.to_string(),
         }
     }
 }

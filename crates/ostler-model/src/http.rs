@@ -94,9 +94,11 @@ impl Api {
         })
     }
 
-    /// The fallback for this model, if there is one.
+    /// The fallback for this model, if there is one: the next in the list, or the first for a model that is not in it.
     pub(crate) fn fallback_for(&self, model: &str) -> Option<&str> {
-        self.config.fallback_model.as_deref().filter(|fallback| *fallback != model)
+        let list = &self.config.fallback_models;
+        let after = list.iter().position(|fallback| fallback == model).map_or(0, |at| at + 1);
+        list[after..].iter().map(String::as_str).find(|fallback| *fallback != model)
     }
 
     pub(crate) fn give_up(&self, model: &str) {

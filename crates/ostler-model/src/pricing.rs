@@ -19,6 +19,8 @@ pub struct Family {
     pub context_window: u64,
     /// The most tokens of one answer.
     pub max_output: u64,
+    /// The most tokens of one answer, unless the user sets a limit.
+    pub usual_output: u64,
     pub(crate) thinking: ThinkingSupport,
     pub(crate) efforts: Efforts,
 }
@@ -131,6 +133,14 @@ pub fn has_large_window(model: &str) -> bool {
     model.contains("sonnet-4") && family(model).is_some()
 }
 
+/// The most tokens of one answer of a model that is not in the list.
+const UNKNOWN_OUTPUT: u64 = 32_000;
+
+/// The most tokens of one answer, unless the user sets a limit; as the vendor's program 2.1.325 requests them.
+pub fn usual_output(model: &str) -> u64 {
+    family(model).map_or(UNKNOWN_OUTPUT, |family| family.usual_output)
+}
+
 /// The context window of a model; `[1m]` at the end of its name asks for the large one.
 pub fn context_window(model: &str) -> Option<u64> {
     if model.ends_with("[1m]") {
@@ -202,14 +212,15 @@ impl Price {
 const fn model(
     name: &'static str,
     price: Price,
-    (context_window, max_output): (u64, u64),
+    (context_window, max_output, usual_output): (u64, u64, u64),
     thinking: ThinkingSupport,
     efforts: Efforts,
 ) -> Family {
-    Family { name, price, context_window, max_output, thinking, efforts }
+    Family { name, price, context_window, max_output, usual_output, thinking, efforts }
 }
 
-const LARGE: (u64, u64) = (1_000_000, 128_000);
+const NEWEST: (u64, u64, u64) = (1_000_000, 128_000, 128_000);
+const LARGE: (u64, u64, u64) = (1_000_000, 128_000, 64_000);
 const FABLE: Price = price(10.0, 50.0, 12.5, 20.0, 1.0);
 const FABLE_5_1: Price = price(10.0, 50.0, 12.5, 20.0, 0.25);
 const OPUS: Price = price(5.0, 25.0, 6.25, 10.0, 0.5);
@@ -221,11 +232,12 @@ const HAIKU_5_5: Price = price(0.1, 0.5, 0.125, 0.2, 0.01).above(100_000, 5.0, 5
 /// Newest first, only for readers: at most one name matches.
 #[rustfmt::skip]
 const FAMILIES: &[Family] = &[
-    model("claude-fable-5-1", FABLE_5_1, LARGE, ThinkingSupport::Always, Efforts::All),
-    model("claude-mythos-5-1", FABLE_5_1, LARGE, ThinkingSupport::Always, Efforts::All),
-    model("claude-opus-5-5", price(4.0, 20.0, 5.0, 8.0, 0.2), LARGE, ThinkingSupport::Always, Efforts::All),
-    model("claude-sonnet-5-5", price(2.0, 10.0, 2.5, 4.0, 0.1), LARGE, ThinkingSupport::BetweenTools, Efforts::All),
-    model("claude-haiku-5-5", HAIKU_5_5, LARGE, ThinkingSupport::OnByDefault, Efforts::All),
+    model("claude-fable-5-2", price(8.0, 40.0, 10.0, 16.0, 0.2), NEWEST, ThinkingSupport::Always, Efforts::All),
+    model("claude-fable-5-1", FABLE_5_1, NEWEST, ThinkingSupport::Always, Efforts::All),
+    model("claude-mythos-5-1", FABLE_5_1, NEWEST, ThinkingSupport::Always, Efforts::All),
+    model("claude-opus-5-5", price(4.0, 20.0, 5.0, 8.0, 0.2), NEWEST, ThinkingSupport::Always, Efforts::All),
+    model("claude-sonnet-5-5", price(2.0, 10.0, 2.5, 4.0, 0.1), NEWEST, ThinkingSupport::BetweenTools, Efforts::All),
+    model("claude-haiku-5-5", HAIKU_5_5, NEWEST, ThinkingSupport::OnByDefault, Efforts::All),
     model("claude-fable-5", FABLE, LARGE, ThinkingSupport::Always, Efforts::All),
     model("claude-mythos-5", FABLE, LARGE, ThinkingSupport::Always, Efforts::All),
     model("claude-opus-5", OPUS, LARGE, ThinkingSupport::OnByDefault, Efforts::All),
@@ -233,21 +245,21 @@ const FAMILIES: &[Family] = &[
     model("claude-opus-4-8", OPUS, LARGE, ThinkingSupport::Adaptive, Efforts::All),
     model("claude-opus-4-7", OPUS, LARGE, ThinkingSupport::Adaptive, Efforts::All),
     model("claude-opus-4-6", OPUS, LARGE, ThinkingSupport::Both, Efforts::WithoutXhigh),
-    model("claude-opus-4-5", OPUS, (200_000, 64_000), ThinkingSupport::Budget, Efforts::UpToHigh),
-    model("claude-opus-4-1", OLD_OPUS, (200_000, 32_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-opus-4-0", OLD_OPUS, (200_000, 32_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-opus-4", OLD_OPUS, (200_000, 32_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-sonnet-4-6", SONNET, (1_000_000, 64_000), ThinkingSupport::Both, Efforts::WithoutXhigh),
-    model("claude-sonnet-4-5", LONG_SONNET, (200_000, 64_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-sonnet-4-0", LONG_SONNET, (200_000, 64_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-sonnet-4", LONG_SONNET, (200_000, 64_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-haiku-4-5", price(1.0, 5.0, 1.25, 2.0, 0.1), (200_000, 64_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-3-7-sonnet", SONNET, (200_000, 64_000), ThinkingSupport::Budget, Efforts::None),
-    model("claude-3-5-sonnet", SONNET, (200_000, 8192), ThinkingSupport::None, Efforts::None),
-    model("claude-3-5-haiku", price(0.8, 4.0, 1.0, 1.6, 0.08), (200_000, 8192), ThinkingSupport::None, Efforts::None),
-    model("claude-3-opus", OLD_OPUS, (200_000, 4096), ThinkingSupport::None, Efforts::None),
-    model("claude-3-sonnet", SONNET, (200_000, 4096), ThinkingSupport::None, Efforts::None),
-    model("claude-3-haiku", price(0.25, 1.25, 0.3, 0.5, 0.03), (200_000, 4096), ThinkingSupport::None, Efforts::None),
+    model("claude-opus-4-5", OPUS, (200_000, 64_000, 32_000), ThinkingSupport::Budget, Efforts::UpToHigh),
+    model("claude-opus-4-1", OLD_OPUS, (200_000, 32_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-opus-4-0", OLD_OPUS, (200_000, 32_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-opus-4", OLD_OPUS, (200_000, 32_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-sonnet-4-6", SONNET, (1_000_000, 64_000, 32_000), ThinkingSupport::Both, Efforts::WithoutXhigh),
+    model("claude-sonnet-4-5", LONG_SONNET, (200_000, 64_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-sonnet-4-0", LONG_SONNET, (200_000, 64_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-sonnet-4", LONG_SONNET, (200_000, 64_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-haiku-4-5", price(1.0, 5.0, 1.25, 2.0, 0.1), (200_000, 64_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-3-7-sonnet", SONNET, (200_000, 64_000, 32_000), ThinkingSupport::Budget, Efforts::None),
+    model("claude-3-5-sonnet", SONNET, (200_000, 8192, 8192), ThinkingSupport::None, Efforts::None),
+    model("claude-3-5-haiku", price(0.8, 4.0, 1.0, 1.6, 0.08), (200_000, 8192, 8192), ThinkingSupport::None, Efforts::None),
+    model("claude-3-opus", OLD_OPUS, (200_000, 4096, 4096), ThinkingSupport::None, Efforts::None),
+    model("claude-3-sonnet", SONNET, (200_000, 4096, 4096), ThinkingSupport::None, Efforts::None),
+    model("claude-3-haiku", price(0.25, 1.25, 0.3, 0.5, 0.03), (200_000, 4096, 4096), ThinkingSupport::None, Efforts::None),
 ];
 
 #[cfg(test)]

@@ -125,9 +125,13 @@ impl AttemptCounter {
             }
             (ModelError::Connection(_) | ModelError::Protocol(_), None) => true,
             // A retry would fail in the same way.
-            (ModelError::Broken(_) | ModelError::TooLarge(_) | ModelError::Recording(_), None) => {
-                false
-            }
+            (
+                ModelError::Broken(_)
+                | ModelError::TooLarge(_)
+                | ModelError::Recording(_)
+                | ModelError::NotLoggedIn,
+                None,
+            ) => false,
         }
     }
 

@@ -30,6 +30,9 @@ pub(crate) enum ThinkingBody {
 /// The smallest budget the API accepts.
 const MIN_BUDGET: u64 = 1024;
 
+/// The budget of a model that thinks only with one, unless the user sets another; as the vendor's program requests it.
+const USUAL_BUDGET: u64 = 31_999;
+
 /// The options that this model accepts. An unknown model gets them unchanged.
 pub(crate) fn fit(
     wishes: &Sampling,
@@ -50,7 +53,10 @@ pub(crate) fn fit(
     let modest = effort <= Some(Effort::High);
     let thinking = match (wishes.thinking, support) {
         (_, Some(ThinkingSupport::None)) => None,
-        (None, Some(ThinkingSupport::Budget)) => None,
+        // A request with little room, such as one for a title, is for a short answer.
+        (None, Some(ThinkingSupport::Budget)) => {
+            (max_tokens > USUAL_BUDGET).then(|| budget(USUAL_BUDGET)).flatten()
+        }
         // Such a model does not think unless requested. A user who wants to see its thinking wants it to think; a user
         // who wants to see none needs no request.
         (None, Some(ThinkingSupport::Both | ThinkingSupport::Adaptive)) => {
@@ -114,6 +120,7 @@ mod tests {
             ("claude-opus-4-7", Some(Disabled), "null null"),
             ("claude-opus-4-7", Some(Budget(5000)), adaptive),
             ("claude-opus-4-6", Some(Budget(5000)), &budget(5000)),
+            ("claude-sonnet-4-5-20250929", None, &budget(31_999)),
             ("claude-sonnet-4-5-20250929", Some(Adaptive), &budget(31_999)),
             ("claude-sonnet-4-5-20250929", Some(Budget(10)), &budget(1024)),
             ("claude-sonnet-4-5-20250929", Some(Budget(99_000)), &budget(31_999)),
@@ -134,8 +141,8 @@ mod tests {
             ("claude-opus-5-5", Effort::Xhigh, "null xhigh"),
             ("claude-opus-4-6", Effort::Xhigh, "null high"),
             ("claude-opus-4-6", Effort::Max, "null max"),
-            ("claude-opus-4-5", Effort::Max, "null high"),
-            ("claude-haiku-4-5", Effort::Low, "null null"),
+            ("claude-opus-4-5", Effort::Max, "{type:enabled,budget_tokens:31999} high"),
+            ("claude-haiku-4-5", Effort::Low, "{type:enabled,budget_tokens:31999} null"),
             ("other-vendor", Effort::Max, "null max"),
         ] {
             assert_eq!(fitted(model, None, Some(wish)), expected, "{model} {wish:?}");

@@ -10,6 +10,8 @@ pub struct ToolOutput {
     pub content: Content,
     /// What programs read: the published structured output, `tool_use_result` on the wire.
     pub structured: Option<Value>,
+    /// What the model reads in addition, as a message of its own after the results of all calls: the text of a skill.
+    pub follow_up: Option<String>,
 }
 
 impl ToolOutput {
@@ -17,7 +19,12 @@ impl ToolOutput {
     pub fn new(text: impl Into<String>, structured: impl serde::Serialize) -> Self {
         let structured =
             serde_json::to_value(structured).expect("structured outputs have string keys");
-        Self { content: Content::Text(text.into()), structured: Some(structured) }
+        Self::of(Content::Text(text.into()), Some(structured))
+    }
+
+    /// Content for the model, and the structured output.
+    pub fn of(content: Content, structured: Option<Value>) -> Self {
+        Self { content, structured, follow_up: None }
     }
 
     /// Blocks for the model, such as an image, and the structured output.

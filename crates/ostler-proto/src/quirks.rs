@@ -39,12 +39,20 @@ pub fn input_to_run(request: &CanUseTool, allow: Allow) -> Value {
     allow.updated_input.unwrap_or_else(|| request.input.clone())
 }
 
-/// A system prompt as one text.
+/// Stands between the part of a system prompt that never changes and the rest. It is not part of the prompt.
+pub const PROMPT_BOUNDARY: &str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__";
+
+/// A system prompt as one text, without [`PROMPT_BOUNDARY`].
 pub fn system_prompt_text(prompt: &SystemPrompt) -> String {
-    match prompt {
+    let text = match prompt {
         SystemPrompt::Text(text) => text.clone(),
         SystemPrompt::Parts(parts) => parts.join("\n\n"),
+    };
+    if !text.contains(PROMPT_BOUNDARY) {
+        return text;
     }
+    let parts = text.split(PROMPT_BOUNDARY).map(str::trim).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n\n")
 }
 
 /// The call of a `tool_progress`. Its own `tool_use_id` is synthetic (`bash-progress-0`).

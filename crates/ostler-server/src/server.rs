@@ -187,6 +187,11 @@ impl Server {
         }
     }
 
+    /// Whether engines can reach a model with a key of the operator.
+    pub fn has_key(&self) -> bool {
+        self.app.proxy.has_key()
+    }
+
     /// The owner's token.
     ///
     /// # Errors

@@ -17,7 +17,13 @@ use tokio::process::{ChildStderr, ChildStdout};
 const GATE: &str = "read -r _ || exit; exec </dev/null; ";
 
 /// Variables hidden from commands: this program's own keys. A header may contain a key.
-const SECRETS: &[&str] = &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"];
+const SECRETS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "ANTHROPIC_CUSTOM_HEADERS",
+    "CLAUDE_CODE_OAUTH_REFRESH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+];
 
 /// How long a command may clean up after SIGTERM, and how long to wait for its last output.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);

@@ -52,6 +52,15 @@ impl<'a> Tree<'a> {
         main.or_else(|| leaves.into_iter().max())
     }
 
+    /// The line after which a conversation continues that ends with this message: the vendor's program writes lines after it
+    /// that are not messages, and finds the next message only below the last of them.
+    pub(super) fn end(&self, leaf: usize) -> usize {
+        let parents: HashSet<&str> = self.tree().filter_map(|(_, links)| links.parent).collect();
+        let ends = self.tree().filter(|(_, links)| !parents.contains(links.uuid));
+        let below = ends.map(|(at, _)| at).filter(|at| self.spoken(*at) == Some(leaf));
+        below.max().unwrap_or(leaf)
+    }
+
     /// The lines from the beginning to a leaf.
     pub(super) fn chain(&self, leaf: usize) -> Vec<usize> {
         let mut seen = HashSet::new();

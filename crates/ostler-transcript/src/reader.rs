@@ -83,7 +83,8 @@ impl Transcript {
     /// The parent of the next line of a continued conversation.
     pub fn leaf(&self) -> Option<Uuid> {
         let tree = self.tree();
-        super::line::links(&self.lines[tree.leaf()?]).map(|links| links.uuid.into())
+        let last = tree.end(tree.leaf()?);
+        super::line::links(&self.lines[last]).map(|links| links.uuid.into())
     }
 
     /// The messages for display: `user` and `assistant` lines.

@@ -121,7 +121,8 @@ impl Projects {
         let (mut writer, snapshots) = if start.fork {
             self.fork(&transcript, &chain, path, old, scene, start)?
         } else {
-            let leaf = super::line::links(&transcript.lines()[leaf]).map(|links| links.uuid.into());
+            let last = if start.at.is_none() { tree.end(leaf) } else { leaf };
+            let leaf = super::line::links(&transcript.lines()[last]).map(|links| links.uuid.into());
             let writer = TranscriptWriter::go_on(path, old, scene, leaf, clock(&transcript));
             (writer, checkpoint::snapshots(transcript.lines()))
         };

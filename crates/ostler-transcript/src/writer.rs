@@ -227,10 +227,30 @@ impl TranscriptWriter {
         self.git_branch = git_branch(&self.scene.cwd);
         self.calls.clear();
         self.last_prompt = prompt.message.content.as_ref().map(|content| content.text());
+        let begins = self.leaf.is_none() && self.agent.is_none();
         let mut entry = self.user(prompt);
         entry.place.permission_mode = Some(mode.clone());
         self.prompt = Some(entry.place.uuid.clone());
-        self.append(&TranscriptLine::User(Box::new(entry)))
+        self.append(&TranscriptLine::User(Box::new(entry)))?;
+        if begins { self.date() } else { Ok(()) }
+    }
+
+    /// Writes the date after the first prompt. The vendor's program tells the model about a session's surroundings there, and
+    /// sends the API an empty message if the file has nothing of the kind.
+    fn date(&mut self) -> Result<(), StoreError> {
+        let place = self.place(fresh_uuid());
+        let date = place.timestamp.split('T').next().unwrap_or_default().to_owned();
+        let place = serde_json::to_value(place).unwrap_or_default();
+        let mut line = serde_json::json!({
+            "type": "attachment", "attachment": {"type": "date", "date": date},
+        });
+        if let (Value::Object(fields), Value::Object(place)) = (&mut line, place) {
+            fields.extend(place);
+        }
+        match serde_json::from_value(line) {
+            Ok(line) => self.append(&line),
+            Err(error) => Err(io_error("write", self.path())(error.into())),
+        }
     }
 
     /// Writes a frame for the host, if it is part of this conversation. The line has the same uuid.

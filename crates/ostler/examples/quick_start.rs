@@ -1,4 +1,4 @@
-//! Send a prompt and read the agent's answer. Without a key in the environment an offline demo answers.
+//! Send a prompt and read the agent's answer. `OSTLER_OFFLINE=1` chooses the offline demo, which needs no key.
 
 #[tokio::main]
 async fn main() -> Result<(), ostler::Error> {

@@ -18,9 +18,10 @@
 //! }
 //! ```
 //!
-//! With `ANTHROPIC_API_KEY` in the environment a real model answers. Without it an offline demo does, which understands
-//! a few plain sentences (send `help`) and uses the same tools: enough to try everything on this page. Each step below
-//! has a program in `examples/`; start it with `cargo run --example`.
+//! With `ANTHROPIC_API_KEY` in the environment a real model answers; without a key prompts fail with "Not logged in".
+//! `OSTLER_OFFLINE=1`, or the model `offline-demo`, chooses the offline demo, which understands a few plain sentences (send
+//! `help`) and uses the same tools: enough to try everything on this page. Each step below has a program in `examples/`;
+//! start it with `cargo run --example`.
 //!
 //! # What you can do with it
 //!
@@ -165,7 +166,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `mcp-http` | MCP servers over HTTP |
-//! | `offline` | the offline demo, which answers without a key |
+//! | `offline` | the offline demo, which answers without a key if it is chosen |
 //! | `pdf` | PDF documents for the tool `Read` |
 //! | `prompts` | typed prompts (`ostler::prompts`) |
 //! | `web` | the tool `WebFetch` |

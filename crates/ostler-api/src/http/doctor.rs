@@ -237,7 +237,9 @@ async fn model(app: &App) -> Vec<Check> {
         "no key" if is_offline => {
             Check::ok("key", "Key for the model", "not configured; the offline demo needs none")
         }
-        "no key" => Check::ok("key", "Key for the model", "not configured").fail(next),
+        "no key" => {
+            Check::ok("key", "Key for the model", "not logged in: every prompt fails").fail(next)
+        }
         why => Check::ok("key", "Key for the model", why).fail(next),
     };
     let title = "Model";

@@ -15,6 +15,7 @@ fn used_by(command: &str) -> &'static [&'static str] {
         "doctor" => {
             &["cwd", "model", "settings", "trust_project", "mcp_config", "strict_mcp_config"]
         }
+        "auth" => &["cwd", "settings", "trust_project", "setting_sources"],
         "mcp" => &[
             "cwd",
             "settings",

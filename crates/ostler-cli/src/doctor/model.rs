@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 pub(super) async fn check(mut config: ApiConfig) -> Finding {
     config.retry.max_retries = 0;
     config.timeouts.first_byte = PATIENCE;
-    config.fallback_model = None;
+    config.fallback_models = Vec::new();
     let (name, address) = (config.model.clone(), config.base_url.clone());
     match tokio::time::timeout(PATIENCE, ask(config)).await {
         Ok(Ok(())) => Finding::good(format!("model: {name} answers at {address}")),

@@ -7,15 +7,18 @@ use ostler_testkit::{Script, ScriptedApi, Status, reply, when};
 use crate::run::Ostler;
 
 #[test]
-fn on_a_fresh_machine_everything_works_and_the_demo_is_mentioned() {
-    let ran = Ostler::new().run(&["doctor"]);
+fn on_a_fresh_machine_only_the_key_is_missing_and_the_demo_needs_none() {
+    let ran = Ostler::new().env("OSTLER_OFFLINE", "0").run(&["doctor"]);
     ran.shows(&[
-        "! key: no key is set",
+        "✗ key: no key is set",
         "offline demo",
         "→ export ANTHROPIC_API_KEY=",
         "✓ settings: no files",
     ]);
-    ran.shows(&["✓ disk: sessions are saved in", "✓ shell: ", "Everything that is needed works."]);
+    ran.shows(&["✓ disk: sessions are saved in", "✓ shell: ", "1 problem found."]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
+    let ran = Ostler::new().run(&["doctor"]);
+    ran.shows(&["✓ model: offline-demo", "Everything that is needed works."]);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }
 
@@ -113,7 +116,8 @@ fn an_invalid_variable_is_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_can_name_the_key_and_the_model() {
     let api = ScriptedApi::start(Script::new().rule(when(), reply().text("Yes."))).await;
-    let ostler = Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url());
+    let ostler =
+        Ostler::new().env("OSTLER_OFFLINE", "0").env("ANTHROPIC_BASE_URL", &api.base_url());
     fs::create_dir_all(ostler.path("no-home/.claude")).unwrap();
     let settings = r#"{"model": "my-model", "apiKeyHelper": "echo very-secret"}"#;
     fs::write(ostler.path("no-home/.claude/settings.json"), settings).unwrap();

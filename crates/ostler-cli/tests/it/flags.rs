@@ -169,7 +169,7 @@ async fn options_about_frames_are_refused_where_no_frames_are_written() {
 
 #[test]
 fn options_of_doctor_have_their_effect() {
-    let ostler = Ostler::new();
+    let ostler = Ostler::new().env("OSTLER_OFFLINE", "0");
     let offline = |ran: &Ran| ran.stdout.contains("as requested");
     assert!(offline(&ostler.run(&["--model", "offline-demo", "doctor"])));
     assert!(!offline(&ostler.run(&["doctor"])));

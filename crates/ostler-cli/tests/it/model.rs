@@ -113,7 +113,8 @@ async fn a_key_from_a_command_is_requested_again_when_it_is_refused() {
     let refused = reply().status(Status::new(401).message("expired"));
     let api =
         ScriptedApi::start(Script::new().rule(when(), [refused, reply().text("Welcome.")])).await;
-    let ostler = Ostler::new().env("ANTHROPIC_BASE_URL", &api.base_url());
+    let ostler =
+        Ostler::new().env("OSTLER_OFFLINE", "0").env("ANTHROPIC_BASE_URL", &api.base_url());
     let settings = json!({"apiKeyHelper": "echo asked >> asked; echo key"}).to_string();
     ostler.run(&["--settings", &settings, "-p", "hello"]).shows(&["Welcome."]);
     assert_eq!(fs::read_to_string(ostler.path("asked")).unwrap(), "asked\nasked\n");

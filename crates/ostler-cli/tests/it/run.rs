@@ -8,6 +8,12 @@ use tempfile::TempDir;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_ostler");
 
+/// Chooses the offline demo.
+pub(crate) const OFFLINE: &str = "OSTLER_OFFLINE";
+/// Variables with which a test uses another model.
+const CREDENTIALS: [&str; 3] =
+    ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"];
+
 /// How a run ended.
 #[derive(Debug)]
 pub(crate) struct Ran {
@@ -92,9 +98,15 @@ impl Ostler {
             .env_remove("ANTHROPIC_AUTH_TOKEN")
             .env_remove("ANTHROPIC_BASE_URL")
             .env_remove("ANTHROPIC_MODEL")
+            .env_remove("CLAUDE_CODE_OAUTH_TOKEN")
             .env_remove("NO_COLOR")
             .env_remove("CLICOLOR_FORCE")
             .envs(self.variables.clone());
+        // Without a key the offline demo answers, because these tests choose it.
+        let names: Vec<&str> = self.variables.iter().map(|(name, _)| name.as_str()).collect();
+        if !names.iter().any(|name| CREDENTIALS.contains(name) || *name == OFFLINE) {
+            command.env(OFFLINE, "1");
+        }
     }
 }
 

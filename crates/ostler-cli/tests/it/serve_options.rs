@@ -224,13 +224,14 @@ fn serve_reports_errors_in_its_options_at_the_start() {
     }
 }
 
-// Mutant: `has_key` looks at the environment only, as it did: the offline demo answered.
+// Mutant: the key file is not looked at, so that every prompt fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_file_alone_is_enough_for_the_real_model() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "key-in-a-file").unwrap();
     fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600)).unwrap();
-    let served = Served::with(&["--key-file", file.path().to_str().unwrap()], |it| it).await;
+    let arguments = ["--key-file", file.path().to_str().unwrap()];
+    let served = Served::with(&arguments, |ostler| ostler.env("OSTLER_OFFLINE", "0")).await;
     assert_eq!(served.run(json!({}), "hello").await, "completed");
     let requests = served.api.requests();
     assert_eq!(requests.len(), 1);

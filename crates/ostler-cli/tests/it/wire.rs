@@ -117,11 +117,11 @@ async fn lines_of_the_session_file_are_mirrored_before_the_result() {
         .flat_map(|frame| frame["entries"].as_array().unwrap())
         .collect();
     let kinds: Vec<&str> = mirrored.iter().map(|entry| entry["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["user", "assistant", "user", "assistant"]);
+    assert_eq!(kinds, ["user", "attachment", "assistant", "user", "assistant"]);
     let path = talk.heard.iter().find_map(|frame| frame["filePath"].as_str()).unwrap();
     let file = std::fs::read_to_string(path).unwrap();
     let written: Vec<Value> =
-        file.lines().map(|line| serde_json::from_str(line).unwrap()).take(4).collect();
+        file.lines().map(|line| serde_json::from_str(line).unwrap()).take(5).collect();
     assert!(written.iter().eq(mirrored), "{file}");
     talk.end();
 }

@@ -8,7 +8,7 @@ use ostler::options::Environment;
 use crate::config::Config;
 
 /// Variables for paths, user and home directory, locale, network and model.
-const PASSED: [&str; 42] = [
+const PASSED: [&str; 43] = [
     "PATH",
     "HOME",
     "USER",
@@ -51,6 +51,7 @@ const PASSED: [&str; 42] = [
     "DISABLE_ERROR_REPORTING",
     "DISABLE_TELEMETRY",
     "ENABLE_TOOL_SEARCH",
+    "OSTLER_OFFLINE",
 ];
 
 /// The environment of engines and other programs that work for agents: the listed variables, those that the operator

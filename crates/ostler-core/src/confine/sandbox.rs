@@ -58,8 +58,8 @@ pub(crate) fn put_around(options: &mut Options, config: &Config) {
     let files = sandbox.filesystem.get_or_insert_with(SandboxFilesystem::default);
     files.disabled = None;
     files.allow_write = None;
-    let hidden = [Some(&config.data), config.key_file.as_ref()].into_iter().flatten();
-    let hidden = hidden.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+    let hidden = std::iter::once(config.data.clone()).chain(config.secret_files());
+    let hidden = hidden.map(|path| path.canonicalize().unwrap_or(path));
     files.deny_read.get_or_insert_default().extend(hidden.map(|path| path.display().to_string()));
     let network = sandbox.network.get_or_insert_with(SandboxNetwork::default);
     network.allow_all_unix_sockets = None;
@@ -81,8 +81,8 @@ pub(crate) fn around_check(
     config: &Config,
 ) -> Result<Arc<dyn Confine>, String> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let hidden = [Some(&config.data), config.key_file.as_ref()].into_iter().flatten();
-    let hidden: Vec<PathBuf> = hidden.map(|path| real(path)).collect();
+    let hidden = std::iter::once(config.data.clone()).chain(config.secret_files());
+    let hidden: Vec<PathBuf> = hidden.map(|path| real(&path)).collect();
     let readable: Vec<PathBuf> = program.iter().map(|program| real(program)).collect();
     ostler::engine::sandbox::around_folder(&real(folder), hidden, readable)
 }

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ostler::engine::credentials::{self as logins, Credential, LOGIN_BETA, LOGIN_TOKEN};
+use ostler::options::Environment;
+
 use ostler_base::private;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -13,6 +16,8 @@ const KEY: &str = "ANTHROPIC_API_KEY";
 const TOKEN: &str = "ANTHROPIC_AUTH_TOKEN";
 const BASE: &str = "ANTHROPIC_BASE_URL";
 const HEADERS: &str = "ANTHROPIC_CUSTOM_HEADERS";
+/// The header with the features of the API that a request needs.
+pub(super) const BETA: &str = "anthropic-beta";
 const DEFAULT_BASE: &str = "https://api.anthropic.com";
 
 /// The credentials for the model.
@@ -20,6 +25,8 @@ pub struct Credentials {
     /// Configured variables; others are read from the environment.
     configured: BTreeMap<String, String>,
     file: Option<PathBuf>,
+    /// Where a login of the operator is looked for, if there is no key.
+    operator: Environment,
     base: String,
     redactor: Redactor,
 }
@@ -31,7 +38,9 @@ impl Credentials {
         let configured: BTreeMap<_, _> =
             [KEY, TOKEN, BASE, HEADERS].into_iter().filter_map(take).collect();
         let base = variable(&configured, BASE).unwrap_or_else(|| DEFAULT_BASE.to_owned());
-        Self { configured, file: config.key_file.clone(), base, redactor }
+        let (file, operator) = (config.key_file.clone(), config.operator.clone());
+        config.env.remove(LOGIN_TOKEN);
+        Self { configured, file, operator, base, redactor }
     }
 
     /// The base URL of the model.
@@ -42,7 +51,9 @@ impl Credentials {
     /// Whether there is a key, or a key file.
     pub(super) fn are_there(&self) -> bool {
         let has = |name| variable(&self.configured, name).is_some();
-        self.file.is_some() || has(KEY) || has(TOKEN)
+        // A login that cannot be read is reported by the requests.
+        let has_login = || !matches!(logins::login(&self.operator), Ok(None));
+        self.file.is_some() || has(KEY) || has(TOKEN) || has_login()
     }
 
     /// The headers for a request, with the current key.
@@ -79,9 +90,44 @@ impl Credentials {
             headers.insert("authorization", self.secret(TOKEN, &format!("Bearer {token}"))?);
         }
         if key.is_none() && token.is_none() {
-            return Err("the server has no key for the model".to_owned());
+            let login = match from_file {
+                true => None,
+                false => self.login().await?,
+            };
+            let login = login.ok_or("the server has no key for the model")?;
+            for secret in login.secrets() {
+                self.redactor.add(LOGIN_TOKEN, secret);
+            }
+            match &login {
+                Credential::Key(key) => {
+                    headers.insert("x-api-key", self.secret(KEY, key)?);
+                }
+                other => {
+                    let token = other.secrets()[0].to_owned();
+                    headers.insert(
+                        "authorization",
+                        self.secret(LOGIN_TOKEN, &format!("Bearer {token}"))?,
+                    );
+                    headers.insert(BETA, HeaderValue::from_static(LOGIN_BETA));
+                }
+            }
         }
         Ok(headers)
+    }
+
+    /// The credential of the operator's login, renewed if it has expired.
+    async fn login(&self) -> Result<Option<Credential>, String> {
+        let env = self.operator.clone();
+        let find = move || {
+            let Some(found) = logins::login(&env)? else { return Ok(None) };
+            match found.renewal {
+                Some(renewal) => (renewal.give)(None).map(Some),
+                None => Ok(Some(found.credential)),
+            }
+        };
+        tokio::task::spawn_blocking(find)
+            .await
+            .map_err(|_| "the login could not be read".to_owned())?
     }
 
     fn secret(&self, name: &str, value: &str) -> Result<HeaderValue, String> {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::TryStreamExt as _;
 use ostler_http::Certificates;
 use serde_json::{Value, json};
 
+use super::credential::BETA;
 use super::usage::{PassLimits, Refused, Scanner};
 use super::{PREFIX, Proxy};
 
@@ -112,7 +113,14 @@ pub(super) async fn forward(State(proxy): State<Arc<Proxy>>, request: Request) -
     headers.remove(header::AUTHORIZATION);
     // The usage is read from the response, so the response must not be compressed.
     headers.remove(header::ACCEPT_ENCODING);
+    let betas = headers.remove(BETA).into_iter().chain(credential.get(BETA).cloned());
+    let betas: Vec<_> = betas.filter_map(|it| it.to_str().ok().map(str::to_owned)).collect();
     headers.extend(credential);
+    if !betas.is_empty()
+        && let Ok(betas) = HeaderValue::from_str(&betas.join(","))
+    {
+        headers.insert(BETA, betas);
+    }
     let body = match with_allowed_model(&proxy.limits, &head.method, body).await {
         Ok(body) => body,
         Err(why) => return refused(StatusCode::FORBIDDEN, "permission_error", &why),

@@ -74,6 +74,11 @@ impl Proxy {
         Ok(proxy)
     }
 
+    /// Whether there is a key, or a key file. It may still be refused.
+    pub fn has_key(&self) -> bool {
+        self.credentials.are_there()
+    }
+
     /// `ok`, `no key`, or why the key cannot be used.
     pub async fn health(&self) -> String {
         if !self.credentials.are_there() {

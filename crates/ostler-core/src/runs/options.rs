@@ -102,7 +102,7 @@ pub fn of(config: &Config, session: &Session, behind: Option<String>) -> Options
         options.permissions.mode = mode;
     }
     let own = OWN.map(|name| config.data.join(name)).into_iter();
-    let protected: Vec<_> = own.chain(config.key_file.clone()).collect();
+    let protected: Vec<_> = own.chain(config.secret_files()).collect();
     options.permissions.disallowed.extend(deny_rules(&protected));
     // So that files can be restored to their state before a prompt.
     options.session.file_checkpointing = true;

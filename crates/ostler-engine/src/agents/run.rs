@@ -36,6 +36,7 @@ pub(super) async fn below(
 ) -> TurnContext {
     let mut context = context_of(parent, kind);
     context.announced = Announced::default();
+    context.nested = parent.nested.unread();
     context.limited_to = Some(Arc::new(kind.definition.clone()));
     let context = context.with_server_tools().await;
     let own = parent.servers.apart();
@@ -99,7 +100,7 @@ fn system(parent: &TurnContext, definition: &AgentDefinition) -> String {
         Some(true) => &[][..],
         _ => &parent.memory[..],
     };
-    context::agent_prompt(&parent.cx.cwd, &definition.prompt, reminder, memory)
+    context::agent_prompt(&parent.place, &definition.prompt, reminder, memory)
 }
 
 /// The context without some of the tools.

@@ -3,6 +3,7 @@
 mod answer;
 mod decision_source;
 mod host_question;
+mod nested;
 mod permit;
 mod progress;
 mod prompt_tool;
@@ -51,6 +52,36 @@ pub(crate) struct CallResult {
     pub(crate) stop_reason: Option<String>,
     /// Who decided whether it may run.
     pub(crate) meta: Option<ToolResultMeta>,
+    /// What the model reads in addition, as a message of its own.
+    pub(crate) follow_up: Option<String>,
+}
+
+impl CallResult {
+    fn new(block: ToolResultBlock, structured: Option<Value>) -> Self {
+        let (denied, stop, stop_reason, meta, follow_up) = (false, None, None, None, None);
+        Self { block, structured, denied, stop, stop_reason, meta, follow_up }
+    }
+}
+
+impl CallResult {
+    /// The result with everything that the model reads in it, for calls outside of a conversation.
+    pub(crate) fn in_one(mut self) -> Self {
+        if let Some(text) = self.follow_up.take() {
+            self.append(vec![text]);
+        }
+        self
+    }
+
+    /// Adds texts for the model to the content.
+    fn append(&mut self, texts: Vec<String>) {
+        let mut blocks = match self.block.content.take() {
+            Some(Content::Blocks(blocks)) => blocks,
+            Some(Content::Text(text)) => vec![ContentBlock::text(text)],
+            None => Vec::new(),
+        };
+        blocks.extend(texts.into_iter().map(ContentBlock::text));
+        self.block.content = Some(Content::Blocks(blocks));
+    }
 }
 
 /// Whether a call may run in parallel with others. A call that cannot be read, or whose tool panics, runs alone, and
@@ -136,6 +167,8 @@ async fn perform(context: &TurnContext, call: ToolUseBlock) -> CallResult {
         }
         Err(error) => failed(&call, error.to_string()),
     };
+    let instructions = nested::about(context, &call.name, &effect, &result).await;
+    let added_context = added_context.into_iter().chain(instructions).collect();
     let duration = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let ran = FinishedCall { input: &input, effect: &effect, duration };
     let verdict = tell_hooks(hooks, &call, ran, &result).await;
@@ -189,22 +222,15 @@ fn remark(result: &mut CallResult, tool: &str, before: Vec<String>, verdict: Ver
     }
     let remarks: Vec<String> =
         before.into_iter().chain(verdict.context).chain(verdict.block).collect();
-    if remarks.is_empty() {
-        return;
+    if !remarks.is_empty() {
+        result.append(remarks);
     }
-    let mut blocks = match result.block.content.take() {
-        Some(Content::Blocks(blocks)) => blocks,
-        Some(Content::Text(text)) => vec![ContentBlock::text(text)],
-        None => Vec::new(),
-    };
-    blocks.extend(remarks.into_iter().map(ContentBlock::text));
-    result.block.content = Some(Content::Blocks(blocks));
 }
 
 fn succeeded(call: &ToolUseBlock, output: ToolOutput) -> CallResult {
-    let ToolOutput { content, structured } = output;
+    let ToolOutput { content, structured, follow_up } = output;
     let block = build!(ToolResultBlock { tool_use_id: call.id.clone(), content: Some(content) });
-    CallResult { block, structured, denied: false, stop: None, stop_reason: None, meta: None }
+    CallResult { follow_up, ..CallResult::new(block, structured) }
 }
 
 fn failed(call: &ToolUseBlock, message: String) -> CallResult {
@@ -214,7 +240,7 @@ fn failed(call: &ToolUseBlock, message: String) -> CallResult {
         content: Some(Content::Text(message)),
         is_error: Some(true)
     });
-    CallResult { block, structured, denied: false, stop: None, stop_reason: None, meta: None }
+    CallResult::new(block, structured)
 }
 
 fn prepare(tools: &Tools, cx: &ToolCx, name: &str, input: &Value) -> Result<Prepared, String> {

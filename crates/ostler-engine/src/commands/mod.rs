@@ -5,7 +5,7 @@
 
 mod built_in;
 mod expand;
-mod mention;
+pub(crate) mod mention;
 mod skill;
 
 use ostler_proto::api::{Content, ContentBlock};

@@ -77,7 +77,9 @@ impl Tool for Skill {
         grant(&context, command).await;
         let text = text(&context, command, args.args.as_deref().unwrap_or_default()).await;
         let text = text.map_err(ToolError::Failed)?;
-        Ok(ToolOutput::new(text, json!({"success": true, "commandName": command.name})))
+        let started = format!("The skill {} is loaded; its instructions follow.", command.name);
+        let structured = json!({"success": true, "commandName": command.name});
+        Ok(ToolOutput { follow_up: Some(text), ..ToolOutput::new(started, structured) })
     }
 }
 

@@ -51,7 +51,7 @@ impl Driver {
 
     pub(super) async fn ran(&mut self, result: CallResult, call: &ToolUseBlock, turn: &mut Turn) {
         let ToolUseBlock { name: tool_name, input: tool_input, .. } = call;
-        let CallResult { block, structured, denied, stop, stop_reason, meta } = result;
+        let CallResult { block, structured, denied, stop, stop_reason, meta, follow_up } = result;
         self.stopped_by_hook(stop_reason);
         if self.tells_of_batch {
             self.batch.push(json!({
@@ -82,6 +82,9 @@ impl Driver {
             }
             _ => stop,
         };
+        if let Some(text) = follow_up {
+            turn.handle(Input::FollowUp(text));
+        }
         turn.handle(Input::ToolDone { result: block, stop });
     }
 

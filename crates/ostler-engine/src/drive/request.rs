@@ -54,6 +54,7 @@ impl Driver {
                 self.attempts.succeed();
                 // What was told in the conversation is told again.
                 self.context.announced.forget();
+                self.context.nested.forget();
                 Some(Input::Compacted { conversation, prompt_from })
             }
             Err(CompactError::Stopped) if cx.cancelled.is_cancelled() => Some(Input::Interrupt),

@@ -17,12 +17,12 @@ use super::tool_session::EngineToolSession;
 use crate::agents::{Delegation, FinishedSubagents};
 use crate::call::Tools;
 use crate::compact::{Compaction, ContextUsage};
-use crate::context::memory::MemoryFile;
+use crate::context::memory::{MemoryFile, NestedMemory};
 use crate::hooks::{HookScope, Hooks};
 use crate::library::Library;
 use crate::limits::Limits;
 use crate::mcp::{Announced, Servers};
-use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec};
+use crate::model::{Aliases, ChatMessage, Model, Request, Sampling, ToolSpec, pricing};
 use crate::outbox::Outbox;
 use crate::permissions::Permissions;
 use crate::sandbox::SessionSandbox;
@@ -30,7 +30,7 @@ use crate::session_records::SessionRecords;
 use crate::settings::KeepError;
 use crate::tool::ToolCx;
 
-/// Enough for long files; all current models allow it.
+/// The room for an answer when the context is measured: enough for long files.
 pub(crate) const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
 /// Everything a turn runs with. A subagent gets its own copy.
@@ -47,6 +47,8 @@ pub(crate) struct TurnContext {
     /// The tools as the model sees them, in a fixed order, so that every request begins with the same bytes.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
     pub(crate) system: Arc<str>,
+    /// The section of the system prompt about place and time, for agents with their own.
+    pub(crate) place: Arc<str>,
     /// Sends the frames of this conversation to the host.
     pub(crate) outbox: Outbox,
     pub(crate) permissions: Permissions,
@@ -78,6 +80,8 @@ pub(crate) struct TurnContext {
     pub(crate) library: Arc<Library>,
     /// Standing instructions, for agents with their own system prompt.
     pub(crate) memory: Arc<Vec<MemoryFile>>,
+    /// Instructions for some files, which follow when such a file is read.
+    pub(crate) nested: NestedMemory,
     /// The instructions for plan mode.
     pub(crate) planning: Arc<str>,
     /// The name of the output style.
@@ -165,7 +169,7 @@ impl TurnContext {
     pub(crate) fn request(&self, messages: Arc<Vec<ChatMessage>>, whole: bool) -> Request {
         Request {
             model: self.asked_model(),
-            max_tokens: MAX_OUTPUT_TOKENS,
+            max_tokens: pricing::usual_output(&self.asked_model()),
             stream: !whole,
             tools: self.specs.clone(),
             server_tools: Vec::new(),

@@ -58,6 +58,11 @@ impl Outbox {
         self.send(ToHost::User(Box::new(self.synthetic(words)))).await;
     }
 
+    /// A user message that only the model reads.
+    pub(crate) fn for_model(&self, content: Vec<ContentBlock>) -> User {
+        User { is_synthetic: Some(true), ..self.user(content.into()) }
+    }
+
     fn synthetic(&self, words: String) -> User {
         User { is_synthetic: Some(true), ..self.user(Content::Text(words)) }
     }

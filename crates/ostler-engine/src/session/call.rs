@@ -116,7 +116,7 @@ async fn call_tool(context: &TurnContext, wanted: McpCall) -> Result<Value, Stri
         // The host makes the call, so it is not asked; rules and hooks that forbid the call still hold.
         context.set_permissions(context.permissions.granting_only(Rule::whole(tool)));
     }
-    let result = call::run(&context, call).await;
+    let result = call::run(&context, call).await.in_one();
     if result.block.is_error == Some(true) {
         return Err(result.block.content.as_ref().map(Content::text).unwrap_or_default());
     }

@@ -59,6 +59,7 @@ impl super::Setup {
         base.cx.tasks = base.cx.tasks.emptied();
         base.context_usage = ContextUsage::default();
         base.announced = Announced::default();
+        base.nested = base.nested.unread();
         base.finished_subagents = FinishedSubagents::default();
     }
 }

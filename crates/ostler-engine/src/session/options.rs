@@ -11,7 +11,8 @@ use ostler_proto::launch::Launch;
 use serde_json::{Map, Value};
 
 use super::{Compaction, Delegation, StateEvents};
-use crate::context::memory::MemoryFile;
+use crate::context::memory::{MemoryFile, NestedMemory};
+use crate::context::workplace::Workplace;
 use crate::library::Library;
 use crate::mcp::{Connector, KnownServer};
 use crate::model::{Aliases, Model, Prices, Sampling};
@@ -62,8 +63,12 @@ pub struct SessionOptions {
     pub sampling: Sampling,
     /// When the conversation is compacted.
     pub compaction: Compaction,
+    /// Where and when the session works, for the model.
+    pub workplace: Workplace,
     /// Standing instructions, see [`crate::context::memory::load`].
     pub memory: Vec<MemoryFile>,
+    /// Instructions for some files only, which follow when such a file is read.
+    pub nested: NestedMemory,
     /// The session's file and its contents, see [`crate::store::Projects::open`]; `None` stores nothing.
     pub opened: Option<OpenedSession>,
     /// Hooks: the value of `hooks` in each settings file.
@@ -132,7 +137,9 @@ impl SessionOptions {
             prices: Prices::default(),
             sampling: Sampling::default(),
             compaction: Compaction::default(),
+            workplace: Workplace::default(),
             memory: Vec::new(),
+            nested: NestedMemory::default(),
             opened: None,
             hooks: Vec::new(),
             live: None,

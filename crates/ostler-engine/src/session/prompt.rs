@@ -15,7 +15,7 @@ use ostler_proto::permission::PermissionMode;
 use serde_json::{Value, json};
 
 use super::report;
-use crate::commands::{self, BuiltIn, CommandCall, ExpandedCommand};
+use crate::commands::{self, BuiltIn, CommandCall, ExpandedCommand, mention};
 use crate::drive::{TurnContext, TurnOutcome, drive};
 use crate::hooks::Event;
 use crate::hooks::verdict::Verdict;
@@ -41,16 +41,26 @@ struct AcceptedPrompts {
     /// What the model reads.
     blocks: Vec<ContentBlock>,
     /// The prompts for the session's file.
-    kept: Vec<User>,
+    kept: Vec<KeptPrompt>,
     title: Option<String>,
     /// The model that a command wants.
     model: Option<String>,
+}
+
+/// A prompt as the session's file gets it.
+#[derive(Debug)]
+struct KeptPrompt {
+    prompt: User,
+    /// The files that it mentions, for the model only.
+    files: Option<User>,
 }
 
 /// A prompt that may go to the model.
 struct AcceptedPrompt {
     blocks: Vec<ContentBlock>,
     kept: User,
+    /// The files that it mentions.
+    files: Option<User>,
     title: Option<String>,
     model: Option<String>,
 }
@@ -87,8 +97,12 @@ pub(crate) async fn answer(
     let TurnContext { outbox, permissions, records, .. } = context;
     let mode = permissions.mode();
     let mut lost = None;
-    for prompt in &kept {
+    for KeptPrompt { prompt, files } in &kept {
         lost = lost.or(outbox.record(|writer| writer.prompt(prompt, &mode)));
+        if let Some(files) = files {
+            let frame = ToHost::User(Box::new(files.clone()));
+            lost = lost.or(outbox.record(|writer| writer.frame(&frame)));
+        }
     }
     if let Some(title) = title {
         lost = lost.or(outbox.record(|writer| writer.title(&title)));
@@ -96,6 +110,7 @@ pub(crate) async fn answer(
     if let Some(lost) = lost {
         outbox.send(lost).await;
     }
+    let kept: Vec<User> = kept.into_iter().map(|kept| kept.prompt).collect();
     for prompt in kept.iter().filter(|prompt| prompt.is_synthetic != Some(true)) {
         if let Some(uuid) = &prompt.uuid {
             records.checkpoint(outbox, uuid).await;
@@ -176,7 +191,7 @@ async fn hear(
         match submit(context, prompt).await {
             Ok(taken) => {
                 heard.blocks.extend(taken.blocks);
-                heard.kept.push(taken.kept);
+                heard.kept.push(KeptPrompt { prompt: taken.kept, files: taken.files });
                 heard.title = taken.title.or(heard.title);
                 heard.model = taken.model.or(heard.model);
             }
@@ -217,7 +232,7 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     };
     // A text of the engine itself is not a prompt of the user.
     if prompt.is_synthetic == Some(true) {
-        return Ok(AcceptedPrompt { blocks, kept: prompt, title: None, model: None });
+        return Ok(AcceptedPrompt { blocks, kept: prompt, files: None, title: None, model: None });
     }
     context.hooks.begin_prompt(prompt.uuid.as_ref().map(ToString::to_string));
     let text: Vec<&str> = blocks.iter().filter_map(ContentBlock::as_text).collect();
@@ -227,13 +242,18 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     if let Some(reason) = verdict.block.or(verdict.stop) {
         return Err(reason);
     }
-    let mut model = None;
+    let (mut model, mut files) = (None, None);
     if let Some(CommandCall::File(command, arguments)) = commands::read(&context.library, &prompt)
         && !verdict.hides_prompt
     {
         let expanded = commands::expand(context, &command, &arguments, &text).await?;
         ExpandedCommand { blocks, model } = expanded;
         prompt.message.content = Some(Content::Blocks(blocks.clone()));
+    } else if !verdict.hides_prompt && prompt.client_composed != Some(true) {
+        let texts = mention::files(context, &text).await;
+        let mentioned: Vec<_> = texts.into_iter().map(ContentBlock::text).collect();
+        blocks.extend(mentioned.clone());
+        files = (!mentioned.is_empty()).then(|| context.outbox.for_model(mentioned));
     }
     let added_context = verdict.context.into_iter().map(ContentBlock::text);
     if verdict.hides_prompt {
@@ -246,7 +266,7 @@ async fn submit(context: &TurnContext, mut prompt: User) -> Result<AcceptedPromp
     if blocks.is_empty() {
         return Err("a hook keeps the prompt from the model and gives nothing in its place".into());
     }
-    Ok(AcceptedPrompt { blocks, kept: prompt, title: verdict.title, model })
+    Ok(AcceptedPrompt { blocks, kept: prompt, files, title: verdict.title, model })
 }
 
 /// Runs the hooks for the session's start and for its instruction files.

@@ -16,6 +16,7 @@ use crate::commands::Skill;
 use crate::compact::ContextUsage;
 use crate::context;
 use crate::context::planning::OWN_PLANNING;
+use crate::context::workplace::Workplace;
 use crate::drive::TurnContext;
 use crate::hooks::{HookScope, Hooks};
 use crate::library::{AgentKind, DEFAULT_STYLE, Library};
@@ -51,6 +52,8 @@ pub(super) struct Setup {
     pub(super) flag_rules: Vec<ActiveRule>,
     /// The settings that the host has applied while the session runs.
     pub(super) applied: Map<String, Value>,
+    /// Where and when the session works.
+    pub(super) workplace: Workplace,
 }
 
 /// What a host offers in addition to files.
@@ -127,6 +130,7 @@ impl Setup {
             aliases: Arc::new(options.aliases),
             library: Arc::new(options.library),
             memory: Arc::new(options.memory),
+            nested: options.nested,
             delegation: options.delegation,
             finished_subagents: FinishedSubagents::default(),
             answering: Arc::default(),
@@ -137,6 +141,7 @@ impl Setup {
             tools: Arc::new(tools),
             specs: Arc::new(specs),
             system: Arc::default(),
+            place: Arc::default(),
             outbox,
             permissions,
             hooks,
@@ -148,7 +153,8 @@ impl Setup {
             compaction: options.compaction,
             context_usage: ContextUsage::default(),
         };
-        let SessionOptions { withheld, output_style, settings, account, reload, .. } = options;
+        let SessionOptions { withheld, output_style, settings, account, reload, workplace, .. } =
+            options;
         let flag_rules = base.permissions.policy().rules().to_vec();
         let flag_rules = flag_rules.into_iter().filter(|kept| kept.source == Source::Flag);
         let answer = answer.map(Arc::new);
@@ -164,6 +170,7 @@ impl Setup {
             brought: HostOffers::default(),
             flag_rules: flag_rules.collect(),
             applied: Map::new(),
+            workplace,
         }
     }
 
@@ -179,13 +186,15 @@ impl Setup {
         let launch = &self.base.launch;
         let append = [self.style(), launch.append_system_prompt.clone()];
         let append = append.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
+        let place = self.workplace.text(&self.base.cx.cwd);
         let system = context::system_prompt(
-            &self.base.cx.cwd,
+            &place,
             launch.system_prompt.as_deref(),
             Some(&append),
             &self.base.memory,
         );
-        let mut context = TurnContext { system: system.into(), ..self.base.clone() };
+        let mut context =
+            TurnContext { system: system.into(), place: place.into(), ..self.base.clone() };
         let leader = self.leader();
         if let Some(kind) = &leader {
             context = agents::context_of(&context, kind);

@@ -48,7 +48,7 @@ impl ToolCaller {
         let mut context = self.context.for_call(&call);
         context.cx.cancelled = CancellationToken::new();
         let _stopped = context.cx.cancelled.clone().drop_guard();
-        let result = call::run(&context, call).await;
+        let result = call::run(&context, call).await.in_one();
         CalledTool { content: result.block.content, is_error: result.block.is_error == Some(true) }
     }
 }

@@ -73,6 +73,8 @@ pub enum Input {
         /// Whether the turn is to end with it.
         stop: Option<StopAfter>,
     },
+    /// A call has text for the model that follows the results of all calls, as a message of its own.
+    FollowUp(String),
     /// The answer to [`Output::MayStop`].
     StopVerdict(StopVerdict),
     /// The answer to [`Output::MayGoOn`].
@@ -147,6 +149,8 @@ pub enum Output {
     Prompt(&'static str),
     /// The same, with the text of a stop hook.
     Feedback(String),
+    /// The same, with text of a call.
+    FollowUp(String),
     /// Ask whether the turn may end; [`Input::StopVerdict`] is expected. `again`: it was refused before.
     MayStop {
         /// Whether it was refused before in this turn.
@@ -220,6 +224,8 @@ pub struct Turn {
     /// The response under way.
     answer: Vec<ContentBlock>,
     calls: Calls,
+    /// Texts that follow the results of the calls.
+    follow_ups: Vec<String>,
     reply: Option<Option<StopReason>>,
     rounds: u64,
     max_rounds: Option<u64>,
@@ -263,6 +269,7 @@ impl Turn {
             conversation: Arc::new(conversation),
             answer: Vec::new(),
             calls: Calls::default(),
+            follow_ups: Vec::new(),
             reply: None,
             rounds: 0,
             max_rounds,
@@ -323,6 +330,7 @@ impl Turn {
                 return self.end(Ending::OverLimit(limit), None);
             }
             Input::Replied { stop_reason, over: None } => self.reply = Some(stop_reason),
+            Input::FollowUp(text) => return self.follow_ups.push(text),
             Input::ToolDone { result, stop } => {
                 self.calls.done(result);
                 match stop {
@@ -412,6 +420,8 @@ impl Turn {
     fn next_round(&mut self, say: impl FnOnce(&mut Self)) {
         if self.has_rounds_left() {
             self.close_round();
+            let follow_ups = self.follow_up();
+            self.outputs.extend(follow_ups);
             say(self);
             self.ask_model(false);
         } else {
@@ -506,6 +516,13 @@ impl Turn {
         self.outputs.push_back(Output::AskModel { conversation: self.conversation.clone(), whole });
     }
 
+    /// Adds the texts of calls to the conversation, after their results; returns what hosts see of them.
+    fn follow_up(&mut self) -> Vec<Output> {
+        let texts = std::mem::take(&mut self.follow_ups);
+        self.user_says(texts.iter().map(ContentBlock::text).collect());
+        texts.into_iter().map(Output::FollowUp).collect()
+    }
+
     /// Moves the response and its results into the conversation.
     fn close_round(&mut self) {
         sayable::tidy_end(&mut self.answer);
@@ -575,11 +592,13 @@ impl Turn {
     fn end(&mut self, ending: Ending, marker: Option<&str>) {
         let stopped = self.calls.stop(ending.words_for_calls());
         self.close_round();
+        let follow_ups = self.follow_up();
         if let Some(marker) = marker {
             self.user_says(vec![ContentBlock::text(marker)]);
         }
         self.outputs.clear();
         self.outputs.extend(stopped.into_iter().map(Output::Stopped));
+        self.outputs.extend(follow_ups);
         self.outputs.push_back(Output::Done(ending));
         self.done = true;
     }

@@ -46,6 +46,7 @@ fn story_of(mut turn: Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<Stri
                 Output::RunTool(call) => format!("run {}", call.id),
                 Output::Prompt(words) => format!("prompt {words}"),
                 Output::Feedback(words) => format!("feedback {words}"),
+                Output::FollowUp(words) => format!("follow-up {words}"),
                 Output::MayStop { again } => format!("may stop? {again}"),
                 Output::Overruled => "overruled".to_owned(),
                 Output::MayGoOn => "may continue?".to_owned(),
@@ -567,4 +568,19 @@ fn a_prompt_is_unanswered_until_the_model_has_sent_something() {
     turn.handle(stopped(StopReason::ToolUse));
     turn.handle(done("t"));
     assert_eq!(turn.unanswered(), (3, 1));
+}
+
+// Mutants: the text is sent before the other results; it is lost if the turn ends.
+#[test]
+fn text_of_a_call_follows_the_results_of_all_calls() {
+    let follow_up = || Input::FollowUp("skill".into());
+    let calls = || [call("a", true), call("b", true), follow_up(), done("a"), REPLIED];
+    let rest = [done("b"), say("Fine"), REPLIED, STOP];
+    let lines = story(calls().into_iter().chain(rest), None);
+    let at = lines.iter().position(|line| line == "follow-up skill").unwrap();
+    assert_eq!(lines[at - 1], "run b");
+    assert!(lines[at + 1].starts_with("ask ") && lines[at + 1].ends_with("skill"), "{lines:?}");
+    let lines = story(calls().into_iter().chain([done("b")]), Some(1));
+    assert!(lines.contains(&"follow-up skill".to_owned()), "{lines:?}");
+    assert!(lines.last().unwrap().ends_with("skill"), "{lines:?}");
 }

@@ -175,7 +175,7 @@ async fn the_fallback_model_takes_over_and_the_host_learns_why() {
         let mut config = ApiConfig::new(host.api.base_url(), Credential::Key("k".into()), "first");
         config.retry.first_delay = std::time::Duration::from_millis(1);
         config.retry.longest_delay = std::time::Duration::from_millis(1);
-        config.fallback_model = Some("second".into());
+        config.fallback_models = vec!["second".into()];
         let mut options = TestHost::options(&host.api);
         options.model = Arc::new(ApiModel::new(config).unwrap());
         host.connection = ostler_engine::session::start(options).unwrap();

@@ -3,10 +3,11 @@
 use std::fs;
 
 use ostler_engine::library::{self, Places};
-use ostler_engine::permission::Policy;
+use ostler_engine::permission::{Behavior, Policy, Source};
 use ostler_engine::session::SessionOptions;
 use ostler_engine::store::{LineContext, Projects, SessionStart};
 use ostler_proto::frame::ToHost;
+use ostler_proto::message::User;
 use ostler_proto::permission::PermissionMode;
 use ostler_testkit::{Script, reply, when};
 use serde_json::{Value, json};
@@ -202,8 +203,38 @@ async fn the_model_loads_a_skill_when_it_needs_it() {
     assert!(offered.contains("\\n- greet: Greets people"), "{offered}");
     let folder = project.folder.path().canonicalize().unwrap().join(".claude/skills/greet");
     let expected =
-        format!("user: = Base directory for this skill: {}\n\nSay hello to Bob.", folder.display());
-    assert!(host.story().contains(&expected), "{:#?}", host.story());
+        format!("Base directory for this skill: {}\n\nSay hello to Bob.", folder.display());
+    let texts = read(&host);
+    assert_eq!(texts.last(), Some(&expected), "a message of its own after the result: {texts:?}");
+    let result = host.result_seen();
+    assert_eq!(result.num_turns, 3, "the prompt, the result of the call, the text of the skill");
+    let messages = host
+        .seen
+        .iter()
+        .filter(|frame| matches!(frame, ToHost::User(user) if user.is_synthetic == Some(true)));
+    assert_eq!(messages.count(), 1);
+}
+
+// Mutants: files are read without a decision; a composed prompt is expanded too.
+#[tokio::test]
+async fn files_that_a_prompt_mentions_are_read_if_that_needs_no_approval() {
+    let project = Project::new(&[("notes.txt", "NOTE"), ("secret.txt", "SECRET")]);
+    let mut host = TestHost::with(any(), |options| {
+        project.options(options);
+        options.tools.push(tools::read());
+        let rule = "Read(secret.txt)".parse().unwrap();
+        options.policy.add_rule(Behavior::Deny, rule, Source::CliArg);
+    })
+    .await;
+    host.prompt("see @notes.txt, @secret.txt and @missing.txt").await;
+    host.result().await;
+    let texts = read(&host);
+    assert_eq!(texts[0], "see @notes.txt, @secret.txt and @missing.txt");
+    assert!(texts.len() == 2 && texts[1].contains("notes.txt"), "{texts:?}");
+    let composed = User { client_composed: Some(true), ..User::prompt("see @notes.txt") };
+    host.user(composed).await;
+    host.result().await;
+    assert_eq!(read(&host).last().unwrap(), "see @notes.txt");
 }
 
 #[tokio::test]

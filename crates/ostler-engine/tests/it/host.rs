@@ -129,6 +129,15 @@ impl TestHost {
         }
     }
 
+    /// The newest result that was seen.
+    pub(crate) fn result_seen(&self) -> &TurnResult {
+        let results = self.seen.iter().rev().find_map(|frame| match frame {
+            ToHost::Result(result) => Some(result),
+            _ => None,
+        });
+        results.expect("a turn has ended")
+    }
+
     /// Everything seen so far.
     pub(crate) fn story(&self) -> Vec<String> {
         self.seen.iter().map(line).collect()

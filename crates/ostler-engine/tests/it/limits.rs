@@ -22,7 +22,7 @@ async fn the_first_model_is_asked_again_at_the_next_prompt() {
     let mut config = ApiConfig::new(host.api.base_url(), Credential::Key("k".into()), "first");
     config.retry.first_delay = Duration::from_millis(1);
     config.retry.longest_delay = Duration::from_millis(1);
-    config.fallback_model = Some("second".into());
+    config.fallback_models = vec!["second".into()];
     let mut options = TestHost::options(&host.api);
     options.model = Arc::new(ApiModel::new(config).unwrap());
     host.connection = ostler_engine::session::start(options).unwrap();

@@ -284,7 +284,7 @@ async fn after_the_third_overload_in_a_row_the_fallback_answers_and_stays() {
         .rule(when().model("first"), status(529))
         .rule(when().model("second"), reply().text("here"));
     let api = ScriptedApi::start(script).await;
-    let model = client(api.base_url(), |config| config.fallback_model = Some("second".into()));
+    let model = client(api.base_url(), |config| config.fallback_models = vec!["second".into()]);
     assert_eq!(
         ask(&model, request()).await,
         [
@@ -301,11 +301,31 @@ async fn after_the_third_overload_in_a_row_the_fallback_answers_and_stays() {
     assert_eq!(models, ["first", "first", "first", "second", "second"]);
 }
 
+// Mutants: only the first of the list is asked; a model that was given up is asked again.
+#[tokio::test]
+async fn the_models_of_a_list_take_over_one_after_the_other() {
+    let script = Script::new()
+        .rule(when().model("first"), status(404))
+        .rule(when().model("second"), status(500))
+        .rule(when().model("third"), reply().text("here"));
+    let api = ScriptedApi::start(script).await;
+    let model = client(api.base_url(), |config| {
+        config.fallback_models = vec!["second".into(), "third".into()];
+    });
+    let story = ask(&model, request()).await;
+    assert_eq!(story, ["first falls to second", "second falls to third", "here", "end"]);
+    assert_eq!(ask(&model, request()).await, ["here", "end"]);
+    let models: Vec<_> = api.requests().iter().map(|one| one.body["model"].clone()).collect();
+    assert_eq!(models, ["first", "second", "third", "third"]);
+    model.prompt_began();
+    assert_eq!(ask(&model, request()).await, story, "the first one again with the next prompt");
+}
+
 #[tokio::test]
 async fn a_fallback_that_also_fails_ends_the_request() {
     let api = ScriptedApi::start(Script::new().rule(when(), status(529))).await;
     let model = client(api.base_url(), |config| {
-        config.fallback_model = Some("second".into());
+        config.fallback_models = vec!["second".into()];
         config.retry.max_retries = 1;
     });
     assert_eq!(
@@ -399,7 +419,7 @@ async fn a_refused_key_is_renewed_before_the_next_attempt() {
     let asked = Arc::new(AtomicU32::new(0));
     let counter = Arc::clone(&asked);
     let model = client(api.base_url(), |config| {
-        let give = move || {
+        let give = move |_: Option<&Credential>| {
             counter.fetch_add(1, Ordering::Relaxed);
             Ok(Credential::Both { key: "fresh".into(), token: "fresh".into() })
         };
@@ -430,7 +450,7 @@ async fn the_fields_of_a_request_depend_on_the_model() {
         .rule(when(), reply().text("x"));
     let api = ScriptedApi::start(script).await;
     let model = client(api.base_url(), |config| {
-        config.fallback_model = Some("claude-3-5-haiku-20241022".into());
+        config.fallback_models = vec!["claude-3-5-haiku-20241022".into()];
         config.max_output_tokens = Some(20_000);
         config.retry.max_retries = 0;
     });

@@ -336,7 +336,8 @@ async fn initialize_sets_the_system_prompt_and_the_schema_of_the_answer() {
     host.ask("init", AskEngine::Initialize(Box::new(initialize))).await;
     host.prompt("count").await;
     assert_eq!(host.result().await.structured_output, Some(json!({"n": 1})));
-    assert_eq!(host.api.requests()[0].system_text(), "You are a cat.\n\nPurr.");
+    let system = host.api.requests()[0].system_text();
+    assert!(system.starts_with("You are a cat.\n\nPurr.\n\n<environment>"), "{system}");
 
     let mut host = TestHost::start(Script::new()).await;
     let bad = Initialize { json_schema: Some(json!({"type": "array"})), ..Initialize::default() };
@@ -389,7 +390,10 @@ async fn short_names_of_models_mean_what_the_documentation_says() {
     let large = Some("context-1m-2025-08-07".to_owned());
     for (name, mode, model, beta) in [
         ("sonnet", PermissionMode::Default, "claude-sonnet-5-5", None),
-        ("sonnet[1m]", PermissionMode::Default, "claude-sonnet-5-5", large.clone()),
+        ("sonnet[1m]", PermissionMode::Default, "claude-sonnet-5-5", None),
+        ("claude-sonnet-4-5[1m]", PermissionMode::Default, "claude-sonnet-4-5", large.clone()),
+        ("best", PermissionMode::Default, "claude-opus-5-5", None),
+        ("fable", PermissionMode::Default, "claude-fable-5-2", None),
         ("claude-opus-4-1[1m]", PermissionMode::Default, "claude-opus-4-1", large.clone()),
         ("opusplan", PermissionMode::Plan, "claude-opus-5-5", None),
         ("opusplan", PermissionMode::Default, "claude-sonnet-5-5", None),

@@ -110,3 +110,31 @@ impl Tool for Later {
         Ok(ToolOutput::new("started", json!({"backgroundTaskId": task.id})))
     }
 }
+
+#[derive(Deserialize, JsonSchema)]
+struct ReadArgs {
+    file_path: std::path::PathBuf,
+}
+
+struct Read;
+
+impl Tool for Read {
+    const NAME: &'static str = "Read";
+    const DESCRIPTION: &'static str = "For tests.";
+    type Args = ReadArgs;
+
+    fn effect(&self, _: &ToolCx, args: &ReadArgs) -> Effect {
+        Effect::Read(args.file_path.clone())
+    }
+
+    async fn run(&self, _: &ToolCx, args: ReadArgs) -> Result<ToolOutput, ToolError> {
+        let text = std::fs::read_to_string(args.file_path);
+        text.map(|text| ToolOutput::new(text, json!(null)))
+            .map_err(|error| ToolError::Failed(error.to_string()))
+    }
+}
+
+/// A tool that reads files.
+pub(crate) fn read() -> Arc<dyn AnyTool> {
+    erase(Read)
+}

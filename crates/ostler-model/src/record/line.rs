@@ -89,6 +89,7 @@ pub(crate) enum RecordedError {
     Broken { message: String },
     Protocol { message: String },
     TooLarge { message: String },
+    NotLoggedIn,
 }
 
 impl From<&ModelError> for RecordedError {
@@ -103,6 +104,7 @@ impl From<&ModelError> for RecordedError {
             ModelError::Protocol(message) | ModelError::Recording(message) => {
                 Self::Protocol { message }
             }
+            ModelError::NotLoggedIn => Self::NotLoggedIn,
         }
     }
 }
@@ -117,6 +119,7 @@ impl From<RecordedError> for ModelError {
             RecordedError::Broken { message } => Self::Broken(message),
             RecordedError::Protocol { message } => Self::Protocol(message),
             RecordedError::TooLarge { message } => Self::TooLarge(message),
+            RecordedError::NotLoggedIn => Self::NotLoggedIn,
         }
     }
 }
@@ -140,6 +143,8 @@ pub enum CallOutcome {
         content: Value,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         structured: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        follow_up: Option<String>,
     },
     Refused(String),
     Failed(String),
@@ -150,9 +155,11 @@ pub enum CallOutcome {
 impl CallOutcome {
     pub fn of(result: &Result<ToolOutput, ToolError>) -> Self {
         match result {
-            Ok(ToolOutput { content, structured }) => {
-                Self::Output { content: json!(content), structured: structured.clone() }
-            }
+            Ok(ToolOutput { content, structured, follow_up }) => Self::Output {
+                content: json!(content),
+                structured: structured.clone(),
+                follow_up: follow_up.clone(),
+            },
             Err(ToolError::Refused(text)) => Self::Refused(text.clone()),
             Err(ToolError::Failed(text)) => Self::Failed(text.clone()),
         }
@@ -161,13 +168,12 @@ impl CallOutcome {
     /// The result; `None` if there was none.
     pub(crate) fn result(self) -> Option<Result<ToolOutput, ToolError>> {
         Some(match self {
-            Self::Output { content, structured } => match serde_json::from_value(content) {
-                Ok(content) => Ok(ToolOutput { content, structured }),
-                Err(error) => Ok(ToolOutput {
-                    content: Content::Text(format!("the recorded output is malformed: {error}")),
-                    structured,
-                }),
-            },
+            Self::Output { content, structured, follow_up } => {
+                let content = serde_json::from_value(content).unwrap_or_else(|error| {
+                    Content::Text(format!("the recorded output is malformed: {error}"))
+                });
+                Ok(ToolOutput { content, structured, follow_up })
+            }
             Self::Refused(text) => Err(ToolError::Refused(text)),
             Self::Failed(text) => Err(ToolError::Failed(text)),
             Self::Abandoned => return None,
@@ -277,6 +283,7 @@ mod tests {
             ModelError::Broken("b".into()),
             ModelError::Protocol("p".into()),
             ModelError::TooLarge("t".into()),
+            ModelError::NotLoggedIn,
         ] {
             let end = json!(ExchangeEnd::Error(RecordedError::from(&error))).to_string();
             let ExchangeEnd::Error(failure) = serde_json::from_str(&end).unwrap() else {

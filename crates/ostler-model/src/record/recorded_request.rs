@@ -143,11 +143,19 @@ fn shorten_tool(tool: &mut Value) {
     }
 }
 
-/// The prompt without the engine's default text.
+/// The prompt without the engine's default text, and without the place and the time, which are others in a replay.
 fn shorten_system(system: &Value) -> String {
     let text = system[0]["text"].as_str().unwrap_or_default();
-    text.replace(base_prompt::TEXT, &format!("{MARK}own words>"))
-        .replace(&base_prompt::platform(), &format!("{MARK}platform>"))
+    let text = text.replace(base_prompt::TEXT, &format!("{MARK}own words>"));
+    let tag = base_prompt::ENVIRONMENT;
+    let (begin, end) = (format!("<{tag}>"), format!("</{tag}>"));
+    let section = text.rfind(&begin).zip(text.rfind(&end)).filter(|(from, to)| from < to);
+    match section {
+        Some((from, to)) => {
+            format!("{}{MARK}environment>{}", &text[..from], &text[to + end.len()..])
+        }
+        None => text,
+    }
 }
 
 /// Replaces images and other binary data by a checksum: they make a recording long and mean nothing to a reader.

@@ -5,10 +5,12 @@
 pub mod always;
 mod connected_server;
 pub mod coverage;
+pub mod credentials;
 mod embedded;
 mod error;
 mod headers_helper;
 mod helper_command;
+mod instructions;
 pub mod judge;
 mod key_helper;
 mod offers;
@@ -28,6 +30,7 @@ mod shared_server;
 pub mod sign_in;
 mod start;
 mod tool_server;
+mod workplace;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,6 +67,8 @@ pub struct StartContext {
     pub is_interactive: bool,
     /// Whether that person sends several prompts, one after the other.
     pub is_conversation: bool,
+    /// Whether the offline demo may answer if there is no key: only where a person reads the banner about it.
+    pub offers_demo: bool,
     /// Whether the host can answer questions of MCP servers to the user. If not, servers are told that no user can.
     pub answers_elicitation: bool,
     /// The program that starts the engine, as the session's file names it: `cli`, `sdk-rs`.
@@ -88,6 +93,7 @@ impl StartContext {
             trusted_repositories: Vec::new(),
             is_interactive: false,
             is_conversation: false,
+            offers_demo: false,
             answers_elicitation: true,
             entrypoint: "sdk-rs".to_owned(),
             time_limit: None,

@@ -1,21 +1,21 @@
-//! Chooses the model: the API if there is a key, otherwise the offline demo.
+//! Chooses the model: the API if there is a key. Without one, prompts fail; the offline demo answers only if the user chose
+//! it, or at a terminal, where a banner says so.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use ostler_engine::model::pricing::OFFLINE;
 use ostler_engine::model::{
-    Aliases, ApiConfig, ApiModel, Credential, Header, Model, Prices, Renewal, pricing,
+    Aliases, ApiConfig, ApiModel, Header, Model, ModelError, NotLoggedIn, Prices, pricing,
 };
 #[cfg(feature = "offline")]
 use ostler_engine::offline::OfflineModel;
 use ostler_engine::record::Recording;
 use ostler_engine::settings::Settings;
-use ostler_proto::build;
 use ostler_proto::control::AccountInfo;
+use serde_json::Value;
 
-use super::key_helper::KeyHelper;
-use super::{StartContext, StartError, recording, sandbox};
+use super::credentials::{self, CredentialSource, FoundCredential};
+use super::{StartContext, StartError, recording};
 
 /// The model that is used unless another one is chosen.
 pub const DEFAULT_MODEL: &str = "claude-opus-5-5";
@@ -63,11 +63,13 @@ fn real(
     secrets: &mut Vec<(String, String)>,
 ) -> Result<SelectedModel, StartError> {
     let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
-    if wanted == Some(OFFLINE) {
-        return offline("the offline demo, as you asked");
+    if wanted == Some(OFFLINE) || is_offline_chosen(context) {
+        return offline(
+            "the offline demo answers, as you asked: a few rules, not a language model",
+        );
     }
-    match (wanted, reach(context, settings)?) {
-        (_, Some(ApiAccess { config, account, .. })) => {
+    match reach(context, settings)? {
+        Some(ApiAccess { config, source, .. }) => {
             let mut config = with_options(context, settings, config);
             let keys = config.credential.secrets().into_iter();
             secrets.extend(keys.map(|key| (KEY.to_owned(), key.to_owned())));
@@ -77,29 +79,70 @@ fn real(
             let model = ApiModel::new(config).map_err(|error| {
                 StartError::Model(format!("cannot set up the connection to the model: {error}"))
             })?;
-            Ok(SelectedModel { model: Arc::new(model), remark: None, account, recording: None })
+            Ok(SelectedModel {
+                model: Arc::new(model),
+                remark: None,
+                account: source.account(),
+                recording: None,
+            })
         }
-        (Some(name), None) => Err(StartError::Model(format!(
-            "the model {name} needs a key: set ANTHROPIC_API_KEY, or try `--model {OFFLINE}` without one"
-        ))),
-        (None, None) => offline(
-            "no ANTHROPIC_API_KEY is set, so this is the offline demo; say \"help\" to see what it can do",
+        None if wanted.is_none() && context.offers_demo => offline(
+            "You are not logged in, so the OFFLINE DEMO answers: a few rules, not a language model. Set ANTHROPIC_API_KEY for a \
+             real model; say \"help\" to see what the demo can do.",
         ),
+        None if context.is_interactive => {
+            Err(StartError::Model(ModelError::NotLoggedIn.to_string()))
+        }
+        None => Ok(SelectedModel {
+            model: Arc::new(NotLoggedIn::new(named(context, settings))),
+            remark: None,
+            account: credentials::no_account(),
+            recording: None,
+        }),
     }
+}
+
+/// Whether the user chose the offline demo for this process, whatever model is named: `OSTLER_OFFLINE=1`. Settings cannot
+/// choose it, because they may come with a project.
+pub fn is_offline_chosen(context: &StartContext) -> bool {
+    context.var("OSTLER_OFFLINE").is_some_and(|value| value == "1" || value == "true")
+}
+
+/// The full name of the model that the launch or the settings name.
+fn named(context: &StartContext, settings: &Settings) -> String {
+    let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
+    full_name(&aliases(context, settings), wanted.or(settings.model.as_deref()))
 }
 
 /// Adds what the launch says about requests.
 fn with_options(context: &StartContext, settings: &Settings, mut config: ApiConfig) -> ApiConfig {
-    config.fallback_model = fallback_model(context, settings);
+    config.fallback_models = fallback_models(context, settings);
     config.betas.extend(context.launch.model.betas.iter().cloned());
     config.betas.extend(context.launch.limits.task_budget.map(|_| TASK_BUDGETS.to_owned()));
     config
 }
 
-/// The full name of the fallback model. A short name means the usual model of its family, whatever the session's model.
-fn fallback_model(context: &StartContext, settings: &Settings) -> Option<String> {
-    let wanted = context.launch.model.fallback.as_deref().filter(|name| !name.is_empty())?;
-    Some(full_name(&aliases(context, settings), Some(wanted)))
+/// The full names of the fallback models: a list with commas, of the launch or else of the settings. A short name means the
+/// usual model of its family, whatever the session's model.
+fn fallback_models(context: &StartContext, settings: &Settings) -> Vec<String> {
+    let of_settings = || match settings.extra.get("fallbackModel")? {
+        Value::String(list) => Some(list.clone()),
+        Value::Array(list) => {
+            Some(list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
+        }
+        _ => None,
+    };
+    let wanted = context.launch.model.fallback.clone().filter(|list| !list.is_empty());
+    let wanted = wanted.or_else(of_settings).unwrap_or_default();
+    let aliases = aliases(context, settings);
+    let mut models = Vec::new();
+    for name in wanted.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let name = full_name(&aliases, Some(name));
+        if !models.contains(&name) {
+            models.push(name);
+        }
+    }
+    models
 }
 
 /// Which models short names stand for, according to the environment and the settings.
@@ -115,7 +158,7 @@ fn variable(context: &StartContext, settings: &Settings, name: &str) -> Option<S
 /// The full name of a model. A short name means the usual model of its family, also if that is not the default model.
 fn full_name(aliases: &Aliases, wanted: Option<&str>) -> String {
     let name = aliases.full_name(wanted, "");
-    if name.is_empty() { DEFAULT_MODEL.to_owned() } else { name }
+    if name.is_empty() { aliases.usual().to_owned() } else { name }
 }
 
 /// Prices of models: those of the command line come first, then those of the settings, then the built-in list.
@@ -134,7 +177,7 @@ pub(super) fn unpriced(
 ) -> Option<StartError> {
     let limit = context.launch.limits.max_budget_usd?;
     let named = aliases(context, settings).meant_by(model);
-    let mut models = named.into_iter().chain(fallback_model(context, settings));
+    let mut models = named.into_iter().chain(fallback_models(context, settings));
     let unpriced = models.find(|name| !prices.is_priced(name))?;
     Some(StartError::Model(pricing::no_price(&unpriced, limit)))
 }
@@ -163,7 +206,7 @@ pub struct ApiAccess {
     /// Where the key comes from, as text for people; never the key itself.
     pub key: String,
     /// Where the key comes from, for programs.
-    pub account: AccountInfo,
+    pub source: CredentialSource,
 }
 
 /// How the API would be reached; `None` without a key.
@@ -171,45 +214,15 @@ pub struct ApiAccess {
 /// # Errors
 /// When the configuration is malformed, or the command that prints the key fails.
 pub fn reach(context: &StartContext, settings: &Settings) -> Result<Option<ApiAccess>, StartError> {
-    let wanted = context.launch.model.name.as_deref().filter(|name| !name.is_empty());
-    let usual = settings.model.as_deref();
     let env = |name: &str| variable(context, settings, name);
-    let name = full_name(&aliases(context, settings), wanted.or(usual));
+    let name = named(context, settings);
     let name = name.as_str();
     let malformed = |error: ostler_engine::model::ConfigError| StartError::Model(error.to_string());
-    if let Some(config) = ApiConfig::from_env(env, name).map_err(malformed)? {
-        let variable = match config.credential {
-            Credential::Token(_) => "ANTHROPIC_AUTH_TOKEN",
-            _ => "ANTHROPIC_API_KEY",
-        };
-        let place = if settings.env.contains_key(variable) { " in the settings" } else { "" };
-        let account = account(variable);
-        let key = format!("{variable} is set{place}");
-        return Ok(Some(ApiAccess { config, key, account }));
-    }
-    let Some(helper) = &settings.api_key_helper else { return Ok(None) };
-    let env_of_helper = context.env.with(settings.env.clone());
-    let writable = sandbox::writable_folders(context, settings);
-    let helper = KeyHelper::new(helper.clone(), env_of_helper, writable);
-    let credential = helper
-        .credential()
-        .map_err(|error| StartError::Model(format!("apiKeyHelper of the settings {error}")))?;
-    // `from_env` reads the other variables only if it finds a key, so it gets a placeholder.
-    let stand_in = |name: &str| match name {
-        "ANTHROPIC_API_KEY" => Some("-".to_owned()),
-        name => env(name),
-    };
-    let Some(mut config) = ApiConfig::from_env(stand_in, name).map_err(malformed)? else {
-        return Ok(None);
-    };
-    config.credential = credential;
-    config.renewal = Some(Renewal {
-        every: renewed_every(env("CLAUDE_CODE_API_KEY_HELPER_TTL_MS"))?,
-        give: Arc::new(move || helper.credential()),
-    });
-    let key = "apiKeyHelper of the settings gives one".to_owned();
-    let account = account("apiKeyHelper");
-    Ok(Some(ApiAccess { config, key, account }))
+    let Some(found) = credentials::find(context, settings)? else { return Ok(None) };
+    let FoundCredential { credential, renewal, source, text } = found;
+    let mut config = ApiConfig::with_env(env, credential, name).map_err(malformed)?;
+    config.renewal = renewal;
+    Ok(Some(ApiAccess { config, key: text, source }))
 }
 
 /// The user agent: this program and the program that uses it. `None` if the user's headers already contain one.
@@ -223,37 +236,12 @@ fn user_agent(context: &StartContext, headers: &[Header]) -> Option<Header> {
     (!is_chosen && !app.is_empty()).then(|| Header { name: NAME.to_owned(), value })
 }
 
-/// The account that pays, derived from the source of the key.
-pub(super) fn account(source: &str) -> AccountInfo {
-    let is_token = source == "ANTHROPIC_AUTH_TOKEN";
-    let (token, key) = if is_token { (source, "none") } else { ("none", source) };
-    build!(AccountInfo {
-        token_source: Some(token.to_owned()),
-        api_key_source: Some(key.to_owned()),
-        api_provider: Some("firstParty".to_owned())
-    })
-}
-
-/// How long a key that the user's command printed is used. The command runs earlier if the API refuses the key.
-fn renewed_every(milliseconds: Option<String>) -> Result<Duration, StartError> {
-    const USUAL: Duration = Duration::from_secs(5 * 60);
-    let value = milliseconds.as_deref().map(str::trim).filter(|value| !value.is_empty());
-    match value.map(|value| (value, value.parse())) {
-        None => Ok(USUAL),
-        Some((_, Ok(milliseconds))) => Ok(Duration::from_millis(milliseconds)),
-        Some((value, Err(_))) => Err(StartError::Model(format!(
-            "CLAUDE_CODE_API_KEY_HELPER_TTL_MS is {value:?}, but must be a number of milliseconds"
-        ))),
-    }
-}
-
 #[cfg(feature = "offline")]
 fn offline(remark: &'static str) -> Result<SelectedModel, StartError> {
-    let account = account("none");
     Ok(SelectedModel {
         model: Arc::new(OfflineModel::new()),
         remark: Some(remark),
-        account,
+        account: credentials::no_account(),
         recording: None,
     })
 }
@@ -262,7 +250,7 @@ fn offline(remark: &'static str) -> Result<SelectedModel, StartError> {
 #[cfg(not(feature = "offline"))]
 fn offline(_: &'static str) -> Result<SelectedModel, StartError> {
     Err(StartError::Model(
-        "there is no model: set ANTHROPIC_API_KEY, or build with the feature `offline` for the offline demo".to_owned(),
+        "the offline demo is not part of this build: build with the feature `offline`, or set ANTHROPIC_API_KEY for a real model".to_owned(),
     ))
 }
 

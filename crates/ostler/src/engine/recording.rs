@@ -10,7 +10,7 @@ use ostler_engine::settings::Settings;
 use ostler_proto::launch::{RecordingChoice, UnknownKeyword};
 
 use super::pick::{self, SelectedModel};
-use super::{StartContext, StartError};
+use super::{StartContext, StartError, credentials};
 
 impl From<RecordingError> for StartError {
     fn from(error: RecordingError) -> Self {
@@ -77,7 +77,7 @@ pub(super) fn replayed(
     let wanted = context.launch.model.name.clone().filter(|name| !name.is_empty());
     let model = player.model(&wanted.unwrap_or_else(|| player.recorded_model()));
     let remark = Some("a recording answers in the model's place");
-    let account = pick::account("none");
+    let account = credentials::no_account();
     Ok(SelectedModel { model, remark, account, recording: Some(Recording::Replay(player)) })
 }
 

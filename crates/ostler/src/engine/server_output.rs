@@ -50,7 +50,7 @@ pub(super) fn tool_output(output: Output, limit: OutputLimit, scratch: &Scratch)
         let others = for_model.into_iter().filter(|it| server_content::text_of(it).is_none());
         let cut: Vec<Content> = std::iter::once(cut).chain(others).collect();
         let value = to_value(&cut);
-        return ToolOutput { content: blocks(&cut, scratch), structured: Some(value) };
+        return ToolOutput::of(blocks(&cut, scratch), Some(value));
     }
     let value = match &structured {
         Some(structured) => json!({"content": to_value(&content), "structuredContent": structured}),
@@ -60,7 +60,7 @@ pub(super) fn tool_output(output: Output, limit: OutputLimit, scratch: &Scratch)
         (Some(_), [Content::Text(text)]) => ApiContent::Text(text.clone()),
         _ => blocks(&for_model, scratch),
     };
-    ToolOutput { content, structured: Some(value) }
+    ToolOutput::of(content, Some(value))
 }
 
 /// The structured result as text, and the other content, without texts that repeat it.

@@ -1,10 +1,9 @@
 //! Starts a session: reads everything that it needs and passes it to the engine.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ostler_engine::context::memory::{self, Lookup, Memory, MemorySources};
+use ostler_engine::context::memory::{self, NestedMemory};
 use ostler_engine::model::Sampling;
 use ostler_engine::permission::Policy;
 use ostler_engine::session::{
@@ -12,15 +11,18 @@ use ostler_engine::session::{
 };
 use ostler_engine::settings::{Folders, Problem};
 use ostler_engine::tool::AnyTool;
-use ostler_proto::launch::{Answerer, Launch, SettingSource, ThinkingDisplay, ToolSet};
+use ostler_proto::launch::{Answerer, Launch, ThinkingDisplay, ToolSet};
 use ostler_proto::permission::PermissionMode;
+use ostler_sdk::transport::Environment;
 
 use super::headers_helper::HelperPlace;
 use super::pick::{self, SelectedModel};
 use super::rules::{self, Rules};
 use super::server_files;
 use super::servers::ServerConnector;
-use super::{StartContext, StartError, offers, sandbox, sessions};
+use super::{
+    StartContext, StartError, credentials, instructions, offers, sandbox, sessions, workplace,
+};
 
 /// How long the session waits for a prompt before it runs `Notification` hooks.
 const IDLE_NOTICE: Duration = Duration::from_secs(60);
@@ -72,7 +74,8 @@ pub(super) fn start_with_tools(
     let cautions = cautions(context, &policy, sandbox.is_some(), no_sandbox);
     let denied = Arc::new(policy.file_guard());
     let mut library = offers::library(context, &folders, &denied)?;
-    let memory = memory(context, &policy);
+    let lookup = instructions::lookup(context, &policy, &settings);
+    let memory = memory::load(&lookup);
     let mut warnings = settings.warnings.clone();
     warnings.extend(memory.problems);
     warnings.append(&mut library.problems);
@@ -83,7 +86,7 @@ pub(super) fn start_with_tools(
         mcp_servers.entry(name).or_insert_with(|| config.into());
     }
     // `env` of the settings overrides the environment, as it does for an engine in a separate process.
-    let env = context.env.with(settings.env.clone());
+    let env = without_logins(context.env.with(settings.env.clone()));
     let project = ("CLAUDE_PROJECT_DIR".to_owned(), folders.project.display().to_string());
     let env_of_servers = env.with([project]);
     let helpers = HelperPlace {
@@ -110,7 +113,9 @@ pub(super) fn start_with_tools(
         prices,
         sampling: sampling(&context.launch),
         compaction: Compaction::from_settings(&settings.extra).with_betas(&betas(context)),
+        workplace: workplace::look(context, &settings, &env),
         memory: memory.files,
+        nested: NestedMemory::new(lookup, memory.path_rules),
         opened,
         env: env.clone(),
         sandbox: sandbox.clone(),
@@ -140,6 +145,13 @@ pub(super) fn start_with_tools(
     .map_err(StartError::Refused)?;
     let running = RunningSession { connection, model: name, remark, warnings, cautions, folders };
     Ok((running, caller))
+}
+
+/// The environment without the tokens of a login: nothing that the session starts needs them.
+fn without_logins(env: Environment) -> Environment {
+    let set = credentials::LOGIN_VARIABLES.into_iter().filter(|name| env.get(name).is_some());
+    let empty: Vec<_> = set.map(|name| (name.to_owned(), String::new())).collect();
+    env.with(empty)
 }
 
 /// The launch, with defaults for a person or a program as the host. A person sees partial messages and answers permission
@@ -247,27 +259,6 @@ fn sampling(launch: &Launch) -> Sampling {
         task_budget: launch.limits.task_budget,
         ..Sampling::default()
     }
-}
-
-/// The memory files (`CLAUDE.md`) of the user and the project, from the setting sources of the launch.
-fn memory(context: &StartContext, policy: &Policy) -> Memory {
-    let wants = |source: SettingSource| rules::wants(context, source);
-    let sources = MemorySources {
-        user: wants(SettingSource::User),
-        project: wants(SettingSource::Project),
-        local: wants(SettingSource::Local),
-    };
-    let home = context.var("HOME").map(PathBuf::from);
-    let config = context.var("CLAUDE_CONFIG_DIR").map(PathBuf::from);
-    let config = config.or_else(|| Some(home.as_ref()?.join(".claude")));
-    memory::load(&Lookup {
-        cwd: &context.cwd,
-        config: config.as_deref(),
-        home: home.as_deref(),
-        sources,
-        trusts_project: rules::trusts_project(context),
-        denied: Arc::new(policy.file_guard()),
-    })
 }
 
 /// Who receives the session's state: every reader, only the host, or none.

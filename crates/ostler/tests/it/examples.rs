@@ -22,6 +22,7 @@ async fn run(name: &str) -> String {
         .current_dir(&folder)
         .env_clear()
         .env("HOME", home.path())
+        .env("OSTLER_OFFLINE", "1")
         .env("PATH", std::env::var_os("PATH").unwrap())
         .stdin(Stdio::null())
         .kill_on_drop(true)

@@ -352,18 +352,6 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         story: "--session-mirror is not known",
     },
     Difference {
-        scenario: "skill",
-        backends: &[Backend::Vendor50, Backend::Vendor325],
-        reason: "the text of a skill follows its call as a separate message; here it is the result of the call",
-        story: r#"init
-            call Skill {"skill":"greet","args":"Bob"}
-            tool ok
-            note
-            text Reply.
-            result success "Reply."
-            the model has read it: true"#,
-    },
-    Difference {
         scenario: "slash",
         backends: &[Backend::Vendor50],
         reason: "it has no /clear here, and does not send an unknown command to the model",

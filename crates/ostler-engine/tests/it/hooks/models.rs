@@ -183,7 +183,7 @@ async fn a_fallback_to_another_model_is_reported_and_hooks_cannot_object() {
     let mut config = ApiConfig::new(api.base_url(), Credential::Key("test".into()), "test-model");
     config.retry.first_delay = Duration::from_millis(1);
     config.retry.longest_delay = Duration::from_millis(1);
-    config.fallback_model = Some("second".into());
+    config.fallback_models = vec!["second".into()];
     let mut options = TestHost::options(&api);
     options.model = Arc::new(ApiModel::new(config).unwrap());
     let ledger = HookLog::new();

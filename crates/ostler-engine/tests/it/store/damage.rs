@@ -60,7 +60,7 @@ fn a_lost_line_loses_only_itself() {
     }
     let whole = std::fs::read_to_string(writer.path()).unwrap();
     let mut lines: Vec<_> = whole.lines().collect();
-    lines[3] = "{\"type\":\"assistant\", garbage";
+    lines[4] = "{\"type\":\"assistant\", garbage";
     let transcript = read(lines.join("\n").as_bytes());
     assert_eq!(transcript.n_skipped(), 1);
     let conversation = transcript.conversation();

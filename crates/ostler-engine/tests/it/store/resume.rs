@@ -190,14 +190,14 @@ fn a_fork_is_a_copy_and_the_original_stays() {
 
     let lines = json_lines(fork.writer.path());
     assert_eq!(lines[0]["forkedFrom"], json!({"sessionId": id, "messageUuid": "p1"}));
-    for (n, line) in lines[..4].iter().enumerate() {
+    for (n, line) in lines[..5].iter().enumerate() {
         assert_eq!(line["sessionId"], CHOSEN);
         assert_eq!(line["uuid"].as_str().unwrap().len(), 36);
         let parent = n.checked_sub(1).map_or(json!(null), |before| lines[before]["uuid"].clone());
         assert_eq!(line["parentUuid"], parent);
     }
-    assert_eq!(lines[2]["sourceToolAssistantUUID"], lines[1]["uuid"]);
-    assert_eq!(lines[5]["parentUuid"], lines[3]["uuid"]);
+    assert_eq!(lines[3]["sourceToolAssistantUUID"], lines[2]["uuid"]);
+    assert_eq!(lines[6]["parentUuid"], lines[4]["uuid"]);
     let info = disk.projects.sessions(&disk.cwd());
     let info = info.iter().find(|info| info.id.as_str() == CHOSEN).unwrap();
     assert_eq!(info.title.as_deref(), Some("first (fork)"));

@@ -174,3 +174,24 @@ fn two_lines_with_only_the_required_fields_are_a_session() {
     assert_eq!((&*info.summary, info.first_prompt.as_deref()), ("hi", Some("hi")));
     assert_eq!(story(&disk.resume(ID).conversation), ["user: hi", "assistant: Hello."]);
 }
+
+// Mutant: the next line continues after the last message (`Tree::end` returns its argument): the vendor's program, which
+// continues after the last line, then does not see the turn.
+#[test]
+fn a_turn_continues_after_the_last_line_also_if_that_is_not_a_message() {
+    let disk = Disk::new();
+    let path = disk.put(ID, &recorded("2.1.325-tool"));
+    let last = disk.resume(ID).writer.leaf().cloned().unwrap();
+    let attachment = json!({"type": "attachment", "uuid": "00000000-0000-4000-8000-00000000000a",
+        "parentUuid": last, "sessionId": ID, "isSidechain": false,
+        "attachment": {"type": "prompt_snapshot"}, "timestamp": "2026-11-18T00:00:00.000Z"});
+    let mut lines = std::fs::read_to_string(&path).unwrap();
+    lines.push_str(&format!("{attachment}\n"));
+    std::fs::write(&path, lines).unwrap();
+    let mut opened = disk.resume(ID);
+    assert_eq!(opened.writer.leaf().unwrap().as_str(), attachment["uuid"]);
+    let before = opened.conversation.len();
+    opened.writer.asks("p", "and now?");
+    opened.writer.says("a", "m9", text("Done again."));
+    assert_eq!(disk.resume(ID).conversation.len(), before + 2);
+}

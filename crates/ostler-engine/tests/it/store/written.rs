@@ -28,7 +28,7 @@ fn lines_have_the_vendors_fields() {
     let id = writer.session_id().as_str();
     assert_eq!(lines[0]["content"], "hi");
     assert!(lines[1].get("content").is_none());
-    for line in &lines[2..6] {
+    for line in &lines[2..7] {
         assert_eq!(line["sessionId"], id);
         assert_eq!(line["isSidechain"], false);
         assert_eq!(line["userType"], "external");
@@ -40,15 +40,19 @@ fn lines_have_the_vendors_fields() {
     }
     assert_eq!(lines[2]["parentUuid"], json!(null));
     assert_eq!(lines[2]["permissionMode"], "default");
-    assert_eq!((&lines[3]["uuid"], &lines[3]["parentUuid"]), (&json!("a"), &json!("p")));
-    assert_eq!(lines[4]["sourceToolAssistantUUID"], "a");
-    assert_eq!(lines[4]["toolUseResult"], json!({"stdout": "seen"}));
-    assert_eq!(lines[5]["parentUuid"], "r");
+    // The vendor's program looks for something of this kind after the first prompt.
+    let today = lines[3]["timestamp"].as_str().unwrap()[..10].to_owned();
+    assert_eq!(lines[3]["attachment"], json!({"type": "date", "date": today}));
+    assert_eq!(lines[3]["parentUuid"], "p");
+    assert_eq!((&lines[4]["uuid"], &lines[4]["parentUuid"]), (&json!("a"), &lines[3]["uuid"]));
+    assert_eq!(lines[5]["sourceToolAssistantUUID"], "a");
+    assert_eq!(lines[5]["toolUseResult"], json!({"stdout": "seen"}));
+    assert_eq!(lines[6]["parentUuid"], "r");
     assert_eq!(
-        lines[6],
+        lines[7],
         json!({"type": "last-prompt", "lastPrompt": "hi", "leafUuid": "b", "sessionId": id})
     );
-    assert_eq!(lines.len(), 7);
+    assert_eq!(lines.len(), 8);
 }
 
 #[test]
@@ -113,7 +117,7 @@ fn compaction_begins_a_new_conversation_in_the_same_file() {
     summary.uuid = Some("s".into());
     writer.compact_summary(&summary).unwrap();
     writer.asks("q", "and now?");
-    let boundary = &json_lines(writer.path())[2];
+    let boundary = &json_lines(writer.path())[3];
     assert_eq!(
         (&boundary["parentUuid"], &boundary["logicalParentUuid"]),
         (&json!(null), &json!("a"))

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use futures::StreamExt as _;
+use ostler_engine::model::{ChatMessage, Credential, Request};
 use ostler_engine::settings::{Folders, Sources, load};
+use ostler_proto::api::{ContentBlock, Role};
 use ostler_proto::launch::Launch;
 use ostler_sdk::transport::Environment;
 use serde_json::{Value, json};
@@ -46,12 +49,49 @@ fn started(
 const KEY_SET: (&str, &str) = ("ANTHROPIC_API_KEY", "k");
 
 #[test]
-fn a_key_selects_the_api_and_no_key_the_offline_demo() {
-    assert_eq!(picked(None, &[]).unwrap(), OFFLINE);
-    assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", " ")]).unwrap(), OFFLINE);
+fn a_key_selects_the_api() {
     assert_eq!(picked(None, &[("ANTHROPIC_API_KEY", "k")]).unwrap(), DEFAULT_MODEL);
     assert_eq!(picked(Some("x"), &[("ANTHROPIC_AUTH_TOKEN", "t")]).unwrap(), "x");
-    assert_eq!(picked(Some(OFFLINE), &[("ANTHROPIC_API_KEY", "k")]).unwrap(), OFFLINE);
+}
+
+/// The name of the model, and why it does not answer.
+async fn asked(change: impl FnOnce(&mut StartContext)) -> (String, Option<ModelError>) {
+    let (mut context, settings) = started(json!({}), &[], |_| {});
+    change(&mut context);
+    let model = model(&context, &settings).unwrap().model;
+    let prompt = ChatMessage { role: Role::User, content: vec![ContentBlock::text("hello")] };
+    let answer = model.respond(Request::new(model.name(), vec![prompt])).next().await;
+    (model.name().to_owned(), answer.unwrap().err())
+}
+
+// Mutants: the demo answers whenever there is no key; a named model is not looked at; the variable of the settings counts.
+#[tokio::test]
+async fn without_a_key_prompts_fail_unless_the_demo_was_chosen_or_a_terminal_shows_its_banner() {
+    let fails = Some(ModelError::NotLoggedIn);
+    let no_key = ("ANTHROPIC_API_KEY".to_owned(), " ".to_owned());
+    assert_eq!(asked(|_| {}).await, (DEFAULT_MODEL.to_owned(), fails.clone()));
+    let blank = |context: &mut StartContext| context.env.variables.extend([no_key]);
+    assert_eq!(asked(blank).await, (DEFAULT_MODEL.to_owned(), fails.clone()));
+    let named = |context: &mut StartContext| context.launch.model.name = Some("opus".to_owned());
+    assert_eq!(asked(named).await, (DEFAULT_MODEL.to_owned(), fails.clone()));
+    let demo = (OFFLINE.to_owned(), None);
+    let chosen = |context: &mut StartContext| context.launch.model.name = Some(OFFLINE.to_owned());
+    assert_eq!(asked(chosen).await, demo);
+    let chosen = |context: &mut StartContext| {
+        context.launch.model.name = Some("opus".to_owned());
+        context.env.variables.insert("OSTLER_OFFLINE".to_owned(), "1".to_owned());
+    };
+    assert_eq!(asked(chosen).await, demo, "the user asked that nothing is sent");
+    assert_eq!(asked(|context| context.offers_demo = true).await, demo);
+
+    let project = json!({"env": {"OSTLER_OFFLINE": "1"}});
+    assert_eq!(with_settings(project, None, &[]).unwrap(), DEFAULT_MODEL);
+    let (mut context, settings) = started(json!({}), &[], |_| {});
+    (context.is_interactive, context.offers_demo) = (true, false);
+    let error = model(&context, &settings).err().unwrap().to_string();
+    assert!(error.starts_with("Not logged in") && error.contains("ANTHROPIC_API_KEY"), "{error}");
+    (context.launch.model.name, context.offers_demo) = (Some("x".to_owned()), true);
+    assert!(model(&context, &settings).is_err(), "the demo does not answer as another model");
 }
 
 // Mutant: the settings come first.
@@ -61,8 +101,6 @@ fn settings_name_the_model_and_the_key_unless_the_command_line_does() {
     let named = || json!({"model": "mine"});
     assert_eq!(with_settings(named(), None, &[key]).unwrap(), "mine");
     assert_eq!(with_settings(named(), Some("x"), &[key]).unwrap(), "x");
-    // A model in the settings is only a default: without a key the offline demo still starts.
-    assert_eq!(with_settings(named(), None, &[]).unwrap(), OFFLINE);
     let env = json!({"env": {"ANTHROPIC_API_KEY": "k"}});
     assert_eq!(with_settings(env, None, &[]).unwrap(), DEFAULT_MODEL);
     let helper = |command: &str| json!({"apiKeyHelper": command});
@@ -80,17 +118,15 @@ fn a_short_name_means_the_model_that_the_environment_or_the_settings_name_for_it
     let big = ("ANTHROPIC_DEFAULT_OPUS_MODEL", "big");
     assert_eq!(picked(Some("opus"), &[key, big]).unwrap(), "big");
     assert_eq!(picked(Some("opus[1m]"), &[key, big]).unwrap(), "big[1m]");
-    assert_eq!(picked(Some("default"), &[key, big]).unwrap(), DEFAULT_MODEL);
+    assert_eq!(picked(Some("default"), &[key, big]).unwrap(), "big");
+    assert_eq!(
+        picked(None, &[key, ("ANTHROPIC_DEFAULT_MODEL", "sonnet")]).unwrap(),
+        "claude-sonnet-5-5"
+    );
     let settings =
         |model: Value| json!({"model": model, "env": {"ANTHROPIC_DEFAULT_OPUS_MODEL": "large"}});
     assert_eq!(with_settings(settings(json!("opus")), None, &[key]).unwrap(), "large");
     assert_eq!(with_settings(settings(json!("x")), Some("opus"), &[key]).unwrap(), "large");
-}
-
-#[test]
-fn a_model_without_a_key_is_refused_with_an_error_that_names_the_variable_and_the_demo() {
-    let error = picked(Some("x"), &[]).unwrap_err();
-    assert!(error.contains("ANTHROPIC_API_KEY") && error.contains(OFFLINE), "{error}");
 }
 
 #[test]
@@ -102,7 +138,6 @@ fn a_key_that_is_not_a_valid_header_is_refused_and_the_error_does_not_contain_it
 // Mutant: an empty name of the launch counts as one.
 #[test]
 fn an_empty_name_counts_as_none() {
-    assert_eq!(picked(Some(""), &[]).unwrap(), OFFLINE);
     assert_eq!(picked(Some(""), &[KEY_SET]).unwrap(), DEFAULT_MODEL);
     assert_eq!(with_settings(json!({"model": ""}), None, &[KEY_SET]).unwrap(), DEFAULT_MODEL);
 }
@@ -120,7 +155,7 @@ fn the_environment_of_the_settings_comes_before_that_of_the_process() {
         let (context, settings) = started(settings, variables, |_| {});
         let access = reach(&context, &settings).unwrap().unwrap();
         let keys = access.config.credential.secrets().join(" ");
-        (keys, access.key, access.account)
+        (keys, access.key, access.source.account())
     };
     let (keys, from, account) = access(env("ANTHROPIC_API_KEY", "s"), &[KEY_SET]);
     assert_eq!((&*keys, &*from), ("s", "ANTHROPIC_API_KEY is set in the settings"));
@@ -136,7 +171,7 @@ fn the_environment_of_the_settings_comes_before_that_of_the_process() {
     assert_eq!(account.api_key_source.as_deref(), Some("apiKeyHelper"));
 }
 
-// Mutants: a short name stays as it is written; an empty one counts; betas of the launch, or the one for task budgets, are left out.
+// Mutants: a list is one name; a short name stays as it is written; an empty one counts; betas of the launch, or the one for task budgets, are left out.
 #[test]
 fn the_fallback_model_has_its_full_name_and_betas_are_added() {
     let config = |change: &dyn Fn(&mut Launch), variables: &[(&str, &str)]| {
@@ -147,15 +182,16 @@ fn the_fallback_model_has_its_full_name_and_betas_are_added() {
     };
     let fallback = |name: &str, variables: &[(&str, &str)]| {
         let set = |launch: &mut Launch| launch.model.fallback = Some(name.to_owned());
-        config(&set, variables).fallback_model
+        config(&set, variables).fallback_models.join(" ")
     };
-    assert_eq!(config(&|_| {}, &[]).fallback_model, None);
-    assert_eq!(fallback("", &[]), None);
-    assert_eq!(fallback("haiku", &[]).as_deref(), Some(SMALL_MODEL));
-    assert_eq!(fallback("default", &[]).as_deref(), Some(DEFAULT_MODEL));
-    assert_eq!(fallback("mine", &[]).as_deref(), Some("mine"));
+    assert!(config(&|_| {}, &[]).fallback_models.is_empty());
+    assert_eq!(fallback("", &[]), "");
+    assert_eq!(fallback("haiku, mine,haiku,", &[]), format!("{SMALL_MODEL} mine"));
+    assert_eq!(fallback("haiku", &[]), SMALL_MODEL);
+    assert_eq!(fallback("default", &[]), DEFAULT_MODEL);
+    assert_eq!(fallback("mine", &[]), "mine");
     let big = [("ANTHROPIC_DEFAULT_OPUS_MODEL", "big")];
-    assert_eq!(fallback("opus", &big).as_deref(), Some("big"));
+    assert_eq!(fallback("opus", &big), "big");
 
     assert_eq!(config(&|_| {}, &[]).betas, ["first"]);
     let both = |launch: &mut Launch| {
@@ -214,19 +250,4 @@ fn a_limit_in_dollars_requires_the_prices_of_all_models() {
     assert_eq!(refused(json!({}), "mine", &given), None);
     let free = |launch: &mut Launch| launch.limits.max_budget_usd = None;
     assert_eq!(refused(json!({}), "mine", &free), None);
-}
-
-// Mutants: the variable is ignored; a blank one is invalid.
-#[test]
-fn a_key_from_a_command_is_used_for_the_time_that_is_set() {
-    let minutes = Duration::from_secs(5 * 60);
-    let every = |value: Option<&str>| renewed_every(value.map(str::to_owned));
-    assert_eq!(every(None).unwrap(), minutes);
-    assert_eq!(every(Some(" ")).unwrap(), minutes);
-    assert_eq!(every(Some(" 1500 ")).unwrap(), Duration::from_millis(1500));
-    let error = every(Some("soon")).unwrap_err().to_string();
-    assert!(
-        error.contains("CLAUDE_CODE_API_KEY_HELPER_TTL_MS") && error.contains("soon"),
-        "{error}"
-    );
 }

@@ -28,6 +28,8 @@ use self::approval::Choices;
 use self::user_file::UserFile;
 use super::{StartContext, StartError, rules};
 
+pub(super) use self::user_file::{FILE as USER_FILE, LONGEST as USER_FILE_LONGEST};
+
 /// The largest file with servers, in bytes.
 const LONGEST_FILE: u64 = 4 * 1024 * 1024;
 

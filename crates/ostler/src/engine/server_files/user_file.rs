@@ -14,8 +14,10 @@ use serde_json::{Map, Value};
 
 use super::{Approval, ConfiguredServer, Scope, StartContext, kind, rules};
 
+/// The name of the file.
+pub(in crate::engine) const FILE: &str = ".claude.json";
 /// The largest file, in bytes. The vendor's program keeps much else in it.
-pub(super) const LONGEST: u64 = 64 * 1024 * 1024;
+pub(in crate::engine) const LONGEST: u64 = 64 * 1024 * 1024;
 
 /// What is used of the file.
 #[derive(Debug, Default)]
@@ -74,7 +76,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// The place of the file: in `$CLAUDE_CONFIG_DIR`, or in the home directory.
 pub(super) fn path(context: &StartContext) -> Option<PathBuf> {
     let folder = context.var("CLAUDE_CONFIG_DIR").or_else(|| context.var("HOME"))?;
-    Some(PathBuf::from(folder).join(".claude.json"))
+    Some(PathBuf::from(folder).join(FILE))
 }
 
 /// The folder that stands for the project in the file: the repository's, or the working directory outside of one.

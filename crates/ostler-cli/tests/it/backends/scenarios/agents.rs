@@ -184,6 +184,7 @@ pub(super) fn all() -> Vec<Scenario> {
             r#"init
                call Skill {"skill":"greet","args":"Bob"}
                tool ok
+               note
                text Reply.
                result success "Reply."
                the model has read it: true"#,

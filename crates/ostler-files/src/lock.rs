@@ -1,10 +1,10 @@
-//! Keeps other processes from changing a file between reading and writing it.
+//! Keeps other processes from changing a file, or the files of a folder, between reading and writing.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use ostler_files::RealPath;
+use crate::RealPath;
 
 /// How long to wait for another process.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -14,19 +14,20 @@ const PAUSE: Duration = Duration::from_millis(25);
 const STALE: Duration = Duration::from_secs(10);
 
 /// A locked file. Dropping it unlocks the file.
-pub(super) struct Lock {
+#[derive(Debug)]
+pub struct FileLock {
     /// Locked for other processes of this program. The file itself is replaced, so its folder stands for it.
     _folder: File,
     /// Exists while the file is locked for the vendor's program.
     marker: Option<PathBuf>,
 }
 
-impl Lock {
+impl FileLock {
     /// Locks a file, if `is_shared` also for the vendor's program, which uses a folder `<file>.lock`.
     ///
     /// # Errors
     /// When another process keeps it locked.
-    pub(super) fn take(file: &RealPath, is_shared: bool) -> Result<Self, String> {
+    pub fn take(file: &RealPath, is_shared: bool) -> Result<Self, String> {
         let wrong =
             |error: std::io::Error| format!("it cannot be locked, so it is not changed: {error}");
         let folder = file.parent().map_err(wrong)?;
@@ -73,7 +74,7 @@ fn is_stale(marker: &PathBuf) -> bool {
     age.is_some_and(|age| age > STALE)
 }
 
-impl Drop for Lock {
+impl Drop for FileLock {
     fn drop(&mut self) {
         if let Some(marker) = &self.marker {
             // If another process has removed it, there is nothing left to do.
@@ -95,7 +96,7 @@ mod tests {
     fn the_vendors_program_sees_the_lock_while_it_is_held() {
         let folder = tempfile::tempdir().unwrap();
         let marker = folder.path().join("x.json.lock");
-        let lock = Lock::take(&file(folder.path()), true).unwrap();
+        let lock = FileLock::take(&file(folder.path()), true).unwrap();
         assert!(marker.is_dir());
         drop(lock);
         assert!(!marker.exists());
@@ -108,7 +109,7 @@ mod tests {
         let marker = folder.path().join("x.json.lock");
         std::fs::create_dir(&marker).unwrap();
         let place = File::open(folder.path()).unwrap();
-        let mut lock = Lock { _folder: place, marker: None };
+        let mut lock = FileLock { _folder: place, marker: None };
         let error = lock.mark(marker.clone(), Duration::ZERO).unwrap_err();
         assert!(error.contains("another program") && marker.exists(), "{error}");
         let old = SystemTime::now() - STALE * 2;

@@ -2,14 +2,11 @@
 //!
 //! Everything else in a file stays, in its order, and the file is complete at every moment.
 
-mod lock;
-
 use std::path::{Path, PathBuf};
 
-use ostler_files::RealPath;
+use ostler_files::{FileLock, RealPath};
 use serde_json::{Map, Value, json};
 
-use self::lock::Lock;
 use super::project::FILE;
 use super::{LONGEST_FILE, Scope, StartContext, rules, user_file};
 
@@ -144,7 +141,7 @@ fn change<T>(
     let is_of_project = scope == Scope::Project;
     let wrong = |reason: String| format!("{}: {reason}", place.file.display());
     let file = real_file(context, &place.file, is_of_project).map_err(wrong)?;
-    let _lock = Lock::take(&file, !is_of_project).map_err(wrong)?;
+    let _lock = FileLock::take(&file, !is_of_project).map_err(wrong)?;
     let most = if is_of_project { LONGEST_FILE } else { user_file::LONGEST };
     let mut root = read(&file, most).map_err(wrong)?;
     let before = root.clone();
