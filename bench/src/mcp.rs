@@ -42,10 +42,10 @@ for line in sys.stdin:
     elif method == "tools/call":
         result = {"content": [{"type": "text", "text": "it is 42"}]}
     answer = {"jsonrpc": "2.0", "id": message["id"]}
-    if result is None:
-        answer["error"] = {"code": -32601, "message": "unknown"}
-    else:
+    if result:
         answer["result"] = result
+    else:
+        answer["error"] = {"code": -32601, "message": "unknown"}
     print(json.dumps(answer), flush=True)
 "#;
 

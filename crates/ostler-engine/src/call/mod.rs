@@ -9,6 +9,7 @@ mod progress;
 mod prompt_tool;
 mod question;
 mod recorded;
+mod server_sampling;
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -28,6 +29,7 @@ use self::decision_source::DecisionSource;
 pub(crate) use self::host_question::CommandAsker;
 use self::permit::{Permit, Refusal};
 use self::recorded::PermittedCall;
+pub(crate) use self::server_sampling::sample;
 use crate::drive::TurnContext;
 use crate::hooks::verdict::Verdict;
 use crate::hooks::{Event, Hooks};

@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 
 use super::Session;
 use super::control::{failure, success};
-use crate::mcp::{Server, sample};
+use crate::call::sample;
+use crate::mcp::Server;
 
 impl Session {
     /// Adds the servers inside the host. Returns what happened to their manifests.

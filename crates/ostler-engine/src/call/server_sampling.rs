@@ -10,14 +10,13 @@ use ostler_proto::mcp::McpServerProvenance;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::call;
 use crate::drive::TurnContext;
 use crate::ids::fresh_uuid;
 use crate::model::{ChatMessage, Request, ToolSpec};
 use crate::tool::{AnyTool, Effect, Prepared, ServerToolPolicy, ToolCx, ToolError, ToolOutput};
 
 /// The name in permission rules and questions.
-pub const NAME: &str = "McpSampling";
+const NAME: &str = "McpSampling";
 /// The most messages of a request, and the most bytes of all its content.
 const MOST_MESSAGES: usize = 100;
 const MOST_BYTES: usize = 1024 * 1024;
@@ -41,7 +40,7 @@ pub(crate) async fn sample(
     Arc::make_mut(&mut context.tools).insert(NAME.to_owned(), tool);
     context.cx.cancelled = CancellationToken::new();
     let _stopped = context.cx.cancelled.clone().drop_guard();
-    let result = call::run(&context, call).await.block;
+    let result = super::run(&context, call).await.block;
     let text = result.content.map(|content| content.text()).unwrap_or_default();
     match result.is_error {
         Some(true) => Err(text),
