@@ -110,19 +110,11 @@ fn perform(plan: &Plan, tally: &mut Tally) {
         tally.fail(format!("set-up: {error:#}"));
     }
     let has_page = plan.peers && plan.is_whole();
-    // One waits for the network and the other for the processor.
-    let (page, tidy) = concurrently(
-        || has_page.then(|| step("building the web page", web::build)),
-        || plan.is_whole().then(|| step("tidy", tidy::quick)),
-    );
-    if let Some(tidy) = tidy {
-        count_step(tally, "tidy", tidy);
-    }
     // Built before the tests, so that the program that they build has it.
-    if let Some(Err(error)) = page {
+    if has_page && let Err(error) = step("building the web page", web::build) {
         tally.fail(format!("web: {error:#}"));
     }
-    // Again one waits for the network and the other for the processor.
+    // One waits for the network and the other for the processor.
     let ((peers, page), build) = concurrently(
         || {
             let peers = plan.peers.then(|| step("the vendor's programs", || install(plan)));
@@ -210,6 +202,11 @@ fn jobs<'a>(
         }
         let full = usize::from(plan.full);
         let (count, every) = (JUDGED_COMMANDS[full], MATRIX_EVERY[full]);
+        others.push(Box::new(|| {
+            let mut tally = Tally::default();
+            count_step(&mut tally, "tidy", step("tidy", tidy::quick));
+            tally
+        }));
         others.push(Box::new(move || {
             fuzz("fuzz judge --matrix", &["judge", "--matrix", "--every", every])
         }));
@@ -318,8 +315,8 @@ fn documentation(plan: &Plan) -> Tally {
     let mut tally = Tally::default();
     let heading = "the documentation and its examples";
     let run = |tally: &mut Tally| {
-        let mut cargo =
-            cargo::linting(&["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"]);
+        let doc = ["test", "--workspace", "--locked", "--no-fail-fast", "--doc", "--"];
+        let mut cargo = cargo::linting(&doc);
         if plan.is_whole() {
             rustdoc::stand_in_for(&mut cargo)?;
         }

@@ -69,7 +69,7 @@ pub(crate) async fn drive(
                 Output::Feedback(words) => {
                     driver.prompt(format!("Stop hook feedback:\n{words}")).await
                 }
-                Output::FollowUp(words) => driver.prompt(words).await,
+                Output::FollowUp(text) => driver.follow_up(&text).await,
                 Output::MayStop { again } => turn.handle(driver.may_stop(again).await),
                 Output::Overruled => driver.overruled().await,
                 Output::MayGoOn => turn.handle(driver.may_continue().await),

@@ -115,6 +115,11 @@ impl Did {
         self.requests.iter().map(|request| request.body.to_string()).collect()
     }
 
+    /// All messages of the request after the first calls.
+    fn sent(&self) -> String {
+        self.requests[1].body["messages"].to_string()
+    }
+
     /// The result of the tool call with this index.
     fn result(&self, number: usize) -> String {
         let messages = self.requests[1].body["messages"].as_array().unwrap();
@@ -218,7 +223,7 @@ async fn with_partial_isolation_all_skills_are_available_and_the_selected_one_co
     let did = did(&run, stage.base(&api), api).await;
     assert_eq!(did.skills, ["task:chosen", "task:listing", "task:other"]);
     assert_eq!(did.tools, ["Read", "Skill"]);
-    assert!(did.result(0).contains("OTHER TEXT"), "{}", did.result(0));
+    assert!(did.sent().contains("OTHER TEXT"), "{}", did.sent());
     let system = did.requests[0].body["system"].to_string();
     assert!(
         system.contains("Skill with priority: \\\"listing\\\"") && system.contains("LISTING TEXT"),
@@ -439,7 +444,7 @@ async fn a_parameter_never_becomes_a_command_of_a_skill() {
     let run = stage.prepare(task).await.unwrap();
     let api = ScriptedApi::start(calls(&[("Skill", json!({"skill": "echo"}))])).await;
     let did = did(&run, stage.base(&api), api).await;
-    assert!(did.result(0).contains("Say {{word}}."), "{}", did.result(0));
+    assert!(did.sent().contains("Say {{word}}."), "{}", did.sent());
     assert!(!marker.exists());
 }
 

@@ -216,8 +216,15 @@ fn without_null(mut schema: Value) -> Value {
 
 fn path_parameters(path: &str) -> Vec<Value> {
     let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let schema = json!({"type": "string", "minLength": 1, "maxLength": 128});
-    let parameter = |name| json!({"name": name, "in": "path", "required": true, "schema": schema});
+    let is_server = path.contains("/mcp-servers/{name}");
+    let parameter = |name| {
+        let mut schema = json!({"type": "string", "minLength": 1, "maxLength": 128});
+        if is_server && name == "name" {
+            schema["maxLength"] = json!(64);
+            schema["pattern"] = json!("^[a-z0-9]([a-z0-9-]*[a-z0-9])?$");
+        }
+        json!({"name": name, "in": "path", "required": true, "schema": schema})
+    };
     names.map(parameter).collect()
 }
 

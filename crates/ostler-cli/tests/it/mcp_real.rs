@@ -228,6 +228,8 @@ async fn the_file_server_is_restricted_to_the_folder_of_the_session() {
     let ostler = Ostler::new();
     let readme = fs::canonicalize(ostler.path("README.md")).unwrap();
     let calls = [
+        // The server learns the roots after it has said that it is ready. It looks at them while it answers this.
+        ("files__list_directory", json!({"path": elsewhere.path()})),
         ("files__read_text_file", json!({"path": readme})),
         ("files__write_file", json!({"path": ostler.path("new.txt"), "content": "written"})),
         ("files__read_text_file", json!({"path": secret})),
@@ -235,10 +237,10 @@ async fn the_file_server_is_restricted_to_the_folder_of_the_session() {
     let servers = json!({"files": filesystem(elsewhere.path())});
     let (ostler, mut session) = Session::start(ostler, servers, &calls).await;
     let results = session.results();
-    assert!(results[0]["content"].to_string().contains("# A readme"), "{}", results[0]);
+    assert!(results[1]["content"].to_string().contains("# A readme"), "{}", results[1]);
     assert_eq!(fs::read_to_string(ostler.path("new.txt")).unwrap(), "written");
-    assert_eq!(results[2]["is_error"], true, "{}", results[2]);
-    assert!(!results[2].to_string().contains("not yours"), "{}", results[2]);
+    assert_eq!(results[3]["is_error"], true, "{}", results[3]);
+    assert!(!results[3].to_string().contains("not yours"), "{}", results[3]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -197,10 +197,10 @@ async fn a_command_for_headers_runs_again_when_the_server_refuses_them() {
     assert_eq!(runs(), 1);
     // The key is exchanged while the session runs.
     fs::write(&*key, "second").unwrap();
-    talk.say("continue", None);
+    talk.say("go again", None);
     assert_eq!(talk.result()["result"], "from afar");
     assert_eq!(runs(), 2);
-    talk.say("once more", None);
+    talk.say("go once more", None);
     assert_eq!(talk.result()["result"], "from afar");
     assert_eq!(runs(), 2, "the new headers are kept");
     talk.end();

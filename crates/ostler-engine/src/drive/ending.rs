@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ostler_proto::api::{ContentBlock, Message, StopReason};
+use ostler_proto::frame::ToHost;
 use ostler_proto::hook::HookEvent;
 use ostler_proto::message::AssistantError;
 use serde_json::json;
@@ -128,6 +129,13 @@ impl Driver {
     pub(super) async fn prompt(&mut self, words: String) {
         self.finished.n_user_messages += 1;
         self.context.outbox.send_synthetic(words).await;
+    }
+
+    /// Sends text of a call that follows its result. As a list of blocks, like the vendor's program.
+    pub(super) async fn follow_up(&mut self, text: &str) {
+        self.finished.n_user_messages += 1;
+        let message = self.context.outbox.for_model(vec![ContentBlock::text(text)]);
+        self.context.outbox.send(ToHost::User(Box::new(message))).await;
     }
 
     pub(super) async fn finish(mut self, ending: Ending, turn: LentTurn) -> TurnOutcome {
