@@ -215,7 +215,7 @@ async fn the_model_loads_a_skill_when_it_needs_it() {
     assert_eq!(messages.count(), 1);
 }
 
-// Mutants: files are read without a decision; a composed prompt is expanded too.
+// Mutants: files are read without a decision; also those that need an approval (`may_read`); a composed prompt is expanded too.
 #[tokio::test]
 async fn files_that_a_prompt_mentions_are_read_if_that_needs_no_approval() {
     let project = Project::new(&[("notes.txt", "NOTE"), ("secret.txt", "SECRET")]);
@@ -225,12 +225,19 @@ async fn files_that_a_prompt_mentions_are_read_if_that_needs_no_approval() {
         let rule = "Read(secret.txt)".parse().unwrap();
         options.policy.add_rule(Behavior::Deny, rule, Source::CliArg);
     })
-    .await;
-    host.prompt("see @notes.txt, @secret.txt and @missing.txt").await;
+    .await
+    .answering(json!({"behavior": "allow"}));
+    let outside = tempfile::NamedTempFile::new().unwrap();
+    fs::write(outside.path(), "OUTSIDE").unwrap();
+    let outside = outside.path().display();
+    let prompt = format!("see @notes.txt, @secret.txt, @missing.txt and @{outside}");
+    host.prompt(&prompt).await;
     host.result().await;
     let texts = read(&host);
-    assert_eq!(texts[0], "see @notes.txt, @secret.txt and @missing.txt");
+    assert_eq!(texts[0], prompt);
     assert!(texts.len() == 2 && texts[1].contains("notes.txt"), "{texts:?}");
+    let asked = |frame: &ToHost| matches!(frame, ToHost::ControlRequest(_));
+    assert!(!host.seen.iter().any(asked), "a mention asks nothing: {:#?}", host.story());
     let composed = User { client_composed: Some(true), ..User::prompt("see @notes.txt") };
     host.user(composed).await;
     host.result().await;

@@ -159,18 +159,22 @@ fn rules_and_notes_are_loaded_and_excluded_files_are_not() {
 fn rules_of_a_project_that_is_not_trusted_read_nothing_outside_it() {
     let root = tempfile::tempdir().unwrap();
     let cwd = root.path().join("project");
-    write(root.path(), "outside/secret.md", "SECRET");
-    write(root.path(), "home/key.md", "SECRET");
-    write(&cwd, ".claude/rules/a.md", "see @../../../outside/secret.md @~/key.md @/etc/passwd");
-    std::os::unix::fs::symlink("../../../outside", cwd.join(".claude/rules/more")).unwrap();
-    std::os::unix::fs::symlink("../../../outside/secret.md", cwd.join(".claude/rules/b.md"))
-        .unwrap();
+    // One file for each way: a file is read once, so the refusal of one way would hide another.
+    for name in ["imported.md", "home/key.md", "linked.md", "outside/listed.md"] {
+        write(root.path(), name, "SECRET");
+    }
+    write(&cwd, ".claude/rules/a.md", "see @../../../imported.md @~/key.md @/etc/passwd");
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, cwd.join(".claude/rules").join(name)).unwrap();
+    };
+    link("../../../linked.md", "b.md");
+    link("../../../outside", "more");
     let home = root.path().join("home");
     let memory = look(&cwd, None, Some(&home), MemorySources::ALL, false);
     assert_eq!(memory.files.len(), 1, "{memory:?}");
-    assert!(memory.problems.len() >= 4, "{memory:?}");
+    assert_eq!(memory.problems.len(), 5, "{memory:?}");
     let trusted = look(&cwd, None, Some(&home), MemorySources::ALL, true);
-    assert!(texts(&trusted.files).iter().filter(|text| text.contains("SECRET")).count() >= 2);
+    assert_eq!(texts(&trusted.files).iter().filter(|text| **text == "SECRET").count(), 4);
 }
 
 // Mutants: AGENTS.md is never read; it is read in addition.
