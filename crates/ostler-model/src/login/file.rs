@@ -1,6 +1,6 @@
 //! The file with the tokens of a login. Other programs keep more in it, which stays as it is.
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::time::Duration;
 
 use ostler_files::RealPath;
@@ -71,7 +71,11 @@ pub(super) fn write(file: &RealPath, tokens: &Tokens) -> Result<(), String> {
     entry.insert("expiresAt".to_owned(), json!(expires.and_then(Result::ok)));
     entry.insert("scopes".to_owned(), json!(tokens.scopes));
     let text = serde_json::to_string(&root).map_err(|error| error.to_string())?;
-    let written = file.replace(text.as_bytes(), 0o600);
+    // Only the user reads the new tokens, whoever could read the earlier ones.
+    let written = file.replace_with(0o600, |file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
     written.map_err(|error| format!("it cannot be written: {error}"))
 }
 
