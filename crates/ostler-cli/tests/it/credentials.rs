@@ -30,7 +30,8 @@ fn is_in_a_file(folder: &Path, text: &str) -> bool {
     })
 }
 
-// Mutants: the variables are left in the environment (`without_logins`, and `SECRETS` of commands); the token is sent as a key.
+// Mutants: the variables are left in the environment (`without_logins`; also together with `SECRETS` of commands); the token
+// is sent as a key.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_lived_token_is_sent_as_such_and_reaches_no_child_and_no_file() {
     let look = json!({"command": "env; env > seen.txt", "description": "Look"});
@@ -73,14 +74,14 @@ async fn a_long_lived_token_is_sent_as_such_and_reaches_no_child_and_no_file() {
 // Mutants: the beta of the engine's request is replaced; the proxy does not look for a login; the file is not protected.
 #[tokio::test(flavor = "multi_thread")]
 async fn agents_of_a_server_use_the_operators_login_and_cannot_read_it() {
-    let read = json!({"file_path": "~/.claude/.credentials.json"});
+    // In the agent's own folder, so that nothing but the rule for this file protects it.
+    let read = json!({"file_path": "no-home/.claude/.credentials.json"});
     let script = Script::new()
         .rule(when().turn(0).prompt_contains("look"), reply().tool_use("Read", read))
         .rule(when(), reply().text("Done."));
-    let served = Served::furnished(script, &[], |ostler| {
+    let served = Served::furnished(script, &["--pass-env", "ANTHROPIC_BETAS"], |ostler| {
         log_in(&ostler);
-        let home = ostler.path("no-home/.claude/.credentials.json");
-        ostler.env(OFFLINE, "0").env("CANARY_FILE", home.to_str().unwrap())
+        ostler.env(OFFLINE, "0").env("ANTHROPIC_BETAS", "of-the-engine")
     })
     .await;
     let session = served.ask("/sessions", Some(json!({}))).await;
@@ -99,10 +100,12 @@ async fn agents_of_a_server_use_the_operators_login_and_cannot_read_it() {
         assert!(request.headers.contains_key("authorization"));
         assert!(!request.headers.contains_key("x-api-key"));
         let betas = &request.headers["anthropic-beta"];
-        assert!(betas.contains("oauth-2025-04-20"), "{betas}");
+        assert!(betas.contains("oauth-2025-04-20") && betas.contains("of-the-engine"), "{betas}");
         assert!(!request.body.to_string().contains(TOKEN), "the file was read");
     }
     assert_eq!(requests.len(), 2);
+    let told = requests[1].tool_results().pop().unwrap().text;
+    assert!(told.contains("deny rule"), "{told}");
 }
 
 #[test]
