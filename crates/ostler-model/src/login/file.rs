@@ -71,7 +71,7 @@ pub(super) fn write(file: &RealPath, tokens: &Tokens) -> Result<(), String> {
     entry.insert("expiresAt".to_owned(), json!(expires.and_then(Result::ok)));
     entry.insert("scopes".to_owned(), json!(tokens.scopes));
     let text = serde_json::to_string(&root).map_err(|error| error.to_string())?;
-    // Only the user reads the new tokens, whoever could read the earlier ones.
+    // Only the user reads the new tokens, although other users may have been able to read the earlier ones.
     let written = file.replace_with(0o600, |file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()

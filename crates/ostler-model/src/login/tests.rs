@@ -91,7 +91,7 @@ async fn a_token_is_renewed_when_it_is_about_to_expire_or_was_refused() {
     let login = Login::new(&file, Some(&address)).unwrap();
     assert!(token(&login, None).await.unwrap_err().contains("logged out"));
     write(&file, later());
-    // Whoever wrote it left it open to every user.
+    // The program that wrote it left it open to every user.
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(token(&login, None).await.unwrap(), "access-0");
     assert_eq!(token(&login, Some("access-0")).await.unwrap(), "access-1");
